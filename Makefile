@@ -1,0 +1,41 @@
+# The front door. Everything is installed into .venv with the versions of constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.core
+DEV := $(VENV)/.dev
+
+.PHONY: demo test check fix bench clean
+
+demo: $(CORE)  ## run a real evaluation on the embedded model
+	$(BIN)/assay run examples/demo/config.yaml
+
+test: $(DEV)  ## all tests
+	$(BIN)/python -m pytest -n 2 tests
+
+check: $(DEV)  ## format, lint, types, import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright --warnings
+	$(BIN)/lint-imports --no-cache
+
+fix: $(DEV)  ## let ruff mend what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV)  ## ratios against bare loops, measured in the same run
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) output build
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $@ $(CORE)

@@ -1,0 +1,42 @@
+"""From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once."""
+
+from assay.config.environment import environment, secret
+from assay.config.loader import load, parse_model, where
+from assay.config.overrides import parse_override
+from assay.config.resolved import resolved, schema, to_yaml
+from assay.config.rules import Need
+from assay.config.types import (
+    Config,
+    DatasetConfig,
+    LabelFilter,
+    LoggingConfig,
+    MethodConfig,
+    MetricConfig,
+    ModelConfig,
+    PolicyConfig,
+    PromptConfig,
+    TaskConfig,
+)
+
+__all__ = [
+    "Config",
+    "DatasetConfig",
+    "LabelFilter",
+    "LoggingConfig",
+    "MethodConfig",
+    "MetricConfig",
+    "ModelConfig",
+    "Need",
+    "PolicyConfig",
+    "PromptConfig",
+    "TaskConfig",
+    "environment",
+    "load",
+    "parse_model",
+    "parse_override",
+    "resolved",
+    "schema",
+    "secret",
+    "to_yaml",
+    "where",
+]

@@ -1,0 +1,136 @@
+"""Plain values to Structs, by the Structs themselves: every unknown key and every wrong value, all reported.
+
+What is wrong is left out of the result, so the rules can still look at the rest.
+"""
+
+import math
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from assay.config.environment import FromEnvironment
+from assay.config.secrets import shown
+from assay.config.source import Document, Key, dotted, scalar
+from assay.registry import nearest
+
+S = TypeVar("S", bound=Struct)
+_WORDS = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
+}
+_BOUNDS = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
+_TRUTH = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+_MISSING = object()
+
+
+def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
+    """The Struct of a mapping; null is the same as not given, a required text that is wrong becomes empty."""
+    if not isinstance(value, Mapping):
+        document.report(f"{dotted(key)} must be a mapping, got {shown(value)}", key)
+        value = {field.name: "" for field in msgspec.structs.fields(struct) if field.required}
+    fields = {field.name: field for field in msgspec.structs.fields(struct)}
+    for name in value.keys() - fields.keys():
+        document.report(f"unknown key {name!r}", (*key, name), nearest(name, fields))
+    found: dict[str, Any] = {}
+    for name, field in fields.items():
+        given = value.get(name)
+        converted = _MISSING if given is None else _convert(given, field.type, (*key, name), document)
+        if converted is not _MISSING:
+            found[name] = converted
+        elif field.required:
+            found[name] = ""
+            if given is None:
+                document.report(f"{dotted(key) or 'the config'} needs a {name}", key, f"add `{name}:`")
+    return struct(**found)
+
+
+def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
+    core = _core(hint)
+    if isinstance(core, type) and issubclass(core, Struct):
+        return build(core, value, key, document)
+    if get_origin(core) is list and isinstance(value, list):
+        entry = get_args(core)[0]
+        converted = [_convert(part, entry, (*key, n), document) for n, part in enumerate(value)]
+        return [part for part in converted if part is not _MISSING]
+    if get_origin(core) is Literal and value not in get_args(core):
+        document.report(
+            f"{dotted(key)}: {shown(value)} is not possible", key, nearest(str(value), get_args(core))
+        )
+        return _MISSING
+    value = plain(value, core, key, document)
+    if value is _MISSING:
+        return _MISSING
+    try:
+        return msgspec.convert(value, hint)
+    except msgspec.ValidationError:
+        document.report(f"{dotted(key)} must be {_wanted(hint)}, got {shown(value)}", key)
+        return _MISSING
+
+
+def plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
+    """A JSON value; the text of a variable becomes a number or a truth value where `hint` is not text."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(entry, Any, (*key, str(name)), document) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [plain(entry, Any, (*key, n), document) for n, entry in enumerate(value)]
+    if isinstance(value, FromEnvironment):
+        return str(value) if hint is str else _typed(value, hint)
+    if isinstance(value, float) and not math.isfinite(value):
+        document.report(f"{dotted(key)} must be a finite number, got {value}", key)
+        return _MISSING
+    if value is None or isinstance(value, str | int | float):
+        return value
+    document.report(f"{dotted(key)} must be a JSON value, got {type(value).__name__}", key)
+    return _MISSING
+
+
+def _typed(text: FromEnvironment, hint: Any) -> Any:
+    if hint is bool:
+        return _TRUTH.get(text.lower(), text)
+    try:
+        value = scalar(text)
+    except Exception:  # text that is no YAML is text
+        return str(text)
+    if isinstance(value, Mapping | list | None) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(text)
+    return text if isinstance(value, str) and hint in (int, float) else value
+
+
+def _core(hint: Any) -> Any:
+    """A hint without its constraints and without `None`."""
+    if get_origin(hint) is Annotated:
+        return _core(get_args(hint)[0])
+    if get_origin(hint) in (Union, types.UnionType):
+        return _core(next(part for part in get_args(hint) if part is not type(None)))
+    return hint
+
+
+def _wanted(hint: Any) -> str:
+    """`a whole number of at least 1`."""
+    core = _core(hint)
+    words = [_WORDS.get(get_origin(core) or core, str(core))]
+    for part in (hint, *get_args(hint)):
+        for meta in getattr(part, "__metadata__", ()):
+            words += [
+                f"{text} {bound:g}"
+                for name, text in _BOUNDS.items()
+                if (bound := getattr(meta, name)) is not None
+            ]
+            words += ["that is not empty"] if meta.min_length else []
+    return " and ".join([" ".join(words[:2]), *words[2:]])

@@ -1,0 +1,130 @@
+"""The way from a source to a Config: read, expand variables, write short forms out, override, check everything."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.config.check import build
+from assay.config.environment import environment_of, expand
+from assay.config.models import is_bare_name
+from assay.config.normalise import LIFTED, normalise
+from assay.config.overrides import apply
+from assay.config.paths import resolve_paths
+from assay.config.rules import Need, check_rules
+from assay.config.secrets import check_secrets
+from assay.config.source import Document, read
+from assay.config.types import Config, ModelConfig
+from assay.errors import UserError
+from assay.registry import nearest
+
+
+def load(
+    source: str | Path | Mapping[str, Any],
+    *,
+    overrides: Mapping[str, Any] = {},
+    environ: Mapping[str, str] | None = None,
+    need: Need = "run",
+) -> Config:
+    """Read a config; `overrides` win over `EVAL_*` variables, which win over the file. Raises one ConfigError."""
+    document = _long_forms(source, environ, overrides)
+    data = document.data
+    data["name"] = _name(document)
+    data["output_dir"] = data.get("output_dir") or os.path.join(
+        "output", str(data["name"]).replace(os.sep, "_")
+    )
+    data["prompts"] = data.get("prompts") or [{}]
+    resolve_paths(document, files_needed=need != "aggregate")
+    check_secrets(document)
+    _check_top_level(document)
+    config = build(Config, data, (), document)
+    check_rules(config, document, need)
+    document.stop_if_wrong()
+    file = os.path.abspath(document.file) if document.file else ""
+    return msgspec.structs.replace(config, source=file, base=str(document.base))
+
+
+def parse_model(
+    model: str | Mapping[str, Any],
+    known: Sequence[ModelConfig] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
+) -> ModelConfig:
+    """A model of its own: the name of a known one, `type:name[@url]`, `file.py:function`, or an entry of `models`."""
+    found = next((entry for entry in known if entry.name == model), None)
+    if found is not None:
+        return found
+    if isinstance(model, str) and known and is_bare_name(model):
+        fix = (
+            f"{nearest(model, [entry.name for entry in known])}; or write type:name[@url] or file.py:function"
+        )
+        raise UserError(f"there is no model {model!r}", fix=fix)
+    document = Document({"models": [dict(model) if isinstance(model, Mapping) else model]})
+    document.data = expand(document.data, (), environment_of(document, environ), document)
+    normalise(document)
+    resolve_paths(document, files_needed=True)
+    check_secrets(document)
+    config = build(Config, {"name": "model", "output_dir": ".", **document.data}, (), document)
+    check_rules(config, document, None)
+    document.stop_if_wrong()
+    return config.models[0]
+
+
+def where(config: Config, *key: str | int) -> str:
+    """The place of a value in the file that a config came from: `file.yaml:12 models[0].endpoint`.
+
+    For errors that are found later; the file is read again, so that a Config need not carry its lines.
+    """
+    try:
+        document = _long_forms(config.source, None, {}) if config.source else Document({})
+    except UserError:
+        document = Document({})
+    return document.place(key)
+
+
+def _long_forms(
+    source: str | Path | Mapping[str, Any], environ: Mapping[str, str] | None, overrides: Mapping[str, Any]
+) -> Document:
+    document = read(source)
+    variables = environment_of(document, environ)
+    document.data = expand(document.data, (), variables, document)
+    normalise(document)
+    apply(document, overrides, variables)
+    normalise(document)
+    return document
+
+
+def _name(document: Document) -> Any:
+    given = document.data.get("name")
+    if given is not None or document.file is None:
+        return "assay" if given is None else given
+    stem = document.file.stem
+    return (document.base.name or stem) if stem == "config" else stem
+
+
+def _check_top_level(document: Document) -> None:
+    """Keys that are known but cannot be taken; they are removed, so that they are not also called unknown."""
+    data = document.data
+    if data.pop("inference_engine", None) is not None:
+        fix = "register a model type, or use `type: python` with `path` and `function_name`"
+        document.report("an inference_engine class cannot be used", ("inference_engine",), fix)
+    for key, target in LIFTED.items():
+        _refuse_second(document, key, target)
+    workflow = data.pop("workflow", None)
+    if isinstance(workflow, dict):
+        for name in workflow:
+            fix = nearest(name, ["mode", "max_workers", "batch_size"])
+            document.report(f"unknown key {name!r}", ("workflow", name), fix)
+    elif workflow is not None:
+        document.report("workflow must be a mapping", ("workflow",))
+    for name in {"source", "base"} & data.keys():
+        del data[name]
+        document.report(f"unknown key {name!r}", (name,), nearest(name, Config.__struct_fields__))
+
+
+def _refuse_second(document: Document, key: tuple[str, ...], target: str) -> None:
+    holder = document.data if len(key) == 1 else document.data.get(key[0])
+    if isinstance(holder, dict) and holder.pop(key[-1], None) is not None:
+        document.report(f"{target} is given twice", key, f"the other place is {document.place((target,))}")

@@ -1,0 +1,216 @@
+"""Short forms written out. Nothing is judged here: what has no long form stays as it is, for the checks to report.
+
+Normalising twice changes nothing more, so overrides can be applied to long forms and be short themselves.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from assay import registry
+from assay.config.models import long_model
+from assay.config.paths import is_template_file
+from assay.config.source import Document, Key
+from assay.config.types import MethodConfig, MetricConfig, PromptConfig
+
+LIFTED: dict[tuple[str, ...], str] = {
+    ("workflow", "mode"): "mode",
+    ("workflow", "max_workers"): "max_concurrency",
+    ("max_workers",): "max_concurrency",
+    ("sample_params", "num_samples"): "num_samples",
+    ("prompt_template",): "prompts",
+    ("eval_prompt_template",): "prompts",
+    ("prompt_templates",): "prompts",
+}
+WITHOUT_EFFECT: set[tuple[str, ...]] = {
+    ("batch_size",),
+    ("workflow", "batch_size"),
+    ("save_intermediate",),
+    ("resume_from",),
+}
+_SUFFIXES = {"ndjson": "jsonl", "tsv": "csv", "py": "function"}
+_METHOD_KEYS = {field.name for field in msgspec.structs.fields(MethodConfig)}
+_METRIC_KEYS = {field.name for field in msgspec.structs.fields(MetricConfig)}
+_PROMPT_KEYS = {field.name for field in msgspec.structs.fields(PromptConfig)}
+
+
+def normalise(document: Document) -> None:
+    data = document.data
+    _lift(document)
+    _entries(document, "models", long_model)
+    _entries(
+        document,
+        "evaluation_methods",
+        lambda entry, key, document: _method(entry, key, document, _METHOD_KEYS),
+    )
+    _entries(document, "metrics", _metric)
+    _entries(document, "tasks", _task)
+    if "prompts" in data:
+        data["prompts"] = _prompts(data["prompts"], document)
+    if data.get("dataset") is not None:
+        data["dataset"] = _dataset(data["dataset"], document)
+    if isinstance(data.get("logging"), str):
+        data["logging"] = {"level": data["logging"]}
+    if isinstance(data.get("logging"), dict) and isinstance(data["logging"].get("level"), str):
+        data["logging"]["level"] = data["logging"]["level"].upper()
+    if isinstance(data.get("env_vars"), dict):
+        data["env_vars"] = {name: _variable(value) for name, value in data["env_vars"].items()}
+
+
+def _lift(document: Document) -> None:
+    data = document.data
+    for key in [*LIFTED, *WITHOUT_EFFECT]:
+        holder = data if len(key) == 1 else data.get(key[0])
+        if not isinstance(holder, dict) or key[-1] not in holder:
+            continue
+        target = LIFTED.get(key)
+        if target is None or holder[key[-1]] is None:
+            del holder[key[-1]]
+        elif data.get(target) is None:
+            value = holder.pop(key[-1])
+            if key in (("prompt_template",), ("eval_prompt_template",)):
+                value = [{"messages": value} if isinstance(value, list) else value]
+                document.moved((target, 0), key)
+            data[target] = value
+            document.moved((target,), key)
+    if data.get("workflow") == {}:
+        del data["workflow"]
+
+
+def _entries(document: Document, name: str, long: Callable[[Any, Key, Document], Any]) -> None:
+    """A list of entries; a single one needs no list."""
+    value = document.data.get(name)
+    if isinstance(value, str | dict):
+        document.moved((name, 0), (name,))
+        value = [value]
+    if isinstance(value, list):
+        document.data[name] = [long(entry, (name, n), document) for n, entry in enumerate(value)]
+
+
+def _method(entry: Any, key: Key, document: Document, fields: set[str]) -> Any:
+    """`name`, `{name: params}` or the keys themselves, with a plug-in's name or `custom` as the type."""
+    if isinstance(entry, str):
+        entry = {"name": entry}
+    if not isinstance(entry, dict):
+        return entry
+    method = dict(entry)
+    if len(method) == 1 and not method.keys() & fields:
+        ((name, params),) = method.items()
+        if isinstance(params, dict | None):
+            method = {"name": name, "params": params or {}}
+            document.moved((*key, "params"), (*key, name))
+    name, kind = method.get("name"), method.get("type") or "built_in"
+    source = kind if kind != "built_in" else name
+    if isinstance(source, str) and ".py:" in source:
+        path, _, function = source.rpartition(":")
+        method = {**method, "type": "custom", "path": path, "function_name": function}
+        document.moved((*key, "path"), (*key, "type" if source is kind else "name"))
+        name = function if source is name else name
+    elif kind == "built_in":
+        method["type"] = "custom" if method.get("path") or method.get("module") else name
+    if method.get("type") == "custom":
+        function = method.get("function_name") or name
+        method.update(name=name or function, function_name=function)
+    else:
+        method["name"] = name or method.get("type")
+    return {field: value for field, value in method.items() if value is not None}
+
+
+def _metric(entry: Any, key: Key, document: Document) -> Any:
+    metric = _method(entry, key, document, _METRIC_KEYS)
+    if not isinstance(metric, dict):
+        return metric
+    pass_at = re.fullmatch(r"pass@(\d+)", str(metric.get("name")))
+    if pass_at and metric.get("type") in (metric["name"], "pass_at_k"):
+        metric["type"] = "pass_at_k"
+        if isinstance(metric.setdefault("params", {}), dict):
+            metric["params"].setdefault("k", int(pass_at[1]))
+    if isinstance(metric.get("facets"), str):
+        metric["facets"] = [metric["facets"]]
+    labels = metric.get("labels")
+    if isinstance(labels, str | list):
+        metric["labels"] = {"include": [labels] if isinstance(labels, str) else labels}
+    return metric
+
+
+def _task(entry: Any, key: Key, document: Document) -> Any:
+    if isinstance(entry, str):
+        entry = {"function": entry}
+    if not isinstance(entry, dict):
+        return entry
+    task = dict(entry)
+    function = task.get("function")
+    if isinstance(function, str) and ".py:" in function:
+        del task["function"]
+        task["path"], _, task["function_name"] = function.rpartition(":")
+        document.moved((*key, "path"), (*key, "function"))
+    name = task.get("function_name") or task.get("function")
+    if not task.get("name") and isinstance(name, str):
+        task["name"] = name.rpartition(".")[2]
+    return task
+
+
+def _prompts(value: Any, document: Document) -> Any:
+    """A list, a named map, or a single prompt without a list."""
+    if isinstance(value, dict) and value.keys() - _PROMPT_KEYS:
+        named = list(value.items())
+        for n, (name, _) in enumerate(named):
+            document.moved(("prompts", n), ("prompts", name))
+        return [_prompt(entry, ("prompts", n), document, name) for n, (name, entry) in enumerate(named)]
+    if isinstance(value, str | dict) or _are_messages(value):
+        value = [{"messages": value} if isinstance(value, list) else value]
+        document.moved(("prompts", 0), ("prompts",))
+    if not isinstance(value, list):
+        return value
+    return [_prompt(entry, ("prompts", n), document) for n, entry in enumerate(value)]
+
+
+def _prompt(entry: Any, key: Key, document: Document, name: str = "") -> Any:
+    if isinstance(entry, str):
+        entry = {"path": entry} if is_template_file(entry, key, document) else {"text": entry}
+    elif _are_messages(entry):
+        entry = {"messages": entry}
+    return {"name": name, **entry} if name and isinstance(entry, dict) else entry
+
+
+def _are_messages(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and "role" in turn for turn in value)
+    )
+
+
+def _dataset(value: Any, document: Document) -> Any:
+    if isinstance(value, str):
+        value = {"path": value}
+        document.moved(("dataset", "path"), ("dataset",))
+    if not isinstance(value, dict):
+        return value
+    dataset = dict(value)
+    path = dataset.get("path")
+    if isinstance(path, str) and ".py:" in path:
+        dataset["path"], _, dataset["function_name"] = path.rpartition(":")
+    if dataset.get("type") == "custom":
+        dataset["type"] = "function"
+    elif dataset.get("type") in (None, "", "built_in", "file"):
+        dataset["type"] = _dataset_type(dataset)
+        if str(path).lower().endswith(".tsv"):
+            dataset["params"] = {"delimiter": "\t", **(dataset.get("params") or {})}
+    return dataset
+
+
+def _dataset_type(dataset: Mapping[str, Any]) -> str:
+    if dataset.get("module") or dataset.get("function_name"):
+        return "function"
+    suffix = str(dataset.get("path") or "").rpartition(".")[2].lower()
+    name = _SUFFIXES.get(suffix, suffix)
+    return name if name in registry.dataset.names() else ""
+
+
+def _variable(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

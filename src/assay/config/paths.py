@@ -1,0 +1,113 @@
+"""Paths made absolute: what is read is found from the config's folder, what is written from the current folder.
+
+A relative path of a config file may not leave its folder: a config from elsewhere must not read files of the
+machine by accident. Flags and variables are the user's own words and count from the current folder.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.config.source import Document, Key, similar_files
+
+_TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
+_FILE_TYPES = ("jsonl", "json", "csv", "function")
+
+
+def resolve_paths(document: Document, *, files_needed: bool) -> None:
+    """Make every path absolute, read the prompts' files, and report files that are not there."""
+    data = document.data
+    for name in ("evaluation_methods", "metrics", "tasks", "models"):
+        for n, entry in _mappings(data.get(name)):
+            holder = entry.get("params") if name == "models" else entry
+            key: Key = (name, n, "params", "path") if name == "models" else (name, n, "path")
+            if isinstance(holder, dict) and isinstance(holder.get("path"), str) and holder["path"]:
+                holder["path"] = _existing(holder["path"], key, document)
+            kind = entry.get("type")
+            if name == "models" and isinstance(kind, str) and ".py:" in kind:
+                path, _, function = kind.rpartition(":")
+                entry["type"] = f"{_existing(path, (name, n, 'type'), document)}:{function}"
+    for n, prompt in _mappings(data.get("prompts")):
+        if isinstance(prompt.get("path"), str) and prompt["path"]:
+            _read_prompt(prompt, ("prompts", n, "path"), document)
+    if isinstance(data.get("dataset"), dict):
+        _resolve_dataset(data["dataset"], document, files_needed)
+    for holder, name in ((data, "output_dir"), (data.get("logging"), "file")):
+        if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
+            holder[name] = os.path.abspath(os.path.expanduser(holder[name]))
+
+
+def is_template_file(text: str, key: Key, document: Document) -> bool:
+    """Whether a prompt's text is the path of a file: one that exists, or one that can only be meant as a path."""
+    if not text or len(text) > 1000 or "\n" in text or "\0" in text or "{{" in text:
+        return False
+    if text.lower().endswith(_TEMPLATE_SUFFIXES) and not any(map(str.isspace, text)):
+        return True
+    return os.path.isfile(os.path.join(_base(key, document), os.path.expanduser(text)))
+
+
+def absolute(text: str, key: Key, document: Document) -> str:
+    path = os.path.expanduser(text)
+    if os.path.isabs(path):
+        return os.path.normpath(path)
+    escapes = os.path.normpath(path).split(os.sep)[0] == os.pardir
+    if escapes and document.file is not None and not document.setter(key):
+        document.report(
+            f"{text!r} leaves the config's folder", key, "move the file there, or write its absolute path"
+        )
+    return os.path.abspath(os.path.join(_base(key, document), path))
+
+
+def _base(key: Key, document: Document) -> Path:
+    return Path.cwd() if document.setter(key) else document.base
+
+
+def _existing(text: str, key: Key, document: Document) -> str:
+    known = len(document.problems)
+    path = absolute(text, key, document)
+    if len(document.problems) == known and ("\0" in path or not os.path.exists(path)):
+        _report_missing(text, path, key, document)
+    return path
+
+
+def _report_missing(text: str, path: str, key: Key, document: Document) -> None:
+    document.report(f"there is no file {text!r}", key, similar_files(Path(path.replace("\0", ""))))
+
+
+def _read_prompt(prompt: dict[str, Any], key: Key, document: Document) -> None:
+    """The text of a file; a text that is given beside the path stands, so a resolved config needs no file."""
+    if prompt.get("text") or prompt.get("messages"):
+        prompt["path"] = absolute(prompt["path"], key, document)
+        return
+    known = len(document.problems)
+    written, prompt["path"] = prompt["path"], _existing(prompt["path"], key, document)
+    if len(document.problems) > known:
+        return
+    try:
+        prompt["text"] = Path(prompt["path"]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        document.report(f"{written!r} cannot be read as UTF-8 text", key)
+    else:
+        if not prompt["text"]:
+            document.report(f"{written!r} is empty", key, "write the template into it")
+
+
+def _resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool) -> None:
+    written, key = dataset.get("path"), ("dataset", "path")
+    if not isinstance(written, str) or not written:
+        return
+    known = len(document.problems)
+    path = absolute(written, key, document)
+    exists = "\0" not in path and os.path.exists(path)
+    is_file = dataset.get("type") in (*_FILE_TYPES, "")
+    if exists or is_file:
+        dataset["path"] = path
+    if is_file and not exists and files_needed and len(document.problems) == known:
+        _report_missing(written, path, key, document)
+
+
+def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for n, entry in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(entry, dict):
+            yield n, entry

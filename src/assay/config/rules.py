@@ -1,0 +1,173 @@
+"""What the types cannot say: names that must exist and differ, ranges of sampling, and what a step needs."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from assay import registry
+from assay.config.secrets import shown
+from assay.config.source import Document, Key, dotted
+from assay.config.types import Config, MethodConfig, MetricConfig
+
+Need = Literal["run", "evaluate", "aggregate"]
+_RANGES: dict[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+_OTHER_NAMES = {
+    "n": "use `num_samples`: each sample is a call of its own, so that it can be resumed",
+    "stream": "remove it: answers are read whole",
+}
+
+
+def check_rules(config: Config, document: Document, need: Need | None) -> None:
+    _check_models(config, document)
+    _check_dataset(config, document)
+    _check_prompts(config, document)
+    for n, task in enumerate(config.tasks):
+        if not task.function and not (task.path and task.function_name):
+            document.report(
+                f"the task {task.name!r} has no function", ("tasks", n), "add `function: file.py:name`"
+            )
+    _check_methods("evaluation_methods", config.evaluation_methods, registry.scorer, document)
+    _check_methods("metrics", config.metrics, registry.metric, document)
+    for n, metric in enumerate(config.metrics):
+        _check_metric(metric, ("metrics", n), document)
+    _check_sampling(config.sample_params, ("sample_params",), document)
+    for name in ("models", "tasks", "evaluation_methods"):
+        _differ(
+            name, [entry.name for entry in getattr(config, name)], document, "give one of them another `name`"
+        )
+    _check_need(config, document, need)
+
+
+def _check_need(config: Config, document: Document, need: Need | None) -> None:
+    if need == "run" and config.mode == "evaluation":
+        need = "evaluate"
+    given = document.data
+    if need == "run" and not given.get("models") and not given.get("tasks"):
+        document.report("there is no model", ("models",), "add `models:` with at least one name, or `tasks:`")
+    if need == "run" and not given.get("dataset"):
+        document.report("there is no dataset", ("dataset",), "add `dataset: path/to/items.jsonl`")
+    if need == "evaluate" and not given.get("evaluation_methods"):
+        fix = "add `evaluation_methods: [exact_match]`"
+        document.report("there is no evaluation method", ("evaluation_methods",), fix)
+    if need == "aggregate" and not given.get("metrics"):
+        document.report("there is no metric", ("metrics",), "add `metrics: [mean]`")
+
+
+def _check_models(config: Config, document: Document) -> None:
+    for n, model in enumerate(config.models):
+        key: Key = ("models", n)
+        _check_name(model.type, registry.model, (*key, "type"), document)
+        _check_sampling(model.inference, (*key, "inference"), document)
+        if "num_samples" in model.inference:
+            fix = "set `num_samples` for the whole config"
+            document.report("a model has no num_samples of its own", (*key, "inference", "num_samples"), fix)
+        endpoint = model.params.get("endpoint")
+        if endpoint is not None and not _is_address(endpoint):
+            fix = "write it like http://localhost:1234"
+            document.report(
+                f"the endpoint is no address: {shown(endpoint)}", (*key, "params", "endpoint"), fix
+            )
+        variable = model.params.get("api_key_env")
+        if variable is not None:
+            fix = "remove `api_key`" if "api_key" in model.params else "write the name of a variable"
+            document.report("api_key_env cannot be used", (*key, "params", "api_key_env"), fix)
+
+
+def _is_address(endpoint: Any) -> bool:
+    try:
+        parts = urlsplit(endpoint)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError, TypeError):
+        return False
+
+
+def _check_dataset(config: Config, document: Document) -> None:
+    dataset = config.dataset
+    if dataset is None:
+        return
+    if dataset.type == "function":
+        if not dataset.function_name or not (dataset.path or dataset.module):
+            fix = "add `path: file.py` and `function_name:`"
+            document.report("a dataset function needs a file or a module, and its name", ("dataset",), fix)
+    elif dataset.type:
+        _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
+    elif dataset.path:
+        fix = f"add `type:`, one of {', '.join(registry.dataset.names())}"
+        document.report(f"what {dataset.path!r} holds is not clear from its name", ("dataset", "path"), fix)
+    else:
+        document.report("the dataset has no path", ("dataset",), "add `path:`")
+
+
+def _check_prompts(config: Config, document: Document) -> None:
+    for n, prompt in enumerate(config.prompts):
+        key: Key = ("prompts", n)
+        if prompt.text and prompt.messages:
+            document.report("a prompt has text or messages, not both", key, "remove one of them")
+        for i, turn in enumerate(prompt.messages or ()):
+            if not isinstance(turn.get("role"), str) or not isinstance(turn.get("content"), str):
+                fix = "write {role: user, content: …}"
+                document.report("a message needs a role and a content, both text", (*key, "messages", i), fix)
+    labels = [prompt.name or (prompt.text, str(prompt.messages)) for prompt in config.prompts]
+    _differ("prompts", labels, document, "name them differently, or remove one")
+
+
+def _check_methods(
+    name: str, methods: Iterable[MethodConfig | MetricConfig], plug_ins: registry.Registry, document: Document
+) -> None:
+    for n, method in enumerate(methods):
+        key: Key = (name, n)
+        if method.type != "custom":
+            _check_name(method.type, plug_ins, (*key, "type"), document)
+            for field in ("path", "module", "function_name"):
+                if getattr(method, field):
+                    document.report(
+                        f"{field} is only for type custom", (*key, field), "remove it, or the type"
+                    )
+        elif not method.path and not method.module:
+            document.report(f"{method.name!r} is custom but has no file", key, "add `path: file.py`")
+
+
+def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
+    if metric.labels.include and metric.labels.exclude:
+        document.report(
+            "labels are included or excluded, not both", (*key, "labels"), "remove one of the two lists"
+        )
+    for name in ("k", "num_trials"):
+        value = metric.params.get(name, 1)
+        if metric.type != "custom" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            place = (*key, "params", name)
+            document.report(f"{name} must be a whole number of at least 1, got {shown(value)}", place)
+
+
+def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> None:
+    for name, value in params.items():
+        if name in _OTHER_NAMES:
+            document.report(f"{name!r} is no sample parameter here", (*key, name), _OTHER_NAMES[name])
+        if name not in _RANGES or value is None:
+            continue
+        low, high = _RANGES[name]
+        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+            place = (*key, name)
+            document.report(
+                f"{dotted(place)} must be a number from {low} to {high}, got {shown(value)}", place
+            )
+
+
+def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document) -> None:
+    """Dotted names and files are looked up when they are bound: that runs the user's code."""
+    if name and "." not in name and name not in (known := plug_ins.names()):
+        document.report(f"unknown {plug_ins.kind} {name!r}", key, registry.nearest(name, known))
+
+
+def _differ(name: str, labels: Iterable[Hashable], document: Document, fix: str) -> None:
+    first: dict[Hashable, int] = {}
+    for n, label in enumerate(labels):
+        if label and first.setdefault(label, n) != n:
+            shown_name = f"called {label!r}" if isinstance(label, str) else "the same"
+            document.report(f"{name}[{first[label]}] and {name}[{n}] are {shown_name}", (name, n), fix)

@@ -1,0 +1,209 @@
+"""Reading a config: plain values, and the line that each of them stands on.
+
+YAML is read by the rules of version 1.2: `no` and `on` are text, `1e-3` is a number, `12:30` and dates are text.
+A key that is given twice is an error, never a silent override.
+"""
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from assay.errors import ConfigError, UserError
+
+Key = tuple[str | int, ...]
+TOO_MANY_VALUES = 100_000
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+class Document:
+    """A config on its way to a Config: its values, where each one came from, and the problems found so far."""
+
+    def __init__(self, data: dict[str, Any], *, file: Path | None = None, shown: str = "") -> None:
+        self.data = data
+        self.file = file
+        self.shown = shown
+        self.base = Path(os.path.abspath(file.parent)) if file else Path.cwd()
+        self.lines: dict[Key, int] = {}
+        self.problems: list[UserError] = []
+        self._moved: dict[Key, Key] = {}
+        self._set_by: dict[Key, str] = {}
+
+    def report(self, what: str, key: Key, fix: str = "") -> None:
+        self.problems.append(UserError(what, where=self.place(key), fix=fix))
+
+    def stop_if_wrong(self) -> None:
+        if self.problems:
+            raise ConfigError(self.problems, source=self.shown)
+
+    def moved(self, to: Key, origin: Key) -> None:
+        """Remember that normalising put at `to` what the user wrote at `origin`."""
+        if to != origin:
+            self._moved[to] = self._origin(origin)
+
+    def set(self, key: Key, by: str) -> None:
+        self._set_by[key] = by
+
+    def setter(self, key: Key) -> str:
+        """The flag or variable that set the value at `key`, or nothing if the config itself did."""
+        for path in (key, self._origin(key)):
+            for n in range(len(path), 0, -1):
+                if path[:n] in self._set_by:
+                    return self._set_by[path[:n]]
+        return ""
+
+    def place(self, key: Key) -> str:
+        """`file.yaml:12 models[0].endpoint`, for the place where the user wrote it."""
+        by = self.setter(key)
+        if by:
+            return by
+        key = self._origin(key)
+        line = next((self.lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.lines), 0)
+        file = f"{self.shown}:{line}" if line else self.shown
+        return f"{file} {dotted(key)}".strip()
+
+    def _origin(self, key: Key) -> Key:
+        for n in range(len(key), 0, -1):
+            if key[:n] in self._moved:
+                return self._moved[key[:n]] + key[n:]
+        return key
+
+
+def dotted(key: Key) -> str:
+    """`models[0].endpoint`."""
+    text = ""
+    for part in key:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def read(source: str | Path | Mapping[str, Any]) -> Document:
+    """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied."""
+    if isinstance(source, Mapping):
+        return Document(_copied(source))
+    file, shown = Path(source), str(source)
+    text = _text(file, shown)
+    lines: dict[Key, int] = {}
+    try:
+        data = (_json if file.suffix.lower() == ".json" else _yaml)(text, lines)
+    except UserError as error:
+        line, what = error.where, error.what
+        raise ConfigError([UserError(what, where=f"{shown}:{line}", fix=error.fix)], source=shown) from None
+    if not isinstance(data, dict):
+        what = "the config is empty" if data is None else "a config is a mapping of keys to values"
+        raise ConfigError(
+            [UserError(what, where=shown, fix="begin with `models:` and `dataset:`")], source=shown
+        )
+    document = Document(data, file=file, shown=shown)
+    document.lines = lines
+    return document
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _copied(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(entry) for entry in value]
+    return os.fspath(value) if isinstance(value, Path) else value
+
+
+def scalar(text: str) -> Any:
+    """A value as YAML reads it: a number, true, null, a flow list or mapping, else the text itself."""
+    return _yaml(text, {})
+
+
+def _text(file: Path, shown: str) -> str:
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        problem = UserError("the config is not UTF-8 text", where=f"{shown}:{line}", fix="save it as UTF-8")
+    except OSError as error:
+        problem = UserError(
+            f"the config cannot be read: {error.strerror}", where=shown, fix=similar_files(file)
+        )
+    raise ConfigError([problem], source=shown)
+
+
+def similar_files(file: Path) -> str:
+    """A hint at the files that a missing one may have meant."""
+    try:
+        names = [entry.name for entry in os.scandir(file.parent)]
+    except OSError:
+        return f"there is no folder {str(file.parent)!r}"
+    close = difflib.get_close_matches(file.name, names, n=3, cutoff=0.6)
+    return (
+        f"did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else f"looked in {str(file.parent) or '.'!r}"
+    )
+
+
+def _wrong(what: str, line: int, fix: str = "") -> UserError:
+    return UserError(what, where=str(line), fix=fix)
+
+
+def _json(text: str, lines: dict[Key, int]) -> Any:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _wrong(f"this is not JSON: {error.msg}", error.lineno) from None
+    except (RecursionError, ValueError):
+        raise _wrong("the config is nested too deeply, or has a number of thousands of digits", 1) from None
+    _json_lines(text, lines)
+    return value
+
+
+def _json_lines(text: str, lines: dict[Key, int]) -> None:
+    """The lines of the keys and list entries of valid JSON."""
+    stack: list[Key] = []
+    line, end, expects_key = 1, 0, False
+    key = tuple[str | int, ...]()
+    for match in _JSON_TOKEN.finditer(text):
+        token = match.group()
+        line += text.count("\n", end, match.start())
+        end = match.start()
+        if expects_key and token[0] == '"':
+            key = (*stack[-1], json.loads(token))
+            if key in lines:
+                raise _wrong(f"{key[-1]!r} is given twice", line, f"the first one is on line {lines[key]}")
+            expects_key = False
+        elif token in "]}":
+            key, expects_key = stack.pop(), False
+            continue
+        elif token == ",":
+            last = key[-1]
+            key, expects_key = ((*key[:-1], last + 1), False) if isinstance(last, int) else (key, True)
+            continue
+        lines.setdefault(key, line)
+        if token == "{":
+            stack.append(key)
+            expects_key = True
+        elif token == "[":
+            stack.append(key)
+            key = (*key, 0)
+
+
+def _yaml(text: str, lines: dict[Key, int]) -> Any:
+    import yaml
+
+    from assay.config.yaml12 import Loader, build
+
+    loader = Loader(text)
+    try:
+        node = loader.get_single_node()
+        return None if node is None else build(node, lines)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        fix = "indent with spaces" if "\\t" in str(error.problem) else ""
+        raise _wrong(f"this is not YAML: {error.problem}", mark.line + 1 if mark else 1, fix) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _wrong("this is not YAML: a control character", line, "remove it") from None
+    except RecursionError:
+        raise _wrong("the config is nested too deeply, or an anchor contains itself", 1) from None
+    finally:
+        loader.dispose()

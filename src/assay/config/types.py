@@ -1,0 +1,145 @@
+"""What a config means once every short form is written out: the one description of its keys.
+
+Checking, the JSON Schema and the nearest-name hints are derived from these Structs. A path is absolute; a secret is
+only ever the `${VAR}` that names it.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Policy = Literal["wrong", "exclude"]
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Level = Annotated[float, Meta(gt=0, lt=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; the limits that are
+    null are the config's or the lane's own."""
+
+    name: Text
+    type: Text = "openai"
+    params: dict[str, Any] = {}
+    inference: dict[str, Any] = {}
+    timeout: Positive | None = None
+    max_retries: Natural | None = None
+    max_concurrency: Count | None = None
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+
+
+class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the items come from: a file (its type follows from its suffix) or, as type `function`, a function of
+    the Python file `path` or of `module`."""
+
+    type: str = ""
+    path: str = ""
+    module: str = ""
+    function_name: str = ""
+    params: dict[str, Any] = {}
+
+
+class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A template: `text`, or `messages` of {role, content}. `path` is the file that the text came from. Rows show
+    the name, or the text of a prompt without one. No name and no text: the item's own question."""
+
+    name: str = ""
+    text: str = ""
+    messages: list[dict[str, Any]] | None = None
+    path: str = ""
+
+
+class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An evaluation method: a plug-in by its name in `type`, or, as type `custom`, a function of the Python file
+    `path` or of `module`."""
+
+    name: Text
+    type: Text
+    path: str = ""
+    module: str = ""
+    function_name: str = ""
+    params: dict[str, Any] = {}
+    timeout: Positive | None = None
+
+
+class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The labels that a metric looks at: only these, or all but these."""
+
+    include: list[str] = []
+    exclude: list[str] = []
+
+
+class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A metric, found like an evaluation method; one value for each combination of its facets' values and each
+    label. The policies that are null are the config's."""
+
+    name: Text
+    type: Text
+    path: str = ""
+    module: str = ""
+    function_name: str = ""
+    params: dict[str, Any] = {}
+    facets: list[str] = []
+    labels: LabelFilter = LabelFilter()
+    on_error: Policy | None = None
+    on_unparsed: Policy | None = None
+    on_refused: Policy | None = None
+
+
+class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a dotted
+    or registered name."""
+
+    name: Text
+    path: str = ""
+    function_name: str = ""
+    function: str = ""
+    params: dict[str, Any] = {}
+
+
+class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a row without a verdict counts: as wrong, or not at all."""
+
+    on_error: Policy = "exclude"
+    on_unparsed: Policy = "wrong"
+    on_refused: Policy = "wrong"
+
+
+class LoggingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is logged, and the file that it goes to as well."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    file: str = ""
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One experiment. `source` is the file that it was read from ("" for a dict), `base` its folder."""
+
+    name: Text
+    source: str = ""
+    base: str = ""
+    models: list[ModelConfig] = []
+    tasks: list[TaskConfig] = []
+    dataset: DatasetConfig | None = None
+    prompts: list[PromptConfig] = []
+    sample_params: dict[str, Any] = {}
+    num_samples: Count = 1
+    evaluation_methods: list[MethodConfig] = []
+    metrics: list[MetricConfig] = []
+    output_dir: Text
+    limit: Natural | None = None
+    mode: Literal["full", "inference", "evaluation"] = "full"
+    max_concurrency: Count | None = None
+    timeout: Positive = 300.0
+    max_retries: Natural = 3
+    seed: Natural = 0
+    resume: bool = True
+    max_error_rate: Share | None = None
+    policy: PolicyConfig = PolicyConfig()
+    ci_level: Level = 0.95
+    logging: LoggingConfig = LoggingConfig()
+    env_vars: dict[str, str] = {}

@@ -1,0 +1,1 @@
+"""Dataset formats: one short file each; the function of the same name yields (place, row) pairs."""

@@ -1,0 +1,26 @@
+"""Comma-separated values with a header row. Every field is text."""
+
+import csv as reader
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.datasets._rows import bad_row
+from assay.registry import dataset
+
+
+@dataset
+def csv(path: Path, *, delimiter: str = ",") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of a `.csv` file, streamed; quoted fields may hold line feeds."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = reader.DictReader(file, delimiter=delimiter, strict=True)
+        try:
+            for row in rows:
+                place = f"{path}:{rows.line_num}"
+                if None in row:
+                    raise bad_row(f"{len(row[None])} more fields than the header has", place)
+                if None in row.values():
+                    raise bad_row("fewer fields than the header has", place)
+                yield place, dict(row)
+        except (reader.Error, UnicodeDecodeError) as error:
+            raise bad_row(str(error), f"{path}:{rows.line_num}") from None

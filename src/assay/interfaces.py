@@ -1,0 +1,269 @@
+"""What plug-ins and the engine share. A plug-in author needs this page and nothing else.
+
+Positional arguments of a plug-in come from the engine, keyword-only arguments are its parameters:
+
+    dataset   (path, *, ...) -> iterable of rows (dicts)
+    prompt    (source, *, ...) -> Prompt
+    model     (name, *, ...) -> Model
+    scorer    (item, response, *, ...) -> Score | list[Score] | bool | number | dict
+              (item, first, second, *, ...) -> Score      a match: score is the payoff of the first
+              (response, ground_truth, inference_result=None, **params)      the first seed's form
+    metric    (group, *, ...) -> Values | number | dict
+              (evaluation_results, facets, **params) -> dict      the first seed's form
+
+Any scorer or task function may be async and may take a `context`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.records import EvaluationOutcome, Item, Kind, Manifest, ResponseOutcome, Segment
+
+Message = dict[str, Any]
+FloatArray = npt.NDArray[np.float64]
+
+
+# ---- models
+
+
+class Request(msgspec.Struct):
+    """One call to a model. `seed` is derived from the row's address; a model may use it, a server never sees it."""
+
+    messages: list[Message]
+    params: dict[str, Any] = {}
+    sample_index: int = 0
+    seed: int = 0
+    timeout: float = 300.0
+
+
+class Completion(msgspec.Struct, kw_only=True):
+    """What a model answered. Token counts are None where the server did not tell."""
+
+    text: str = ""
+    finish_reason: str | None = None
+    response_id: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    served_model: str | None = None
+    served_fingerprint: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[Any] | None = None
+    refused: bool = False
+    cost: float | None = None
+
+
+class Model(Protocol):
+    """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys."""
+
+    name: str
+    identity: Mapping[str, Any]
+
+    async def complete(self, request: Request) -> Completion:
+        """Raise TransientError, PermanentError or LaneError; every other exception counts as permanent."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a lane allows itself."""
+
+    max_concurrency: int = 64
+    timeout: float = 300.0
+    max_retries: int = 3
+
+
+# ---- prompts and tasks
+
+
+class Prompt(Protocol):
+    """Turns an item into messages. `name` is what rows show, `text` the whole source, part of the plan."""
+
+    name: str
+    text: str
+
+    def render(self, item: Item) -> list[Message]: ...
+
+    def check(self, item: Item) -> str | None:
+        """Why this item cannot be rendered, or None; as cheap as possible."""
+        ...
+
+
+class Work(msgspec.Struct):
+    """A task's view of one item, made once and shared by its samples. Equal fingerprints mean equal work."""
+
+    fingerprint: bytes
+    payload: Any = None
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """What a task produced. `output` is a JSON value where the result is not text."""
+
+    text: str = ""
+    output: Any = None
+    outcome: ResponseOutcome = "ok"
+    prompt: str = ""
+    messages: list[Message] | None = None
+    completion: Completion | None = None
+
+
+class Context(Protocol):
+    """The only door from a task or a scorer to models, random numbers and traces."""
+
+    item_id: str
+    sample_index: int
+    seed: int
+
+    async def complete(
+        self, messages: list[Message], *, model: "Model | str | None" = None, step: str = "", **params: Any
+    ) -> Completion:
+        """Call a model under its lane's limits; logged in `calls.jsonl`, so the same call is never paid twice."""
+        ...
+
+    def complete_sync(
+        self, messages: list[Message], *, model: "Model | str | None" = None, step: str = "", **params: Any
+    ) -> Completion:
+        """The same from a function that runs in a thread."""
+        ...
+
+    async def send(self, model: Model, request: Request) -> Completion:
+        """Call a model under its lane's limits without a log entry: the caller's row is the record."""
+        ...
+
+    async def thread(self, call: Callable[[], Any]) -> Any:
+        """Run a function that is not async in one of the engine's threads."""
+        ...
+
+    def span(self, name: str, **data: Any) -> AbstractContextManager[dict[str, Any]]:
+        """A step of the trace; put what should be seen later into the dict that it gives."""
+        ...
+
+
+class Task(Protocol):
+    """Turns one item into one response. `facets` go into the row; `lane` names the model whose limits apply."""
+
+    name: str
+    model_name: str
+    facets: Mapping[str, Any]
+    lane: str
+    identity: Mapping[str, Any]
+
+    def prepare(self, item: Item) -> Work: ...
+
+    async def run(self, work: Work, context: Context) -> Answer: ...
+
+
+# ---- scorers
+
+
+class Score(msgspec.Struct, kw_only=True):
+    """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0)."""
+
+    passed: bool | None = None
+    score: float | None = None
+    label: str = ""
+    details: dict[str, Any] = {}
+    outcome: EvaluationOutcome = "scored"
+    error: str | None = None
+    value: Any = None
+
+
+# ---- metrics
+
+
+class Group(msgspec.Struct, kw_only=True):
+    """The rows of one facet combination and label, after the failure policy, as columns of equal length.
+
+    `item` holds item numbers in order of item id and rows are sorted by (item, sample): equal rows give an equal
+    group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked for them.
+    """
+
+    item: npt.NDArray[np.int64]
+    sample: npt.NDArray[np.int64]
+    passed: npt.NDArray[np.bool_]
+    score: FloatArray
+    columns: dict[str, list[Any]] = {}
+    rows: list[dict[str, Any]] = []
+    label: str = ""
+    facets: dict[str, Any] = {}
+
+    def per_item(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Samples and passes of each item: (n, c)."""
+        _, inverse = np.unique(self.item, return_inverse=True)
+        return np.bincount(inverse), np.bincount(inverse, weights=self.passed).astype(np.int64)
+
+
+class Values(msgspec.Struct, kw_only=True):
+    """What a metric found. `per_item` where the value is their mean, so that the engine can make an interval;
+    `reason` says why the value is null."""
+
+    value: float | None
+    fields: dict[str, Any] = {}
+    per_item: FloatArray | None = None
+    reason: str | None = None
+
+
+MetricFunction = Callable[..., Values | float | Mapping[str, Any] | None]
+ScorerFunction = Callable[..., Any]
+
+
+# ---- stores
+
+
+class Log(Protocol):
+    """An append-only sequence of JSON lines. Positions are opaque and stay valid until `replace`."""
+
+    def append(self, lines: bytes) -> None:
+        """Commit whole lines (each ends with a line feed) together: once this returns, a killed process loses none."""
+        ...
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line without its line feed) for every line, in order."""
+        ...
+
+    def read(self, position: int) -> bytes:
+        """The line at a position that `scan` gave."""
+        ...
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Atomically put these lines (each with its line feed) in place of all."""
+        ...
+
+    def segments(self) -> list[Segment]:
+        """The files behind the log as they are now; equal segments mean equal lines. Empty if it does not exist."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything appended so far survive a power cut."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Where artefacts live: one artefact is a kind and an id. Implement this to keep Assay's rows elsewhere.
+
+    `log` without a name is the artefact's rows; the other names are calls, traces, superseded and rejected.
+    """
+
+    def ids(self, kind: Kind) -> list[str]: ...
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None: ...
+
+    def put_manifest(self, manifest: Manifest) -> None: ...
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log: ...
+
+    def delete(self, kind: Kind, id: str) -> None:
+        """Forget an artefact; an unknown one is no error."""
+        ...
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        """One writer at a time; LockedError names the holder."""
+        ...

@@ -1,0 +1,125 @@
+"""Reads the answer of an OpenAI-compatible server: fast where it is as promised, tolerant where it is not.
+
+The typed decoder handles the answers that keep to the API. Anything else is decoded freely and what is sane is
+picked out of it; only an answer without a choice is an error, and worth another try.
+"""
+
+from typing import Any
+
+import msgspec
+
+from assay.errors import TransientError
+from assay.interfaces import Completion
+from assay.models._failures import excerpt, server_message
+from assay.text.messages import content_text
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[Any] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    id: str | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+    usage: _Usage | None = None
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+_NO_USAGE = _Usage()
+_NO_MESSAGE = _Message()
+
+
+def read_answer(body: bytes) -> Completion:
+    """The completion in the body of a 2xx answer. Raises TransientError if there is none in it."""
+    try:
+        answer = _decode(body)
+    except msgspec.ValidationError:
+        answer = _pick(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise TransientError(f"the server's answer is not JSON: {excerpt(body) or 'it is empty'}") from None
+    if not answer.choices:
+        raise TransientError(f"the server's answer has no choices: {server_message(body)[1]}")
+    choice = answer.choices[0]
+    message = choice.message or _NO_MESSAGE
+    usage = answer.usage or _NO_USAGE
+    text = choice.text if message.content is None else message.content
+    return Completion(
+        text=text or (message.refusal or ""),
+        finish_reason=choice.finish_reason,
+        response_id=answer.id,
+        prompt_tokens=_count(usage.prompt_tokens),
+        completion_tokens=_count(usage.completion_tokens),
+        total_tokens=_count(usage.total_tokens),
+        served_model=answer.model,
+        served_fingerprint=answer.system_fingerprint,
+        reasoning=message.reasoning_content or message.reasoning or None,
+        tool_calls=message.tool_calls or None,
+        refused=bool(message.refusal) or choice.finish_reason == "content_filter",
+    )
+
+
+def _count(value: int | None) -> int | None:
+    return value if value is not None and value >= 0 else None
+
+
+def _pick(body: bytes) -> _Answer:
+    """Whatever is usable in JSON that does not keep to the API."""
+    content: Any = msgspec.json.decode(body)
+    if not isinstance(content, dict):
+        return _Answer([])
+    answer: dict[str, Any] = content
+    choices: Any = answer.get("choices")
+    first: Any = choices[0] if isinstance(choices, list) and choices else None
+    return _Answer(
+        choices=[_pick_choice(first)] if isinstance(first, dict) else [],
+        id=_text(answer.get("id")),
+        model=_text(answer.get("model")),
+        system_fingerprint=_text(answer.get("system_fingerprint")),
+        usage=_pick_usage(answer.get("usage")),
+    )
+
+
+def _pick_choice(choice: dict[str, Any]) -> _Choice:
+    found: Any = choice.get("message")
+    message: dict[str, Any] = found if isinstance(found, dict) else {}
+    calls: Any = message.get("tool_calls")
+    return _Choice(
+        message=_Message(
+            content=None if message.get("content") is None else content_text(message["content"]),
+            reasoning_content=_text(message.get("reasoning_content")),
+            reasoning=_text(message.get("reasoning")),
+            refusal=_text(message.get("refusal")),
+            tool_calls=calls if isinstance(calls, list) else None,
+        ),
+        text=_text(choice.get("text")),
+        finish_reason=_text(choice.get("finish_reason")),
+    )
+
+
+def _pick_usage(usage: Any) -> _Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    return _Usage(**{name: value for name, value in counts.items() if type(value) is int})
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

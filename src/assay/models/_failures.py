@@ -1,0 +1,94 @@
+"""What an HTTP answer that is no success means for the call, the same for every provider."""
+
+import time
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.models._transport import Reply
+
+WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
+_RETRY = (408, 409, 425)
+_OVERLOAD = (503, 529)
+
+
+def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Iterable[str]) -> CallError:
+    """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
+    status = reply.status
+    code, message = server_message(reply.body)
+    said = scrub(f"HTTP {status}: {message}" if message else f"HTTP {status}", secrets)
+    if code == "insufficient_quota":
+        return LaneError(f"the account has no credit left ({said})", where=where)
+    if status == 429 or status in _OVERLOAD:
+        return TransientError(said, where=where, overload=True, retry_after=retry_after(reply.headers))
+    if status in _RETRY or status >= 500:
+        return TransientError(said, where=where, retry_after=retry_after(reply.headers))
+    if status in (401, 403):
+        return LaneError(f"the server refused the API key ({said})", where=where, fix=key_fix)
+    if status == 404:
+        return LaneError(
+            f"the server does not know the model {model_name!r} ({said})",
+            where=where,
+            fix="check `model_name`, and that `endpoint` ends before /chat/completions",
+        )
+    if 300 <= status < 400:
+        return LaneError(
+            f"the server redirects to {scrub(reply.headers.get('location', 'nowhere'), secrets)}",
+            where=where,
+            fix="put the new address into `endpoint`",
+        )
+    return PermanentError(said, where=where)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the server asks us to wait; it may give seconds, milliseconds or a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            seconds = _until(value)
+        if seconds is not None and seconds < 1e9:  # also refuses NaN
+            return max(0.0, seconds)
+    return None
+
+
+def _until(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except ValueError:
+        return None
+
+
+def server_message(body: bytes) -> tuple[str, str]:
+    """The code and the text of a server's error, wherever it put them; else the beginning of what it sent."""
+    try:
+        content: Any = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return "", excerpt(body)
+    error: Any = content.get("error", content) if isinstance(content, dict) else content
+    if isinstance(error, dict):
+        found: dict[str, Any] = error
+        text = next(
+            (found[key] for key in ("message", "detail", "error") if isinstance(found.get(key), str)), None
+        )
+        return str(found.get("code") or ""), excerpt((text or str(found)).encode(), 1000)
+    return "", excerpt(str(error).encode(), 1000)
+
+
+def excerpt(body: bytes, length: int = 200) -> str:
+    """The beginning of what a server sent, on one line, without control characters."""
+    text = body[: length * 4].decode(errors="replace")
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:length]
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """The text without any of these secrets: servers like to repeat the key that they refuse."""
+    for secret in secrets:
+        text = text.replace(secret, "[secret]")
+    return text

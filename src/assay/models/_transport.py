@@ -1,0 +1,160 @@
+"""The one HTTP seam of all models: POST bytes, get bytes, every failure as a CallError.
+
+pyreqwest does the work outside Python's event loop. Nothing here knows what a language model is.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from assay.errors import LaneError, PermanentError, TransientError, UserError
+
+MAX_BODY = 64 * 1024 * 1024
+_PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
+_CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+
+
+class Reply(NamedTuple):
+    """An HTTP answer; `headers` has the few that were asked for and came, by their name in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Transport:
+    """Connections to one server, opened at the first request and kept for all that follow."""
+
+    def __init__(
+        self, url: str, headers: Mapping[str, str], *, wanted: Sequence[str] = (), max_body: int = MAX_BODY
+    ) -> None:
+        self.url = url
+        self.shown = shown_url(url)
+        self.max_body = max_body
+        self._headers = dict(headers)
+        self._wanted = ("content-type", *wanted)
+        self._client: Any = None
+        self._timeouts: dict[float, timedelta] = {}
+        self._errors: Any = None
+
+    async def post(self, body: bytes, *, timeout: float) -> Reply:
+        """Send a body to the server's address and read the whole answer, if it is of a sane size."""
+        client = self._client or self._open()
+        limit = self._timeouts.get(timeout)
+        if limit is None:
+            limit = self._timeouts[timeout] = timedelta(seconds=timeout)
+        answered = False
+        try:
+            async with client.post(self.url).body_bytes(body).timeout(limit).build_streamed() as response:
+                answered = True
+                status: int = response.status
+                content = await self._read(response)
+                if status == 200:
+                    return Reply(status, {}, content)
+                found = ((name, response.get_header(name)) for name in self._wanted)
+                return Reply(status, {name: value for name, value in found if value is not None}, content)
+        except self._errors.RequestTimeoutError:
+            raise TransientError(
+                f"no answer within {timeout:g} s", where=self.shown, overload=True, fix="raise `timeout`"
+            ) from None
+        except self._errors.PyreqwestError as error:
+            raise self._failure(error, answered) from None
+
+    async def _read(self, response: Any) -> bytes:
+        """The body; a stated or an actual length beyond the limit is refused without being held."""
+        length = response.get_header("content-length")
+        if length is not None and length.isdigit():
+            if int(length) > self.max_body:
+                raise self._too_large(int(length))
+            return (await response.bytes()).to_bytes()
+        pieces: list[bytes] = []
+        size = 0
+        reader = response.body_reader
+        while (piece := await reader.read_chunk()) is not None:
+            size += len(piece)
+            if size > self.max_body:
+                raise self._too_large(size)
+            pieces.append(piece.to_bytes())
+        return b"".join(pieces)
+
+    def _too_large(self, size: int) -> PermanentError:
+        return PermanentError(
+            f"the answer is too large: {size / 1e6:.0f} MB or more, at most {self.max_body / 1e6:.0f} MB are read",
+            where=self.shown,
+            fix="check that the endpoint is a model server; lower `max_tokens`",
+        )
+
+    def _failure(self, error: Any, answered: bool) -> TransientError:
+        causes = (getattr(error, "details", None) or {}).get("causes") or []
+        reason = causes[-1]["message"] if causes else error.message
+        if answered:
+            return TransientError(f"the answer broke off: {reason}", where=self.shown)
+        return TransientError(
+            f"no answer from the server: {reason}",
+            where=self.shown,
+            fix="check that the server runs and that `endpoint` is its address",
+            unreachable=True,
+        )
+
+    def _open(self) -> Any:
+        from pyreqwest import exceptions
+        from pyreqwest.client import ClientBuilder
+
+        builder = ClientBuilder().max_connections(None).pool_max_idle_per_host(4096).follow_redirects(False)
+        builder = builder.connect_timeout(timedelta(seconds=30)).user_agent("assay")
+        if is_loopback(self.url):
+            builder = builder.no_proxy()
+        for certificate in certificates():
+            builder = builder.add_root_certificate_pem(certificate)
+        self._errors = exceptions
+        try:
+            self._client = builder.default_headers(self._headers).build()
+        except ValueError:  # its text may hold the value of a header
+            raise LaneError(
+                "the headers or certificates of this model cannot be used",
+                where=self.shown,
+                fix="check `headers`, the API key, and the file named by SSL_CERT_FILE",
+            ) from None
+        return self._client
+
+    async def close(self) -> None:
+        """Close the connections; a later request opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+def certificates() -> list[bytes]:
+    """Further trusted certificates, one PEM block each, from the variables that other tools use for them."""
+    for variable in _CA_VARIABLES:
+        if path := os.environ.get(variable):
+            try:
+                return _PEM_BLOCK.findall(Path(path).read_bytes())
+            except OSError as error:
+                raise UserError(
+                    f"{variable} names a file that cannot be read: {error.strerror}", where=path
+                ) from None
+    return []
+
+
+def is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def shown_url(url: str) -> str:
+    """The address without user, password and query: safe to print."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"

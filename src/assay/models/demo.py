@@ -1,0 +1,47 @@
+"""The embedded default model: a small deterministic solver that needs no network and no key."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from assay.errors import UserError
+from assay.interfaces import Completion, Model, Request
+from assay.registry import model
+from assay.text.messages import messages_text
+from assay.text.solver import VERSION, count_tokens, respond
+
+
+@model
+def demo(name: str, *, skill: float = 0.8, latency_ms: float = 0.0) -> Model:
+    """Assay's built-in solver, not a language model: `skill` (0 to 1) is how often it is right."""
+    if not 0 <= skill <= 1:
+        raise UserError(f"skill is {skill!r}", where=f"model {name!r}", fix="give a number from 0 to 1")
+    return DemoModel(name, skill, latency_ms / 1000)
+
+
+class DemoModel:
+    """Sees the rendered messages and nothing else; different seeds give independent samples."""
+
+    def __init__(self, name: str, skill: float, latency: float) -> None:
+        self.name = name
+        self.skill = skill
+        self.latency = latency
+        self.identity: Mapping[str, Any] = {"type": "demo", "name": name, "skill": skill, "version": VERSION}
+
+    async def complete(self, request: Request) -> Completion:
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        text, calls = respond(request.messages, request.params, skill=self.skill, seed=request.seed)
+        prompt_tokens, tokens = count_tokens(messages_text(request.messages)), count_tokens(text)
+        return Completion(
+            text=text,
+            finish_reason="tool_calls" if calls else "stop",
+            prompt_tokens=prompt_tokens,
+            completion_tokens=tokens,
+            total_tokens=prompt_tokens + tokens,
+            served_model="assay-demo",
+            tool_calls=calls,
+        )
+
+    async def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,128 @@
+"""A user's own function as a model: `f(prompt)`, `f(messages)` or `f(request)`, sync or async.
+
+Which one it is follows from the name of its first parameter, once. It returns text, a Completion, or a dict with a
+Completion's fields.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from assay.errors import PermanentError, TransientError, UserError
+from assay.interfaces import Completion, Model, Request
+from assay.registry import load_function, model, nearest
+from assay.text.messages import messages_text
+
+_FIELDS = [field.name for field in msgspec.structs.fields(Completion)]
+
+
+@model
+def python(
+    name: str,
+    *,
+    path: str | None = None,
+    function_name: str | None = None,
+    function: Callable[..., Any] | None = None,
+    params: dict[str, Any] | None = None,
+) -> Model:
+    """The function `function_name` of the file `path`, or a function given from Python; `params` are its keywords."""
+    where = f"model {name!r}"
+    if function is None:
+        if not path or not function_name:
+            raise UserError(
+                "a python model needs a function",
+                where=where,
+                fix="give `path: file.py` and `function_name: …`",
+            )
+        function = load_function(path, function_name, where=where)
+    return PythonModel(name, function, params or {}, where)
+
+
+class PythonModel:
+    """Calls the function; a sync one runs in a thread, so it may block."""
+
+    def __init__(self, name: str, function: Callable[..., Any], params: dict[str, Any], where: str) -> None:
+        from assay.usercode import identity
+
+        self.name = name
+        self._function = function
+        self._params = params
+        self._argument = _argument(function, params, where)
+        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004  an object whose call is async
+        )
+        self.identity: Mapping[str, Any] = {
+            "type": "python",
+            "name": name,
+            "function": getattr(function, "__qualname__", type(function).__qualname__),
+            "code": identity(function),
+            "params": params,
+        }
+
+    async def complete(self, request: Request) -> Completion:
+        argument = self._argument(request)
+        try:
+            async with asyncio.timeout(request.timeout):
+                if self._is_async:
+                    result = await self._function(argument, **self._params)
+                else:
+                    result = await asyncio.to_thread(self._function, argument, **self._params)
+                    if isinstance(result, Awaitable):
+                        result = await result
+        except TimeoutError:
+            raise TransientError(
+                f"{self.name!r} gave no answer within {request.timeout:g} s",
+                overload=True,
+                fix="raise `timeout`",
+            ) from None
+        return self._completion(result)
+
+    def _completion(self, result: Any) -> Completion:
+        if isinstance(result, str):
+            return Completion(text=result)
+        if isinstance(result, Completion):
+            return result
+        if not isinstance(result, dict):
+            raise PermanentError(
+                f"{self.name!r} returned {type(result).__name__}, not an answer",
+                fix="return a string, a Completion, or a dict with its fields",
+            )
+        fields: dict[str, Any] = result
+        unknown = next((key for key in fields if key not in _FIELDS), None)
+        if unknown is not None:
+            raise PermanentError(
+                f"{self.name!r} returned a dict with the unknown field {unknown!r}",
+                fix=nearest(str(unknown), _FIELDS),
+            )
+        try:
+            return msgspec.convert(fields, Completion)
+        except msgspec.ValidationError as error:
+            raise PermanentError(f"{self.name!r} returned a dict that is no answer: {error}") from None
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def _argument(
+    function: Callable[..., Any], params: Mapping[str, Any], where: str
+) -> Callable[[Request], Any]:
+    """What the function's first parameter asks for; also checks that the other parameters fit."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(None, **params)
+    except TypeError as error:
+        raise UserError(
+            f"{getattr(function, '__name__', 'the function')} cannot be called with one argument and "
+            f"params {sorted(params)}: {error}",
+            where=where,
+            fix="define it as f(prompt), f(messages) or f(request), with keywords for `params`",
+        ) from None
+    first = next(iter(signature.parameters), "")
+    if first == "messages":
+        return lambda request: request.messages
+    if first == "request":
+        return lambda request: request
+    return lambda request: messages_text(request.messages)

@@ -1,0 +1,1 @@
+"""Prompts: what turns an item into messages. One short file each."""

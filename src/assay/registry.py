@@ -1,0 +1,204 @@
+"""One registry class for every kind of plug-in.
+
+A name is looked up, in this order, as: something registered by a decorator, a built-in (the file of that name in
+the kind's folder), an alias of a format (`sygra.exact_match`), an entry point (group `assay.<kind>s`), a dotted
+name (`package.module.function`), or a file (`path.py:function`). Nothing is imported before it is asked for.
+"""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from assay.errors import UserError
+from assay.usercode import load_file
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """`Did you mean …?` and the valid names, as one line for an error's fix."""
+    names = sorted(set(valid))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}valid: {', '.join(names)}" if names else hint.strip()
+
+
+class Registry:
+    """The plug-ins of one kind, by name."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._found: dict[str, Callable[..., Any]] = {}
+
+    @overload
+    def __call__(self, function: F) -> F: ...
+
+    @overload
+    def __call__(self, *, name: str = "", **marks: Any) -> Callable[[F], F]: ...
+
+    def __call__(self, function: F | None = None, *, name: str = "", **marks: Any) -> F | Callable[[F], F]:
+        """Register a function under its own name; marks (`version=2`, `batch=128`) are kept on the function."""
+
+        def register(function: F) -> F:
+            key = name or function.__name__
+            known = self._found.get(key)
+            if known is not None and _origin(known) != _origin(function):
+                raise UserError(
+                    f"two {self.kind}s are called {key!r}",
+                    where=f"{_origin(known)} and {_origin(function)}",
+                    fix="rename one of them",
+                )
+            function.__assay__ = {"kind": self.kind, "name": key, **marks}  # type: ignore[attr-defined]
+            self._found[key] = function
+            return function
+
+        return register(function) if function is not None else register
+
+    def get(self, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
+        """The function called `name`; `base` is the folder that relative files are found in."""
+        found = self._found.get(name) or self._built_in(name) or self._alias(name) or self._entry_point(name)
+        if found is None and ".py:" in name:
+            path, _, attribute = name.rpartition(":")
+            found = load_function(path, attribute, base=base, where=where)
+        if found is None and "." in name:
+            found = _dotted(name, where)
+        if found is None:
+            raise UserError(f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names()))
+        return found
+
+    def names(self) -> list[str]:
+        """Every name that needs no import of user code: built-ins, registered ones, entry points."""
+        from importlib.metadata import entry_points
+
+        package = importlib.import_module(self.package)
+        built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
+        entries = [entry.name for entry in entry_points(group=f"assay.{self.kind}s")]
+        return sorted({*built_in, *self._found, *entries})
+
+    def _built_in(self, name: str) -> Callable[..., Any] | None:
+        module = f"{self.package}.{name}"
+        if not name.isidentifier() or name[0] == "_" or importlib.util.find_spec(module) is None:
+            return None
+        return getattr(importlib.import_module(module), name)
+
+    def _alias(self, name: str) -> Callable[..., Any] | None:
+        namespace, _, rest = name.partition(".")
+        if not rest or not namespace.isidentifier():
+            return None
+        if importlib.util.find_spec("assay.formats") is None:
+            return None
+        module = f"assay.formats.{namespace}"
+        if importlib.util.find_spec(module) is None:
+            return None
+        importlib.import_module(module)
+        return self._found.get(name)
+
+    def _entry_point(self, name: str) -> Callable[..., Any] | None:
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group=f"assay.{self.kind}s", name=name):
+            return entry.load()
+        return None
+
+
+def load_function(path: str, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
+    """The function `name` of the Python file `path`; the file's folder is importable while and after it loads."""
+    file = (base or Path()) / path
+    if not file.is_file():
+        raise UserError(f"there is no file {path!r}", where=where, fix=f"looked for {file}")
+    module = load_file(file, where=where)
+    found = getattr(module, name, None)
+    if not callable(found):
+        public = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
+        raise UserError(f"{path!r} has no function {name!r}", where=where, fix=nearest(name, public))
+    return found
+
+
+def _dotted(name: str, where: str) -> Callable[..., Any] | None:
+    module, _, attribute = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+            return None
+        raise UserError(f"{name!r} cannot be imported: {error}", where=where) from error
+    return found if callable(found) else None
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+# ---- parameters: the signature is the schema
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters that a config may set: the keyword-only ones."""
+    signature = inspect.signature(function)
+    return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_params(
+    function: Callable[..., Any], params: Mapping[str, Any], *, where: str = "", reserved: Iterable[str] = ()
+) -> dict[str, Any]:
+    """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation."""
+    signature = inspect.signature(function)
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
+    known = {name: p for name, p in parameters(function).items() if name not in set(reserved)}
+    name = getattr(function, "__name__", str(function))
+    if open_ended:
+        known.update(
+            (key, p)
+            for key, p in signature.parameters.items()
+            if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and key in params
+        )
+    checked: dict[str, Any] = {}
+    hints = _hints(function)
+    for key, value in params.items():
+        if key in known:
+            checked[key] = _convert(value, hints.get(key, Any), f"{name}.{key}", where)
+        elif open_ended:
+            checked[key] = value
+        else:
+            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, known))
+    missing = [key for key, p in known.items() if p.default is p.empty and key not in checked]
+    if missing:
+        raise UserError(f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`")
+    return checked
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return inspect.get_annotations(function, eval_str=True)
+    except Exception:  # a user's annotation that does not evaluate is no reason to refuse the function
+        return {}
+
+
+def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
+    import msgspec
+
+    if annotation in (Any, inspect.Parameter.empty):
+        return value
+    try:
+        return msgspec.convert(value, annotation)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{name}: {error}, got {value!r}", where=where) from None
+    except TypeError:  # an annotation that msgspec does not know: the function itself must judge
+        return value
+
+
+dataset = Registry("dataset", "assay.datasets")
+prompt = Registry("prompt", "assay.prompts")
+model = Registry("model", "assay.models")
+task = Registry("task", "assay.tasks")
+scorer = Registry("scorer", "assay.scorers")
+metric = Registry("metric", "assay.metrics")

@@ -1,0 +1,10 @@
+"""The mock server: an OpenAI-compatible server on loopback, for trying out a pipeline and for our own tests.
+
+`serve(options)` blocks, `MockServer` lives in an event loop, `with running(options)` is a child process.
+"""
+
+from assay.server.options import Options
+from assay.server.process import running, serve, stats
+from assay.server.server import MockServer
+
+__all__ = ["MockServer", "Options", "running", "serve", "stats"]

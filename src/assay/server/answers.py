@@ -1,0 +1,198 @@
+"""What the mock server says to a request: the demo solver, or the user's own answers.
+
+A user's answer is a string (the assistant's text), a dict (the whole JSON body, whatever its shape), bytes (the
+whole body), `{"status": …, "headers": {…}, "body": …}` (a raw HTTP answer) or None (the solver answers). A file
+has lines `{"prompt" | "messages" | "match": …, "response": …}`; `match` is a regular expression, tried last.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from assay.errors import UserError
+from assay.server.options import Options
+from assay.text.messages import messages_text
+from assay.text.solver import count_tokens, respond
+
+MODEL = "assay-demo"
+FINGERPRINT = f"{MODEL}-1"
+_encode = msgspec.json.encode
+_JSON = b"application/json"
+
+
+class CompletionRequest(msgspec.Struct):
+    """The part of a chat or completions request that the solver needs."""
+
+    model: str = MODEL
+    messages: list[dict[str, Any]] | None = None
+    prompt: str | list[str] | None = None
+    seed: int | None = None
+    stream: bool | None = None
+    n: int | None = None
+    tools: list[Any] | None = None
+    tool_choice: Any = None
+    response_format: dict[str, Any] | None = None
+
+
+class Reply(NamedTuple):
+    body: bytes
+    status: int = 200
+    content_type: bytes = _JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+_decode = msgspec.json.Decoder(CompletionRequest).decode
+Hook = Callable[[dict[str, Any]], Any]
+
+
+def error_body(message: str, kind: str) -> bytes:
+    return _encode({"error": {"message": message, "type": kind, "param": None, "code": None}})
+
+
+def refusal(message: str, status: int = 400) -> Reply:
+    return Reply(error_body(message, "invalid_request_error"), status)
+
+
+class Answers:
+    """Answers requests; `hook` is the user's function or file, if there is one."""
+
+    def __init__(self, options: Options) -> None:
+        self.seed = options.seed
+        self.skill = options.skill
+        self.hook: Hook | None = load(options.answers) if options.answers else None
+
+    def chat(self, body: bytes) -> Reply:
+        return self._reply(body, chat=True)
+
+    def completions(self, body: bytes) -> Reply:
+        return self._reply(body, chat=False)
+
+    def _reply(self, body: bytes, *, chat: bool) -> Reply:
+        try:
+            request = _decode(body)
+        except msgspec.DecodeError as error:
+            return refusal(f"the request is not what this server reads: {error}")
+        if request.stream:
+            return refusal("this server does not stream; send stream: false")
+        if request.n not in (None, 1):
+            return refusal("this server gives one choice; send n: 1 and ask again for more")
+        messages = _messages(request, chat=chat)
+        if messages is None:
+            return refusal(
+                "'messages' is missing or empty" if chat else "'prompt' is missing or not one text"
+            )
+        if self.hook is not None:
+            try:
+                given = self.hook(msgspec.json.decode(body))
+            except Exception as error:  # the user's function: its mistake must not take the server down
+                return Reply(error_body(f"the answers function failed: {error!r}", "server_error"), 500)
+            if given is not None:
+                return self._given(given, request.model, messages, body, chat)
+        seed = self.seed if request.seed is None else request.seed
+        params = {}
+        if request.tools or request.response_format:
+            params = {
+                "tools": request.tools,
+                "tool_choice": request.tool_choice,
+                "response_format": request.response_format,
+            }
+        text, calls = respond(messages, params, skill=self.skill, seed=seed)
+        return Reply(_body(request.model, messages, text, calls, body, chat))
+
+    @staticmethod
+    def _given(given: Any, model: str, messages: list[dict[str, Any]], request: bytes, chat: bool) -> Reply:
+        if isinstance(given, str):
+            return Reply(_body(model, messages, given, None, request, chat))
+        if isinstance(given, bytes):
+            return Reply(given)
+        if isinstance(given, dict) and "body" in given:
+            raw: dict[str, Any] = given
+            body: Any = raw["body"]
+            headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
+            content_type = headers.pop("content-type", "application/json").encode()
+            payload = (
+                body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _encode(body)
+            )
+            return Reply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
+        return Reply(_encode(given))
+
+
+def _messages(request: CompletionRequest, *, chat: bool) -> list[dict[str, Any]] | None:
+    if chat:
+        return request.messages or None
+    prompt = request.prompt
+    if isinstance(prompt, list):
+        prompt = prompt[0] if len(prompt) == 1 else None
+    return None if prompt is None else [{"role": "user", "content": prompt}]
+
+
+def _body(
+    model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool
+) -> bytes:
+    """The JSON of one answer. Its id comes from the request, so equal runs write equal rows."""
+    prompt_tokens, tokens = count_tokens(messages_text(messages)), count_tokens(text)
+    name, content = _encode(model), _encode(text)
+    identifier = blake2b(request, digest_size=12).hexdigest().encode()
+    if not chat:
+        head, choice = b'{"id":"cmpl-%b","object":"text_completion"', b'"text":%b,"logprobs":null' % content
+    elif calls:
+        head = b'{"id":"chatcmpl-%b","object":"chat.completion"'
+        choice = b'"message":{"role":"assistant","content":null,"tool_calls":%b}' % _encode(calls)
+    else:
+        head = b'{"id":"chatcmpl-%b","object":"chat.completion"'
+        choice = b'"message":{"role":"assistant","content":%b}' % content
+    return (head + b',"created":%d,"model":%b,"choices":[{"index":0,%b,"finish_reason":"%b"}],"usage":{'
+            b'"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d},"system_fingerprint":"%b"}') % (
+        identifier, int(time.time()), name, choice, b"tool_calls" if calls else b"stop",
+        prompt_tokens, tokens, prompt_tokens + tokens, FINGERPRINT.encode(),
+    )  # fmt: skip
+
+
+def load(source: str) -> Hook:
+    """The user's answers: `file.py:function`, or a JSONL file."""
+    if ".py:" in source:
+        from assay.registry import load_function
+
+        path, _, name = source.rpartition(":")
+        return load_function(path, name, where="--answers")
+    return FileAnswers(Path(source))
+
+
+class FileAnswers:
+    """Answers from a JSONL file: exact prompts by lookup, patterns one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.exact: dict[str, Any] = {}
+        self.patterns: list[tuple[re.Pattern[str], Any]] = []
+        try:
+            lines = path.read_bytes().splitlines()
+        except OSError as error:
+            raise UserError(f"the answers cannot be read: {error.strerror}", where=str(path)) from None
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                self._add(line, f"{path}:{number}")
+
+    def _add(self, line: bytes, where: str) -> None:
+        try:
+            row: Any = msgspec.json.decode(line)
+            response: Any = row["response"]
+            if "match" in row:
+                self.patterns.append((re.compile(row["match"]), response))
+                return
+            text = row["prompt"] if "prompt" in row else messages_text(row["messages"])
+        except (msgspec.DecodeError, re.error, KeyError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"not an answer: {error}", where=where, fix='write {"prompt": "…", "response": "…"}'
+            ) from None
+        self.exact.setdefault(text, response)
+
+    def __call__(self, request: dict[str, Any]) -> Any:
+        text = messages_text(request["messages"]) if "messages" in request else str(request.get("prompt"))
+        if text in self.exact:
+            return self.exact[text]
+        return next((response for pattern, response in self.patterns if pattern.search(text)), None)

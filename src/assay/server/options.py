@@ -1,0 +1,42 @@
+"""What the mock server can be asked to do. Every field is a flag of `assay mock-server` of the same name."""
+
+import msgspec
+
+from assay.errors import UserError
+
+RATES = ("rate_429", "rate_500", "rate_drop", "rate_torn", "rate_huge")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Rates are shares (0 to 1) of requests that fail so, drawn from the seed and the request's number."""
+
+    port: int = 0
+    seed: int = 0
+    skill: float = 0.8
+    latency_ms: float = 0.0
+    capacity: int = 0
+    retry_after: float = 1.0
+    rate_429: float = 0.0
+    rate_500: float = 0.0
+    rate_drop: float = 0.0
+    rate_torn: float = 0.0
+    rate_huge: float = 0.0
+    answers: str = ""
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        rates = {name: getattr(self, name) for name in RATES}
+        for name, value in {**rates, "skill": self.skill}.items():
+            if not 0 <= value <= 1:
+                raise UserError(f"{name} is {value!r}, not a share", fix="give a number from 0 to 1")
+        if sum(rates.values()) > 1:
+            raise UserError(
+                f"the fault rates add up to {sum(rates.values()):g}", fix="keep their sum at most 1"
+            )
+        if not 0 <= self.port < 65536:
+            raise UserError(f"port {self.port} does not exist", fix="give 0 (any free one) to 65535")
+        for name, value in {"latency_ms": self.latency_ms, "retry_after": self.retry_after}.items():
+            if value < 0:
+                raise UserError(f"{name} is {value!r}", fix="give 0 or more")
+        if self.processes < 1 or self.capacity < 0:
+            raise UserError("processes must be at least 1, capacity at least 0 (0 = no limit)")

@@ -1,0 +1,110 @@
+"""The mock server as a process: in the foreground (`serve`), or as a child that dies with us (`running`)."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import IO, Any
+from urllib.request import ProxyHandler, build_opener
+
+import msgspec
+
+from assay.errors import AssayError
+from assay.server.options import Options
+from assay.server.server import MockServer
+
+
+def announce_json(url: str) -> None:
+    """One line that a parent process can read."""
+    print(msgspec.json.encode({"url": url}).decode(), flush=True)
+
+
+def serve(
+    options: Options,
+    *,
+    announce: Callable[[str], None] = announce_json,
+    until_stdin_closes: bool = False,
+    share_port: bool = False,
+) -> None:
+    """Serve until SIGINT or SIGTERM, or until stdin closes (the parent is gone); `announce` gets the URL."""
+    asyncio.run(_serve(options, announce, until_stdin_closes, share_port or options.processes > 1))
+
+
+async def _serve(
+    options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool
+) -> None:
+    server = MockServer(options)
+    await server.start(share_port=share_port)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if watch_stdin:
+        loop.add_reader(sys.stdin.fileno(), _when_closed, sys.stdin.fileno(), stop)
+    with contextlib.ExitStack() as siblings:
+        for place in range(1, options.processes):
+            sibling = msgspec.structs.replace(
+                options, port=server.port, processes=1, seed=options.seed + place * 1_000_003
+            )
+            siblings.enter_context(_child(sibling, share_port=True))
+        announce(server.url)
+        await stop.wait()
+        await server.close()
+
+
+def _when_closed(descriptor: int, stop: asyncio.Event) -> None:
+    if not os.read(descriptor, 4096):
+        asyncio.get_running_loop().remove_reader(descriptor)
+        stop.set()
+
+
+@contextmanager
+def running(options: Options | None = None) -> Generator[str]:
+    """The server in a child process, as its address; it ends with the block and with this process."""
+    with _child(options or Options()) as url:
+        yield url
+
+
+@contextmanager
+def _child(options: Options, *, share_port: bool = False) -> Generator[str]:
+    flags: list[str] = []
+    defaults = Options()
+    for field in msgspec.structs.fields(Options):
+        value = getattr(options, field.name)
+        if value != getattr(defaults, field.name):
+            flags += [f"--{field.name.replace('_', '-')}", str(value)]
+    flags += ["--until-stdin-closes", *(["--share-port"] if share_port else [])]
+    command = [sys.executable, "-m", "assay.server", *flags]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        yield _address(child.stdout, child)
+    finally:
+        child.stdin.close()
+        try:
+            child.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        child.stdout.close()
+
+
+def _address(stdout: IO[bytes], child: subprocess.Popen[bytes]) -> str:
+    line = stdout.readline()
+    if not line:
+        raise AssayError(
+            f"the mock server did not start (exit code {child.wait()})", fix="see its message above"
+        )
+    return msgspec.json.decode(line)["url"]
+
+
+def stats(url: str) -> dict[str, Any]:
+    """What a running server counted: requests, answers by status, faults, and how many were in flight."""
+    opener = build_opener(ProxyHandler({}))
+    with opener.open(f"{url.removesuffix('/v1')}/stats", timeout=10) as answer:
+        return msgspec.json.decode(answer.read())

@@ -1,0 +1,159 @@
+"""What the mock server does with a request: route, count, delay, fail, answer."""
+
+import asyncio
+import socket
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from assay.errors import UserError
+from assay.server.answers import MODEL, Answers, Reply, error_body, refusal
+from assay.server.faults import Faults
+from assay.server.http import Connection
+from assay.server.options import Options
+
+HOST = "127.0.0.1"
+
+
+class MockServer:
+    """An OpenAI-compatible server in the running event loop: `await start()`, then it is at `url`."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.answers = Answers(self.options)
+        self.faults = Faults(self.options)
+        self.connections: set[Connection] = set()
+        self.port = 0
+        self.requests = 0
+        self.in_flight = 0
+        self.max_in_flight = 0
+        self.statuses: Counter[int] = Counter()
+        self.failures: Counter[str] = Counter()
+        self._server: asyncio.Server | None = None
+        self._delay = self.options.latency_ms / 1000
+        self._loop: asyncio.AbstractEventLoop
+        routes = {b"/chat/completions": self.answers.chat, b"/completions": self.answers.completions}
+        self._post = {prefix + path: handler for path, handler in routes.items() for prefix in (b"", b"/v1")}
+        self._get = {b"/v1/models": self._models, b"/models": self._models, b"/health": self._health}
+        self._get[b"/stats"] = self._stats
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    async def start(self, *, share_port: bool = False) -> None:
+        """Listen; with `share_port` several processes may listen on the same port."""
+        self._loop = asyncio.get_running_loop()
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if share_port:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            listener.bind((HOST, self.options.port))
+        except OSError as error:
+            listener.close()
+            raise UserError(
+                f"port {self.options.port} cannot be used: {error.strerror}",
+                fix="choose another --port, or 0 for any free one",
+            ) from None
+        self._server = await self._loop.create_server(lambda: Connection(self), sock=listener, backlog=4096)
+        self.port = listener.getsockname()[1]
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for connection in list(self.connections):
+                connection.transport.abort()
+            await self._server.wait_closed()
+            self._server = None
+
+    def count(self, status: int) -> None:
+        self.statuses[status] += 1
+
+    def handle(self, connection: Connection, method: bytes, path: bytes, body: bytes) -> None:
+        """Answer one request now or, with a latency, later."""
+        handler = self._post.get(path)
+        if handler is None or method != b"POST":
+            reply = self._other(method, path, known=handler is not None)
+            self.count(reply.status)
+            connection.write(reply)
+            return
+        number = self.requests
+        self.requests = number + 1
+        capacity = self.options.capacity
+        if capacity and self.in_flight >= capacity:
+            self._answer(connection, self._too_many())
+            return
+        self.in_flight += 1
+        if self.in_flight > self.max_in_flight:
+            self.max_in_flight = self.in_flight
+        fault = self.faults.draw(number)
+        if self._delay:
+            self._loop.call_later(self._delay, self._finish_late, connection, handler, body, fault)
+        else:
+            self._finish(connection, handler, body, fault)
+
+    def _finish_late(self, connection: Connection, handler: Any, body: bytes, fault: str) -> None:
+        self._finish(connection, handler, body, fault)
+        connection.resume()
+
+    def _finish(self, connection: Connection, handler: Any, body: bytes, fault: str) -> None:
+        self.in_flight -= 1
+        if fault:
+            self._fail(connection, handler, body, fault)
+        else:
+            self._answer(connection, handler(body))
+
+    def _answer(self, connection: Connection, reply: Reply) -> None:
+        self.statuses[reply.status] += 1
+        connection.write(reply)
+
+    def _fail(self, connection: Connection, handler: Any, body: bytes, fault: str) -> None:
+        self.failures[fault] += 1
+        if connection.transport.is_closing():
+            return
+        if fault == "429":
+            self._answer(connection, self._too_many())
+        elif fault == "500":
+            self._answer(
+                connection, Reply(error_body("the mock server was told to fail", "server_error"), 500)
+            )
+        elif fault == "drop":
+            connection.drop()
+        elif fault == "torn":
+            connection.tear(handler(body))
+        else:
+            connection.flood()
+
+    def _too_many(self) -> Reply:
+        headers = (("retry-after", f"{self.options.retry_after:g}"),)
+        return Reply(error_body("too many requests", "rate_limit_error"), 429, headers=headers)
+
+    def _other(self, method: bytes, path: bytes, *, known: bool) -> Reply:
+        reader = self._get.get(path)
+        if reader is None and not known:
+            return refusal(f"there is nothing at {path.decode('latin-1')}", 404)
+        allowed = b"POST" if known else b"GET"
+        if reader is None or method != allowed:
+            reply = refusal(f"use {allowed.decode()} here", 405)
+            return reply._replace(headers=(("allow", allowed.decode()),))
+        return Reply(msgspec.json.encode(reader()))
+
+    def _models(self) -> dict[str, Any]:
+        return {
+            "object": "list",
+            "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "assay"}],
+        }
+
+    def _health(self) -> dict[str, Any]:
+        return {"status": "ok"}
+
+    def _stats(self) -> dict[str, Any]:
+        return {
+            "requests": self.requests,
+            "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
+            "faults": dict(sorted(self.failures.items())),
+            "in_flight": self.in_flight,
+            "max_in_flight": self.max_in_flight,
+        }

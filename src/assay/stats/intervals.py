@@ -1,0 +1,126 @@
+"""Confidence intervals of a mean over items. None of them depends on the order of the values.
+
+The unit is the item, never the sample: samples of one item are correlated, and counting them as independent makes
+every interval too narrow.
+"""
+
+from statistics import NormalDist
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray
+from assay.stats.student import t_quantile
+
+_DRAWS = 1 << 21
+
+
+class Interval(NamedTuple):
+    """`method` names how it was made; where none can be made, low and high are None and it says why."""
+
+    low: float | None
+    high: float | None
+    method: str
+
+
+def wilson(passes: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a proportion; right at 0 % and 100 %, where the usual one has no width."""
+    return _score_interval(passes / n, n, NormalDist().inv_cdf((1 + level) / 2))
+
+
+def wilson_of_items(values: FloatArray, samples: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of the mean of per-item values in [0, 1], with the effective number of observations.
+
+    That number is p(1-p) / (s²/n): n binary answers that vary as much as the items do. It lies between the items and
+    the samples taken; t replaces the normal quantile because s is estimated (Kott and Liu 2009; Dean and Pagano 2015).
+    """
+    n = len(values)
+    p = min(max(float(values.mean()), 0.0), 1.0)
+    spread = float(values.var(ddof=1)) / n
+    effective = p * (1 - p) / spread if spread > 0 else float(samples if 0 < p < 1 else n)
+    return _score_interval(p, min(effective, float(samples)), t_quantile((1 + level) / 2, n - 1))
+
+
+def _score_interval(p: float, n: float, z: float) -> tuple[float, float]:
+    shrink = 1 + z * z / n
+    centre = (p + z * z / (2 * n)) / shrink
+    half = z / shrink * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)))
+    return (0.0 if p == 0 else max(0.0, centre - half), 1.0 if p == 1 else min(1.0, centre + half))
+
+
+def t_interval(values: FloatArray, level: float = 0.95) -> tuple[float, float]:
+    """The cluster-robust t interval of the mean of per-item values, for any scale."""
+    n = len(values)
+    mean = float(values.mean())
+    half = t_quantile((1 + level) / 2, n - 1) * float(values.std(ddof=1)) / n**0.5
+    return mean - half, mean + half
+
+
+def bootstrap_mean(
+    values: FloatArray, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> tuple[float, float]:
+    """The percentile bootstrap of the mean over items.
+
+    A resample of items is a multinomial draw over the distinct values, so its cost does not depend on the number of
+    items. With thousands of distinct values the draws are made in pieces of bounded memory. Beyond 4,096 distinct
+    values the items are weighted by independent Poisson(1) numbers: the same limit, in a time that stays linear.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) == 1:
+        return float(distinct[0]), float(distinct[0])
+    random = np.random.default_rng(seed)
+    poisson = len(distinct) > 4096
+    piece = max(1, _DRAWS // len(distinct))
+    means = np.empty(resamples)
+    for start in range(0, resamples, piece):
+        size = min(piece, resamples - start)
+        if poisson:
+            weights = random.poisson(counts, (size, len(distinct)))
+        else:
+            weights = random.multinomial(len(values), counts / len(values), size)
+        means[start : start + size] = weights @ distinct / np.maximum(weights.sum(axis=1), 1)
+    low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)
+
+
+def mean_interval(
+    values: FloatArray, *, samples: int, bounded: bool = False, level: float = 0.95, bootstrap: bool = False
+) -> Interval:
+    """The interval of the mean of per-item values that came from `samples` samples, by the first rule that fits.
+
+    `bounded`: the mean cannot leave [0, 1] although a value here may (weighted values of unequal items).
+    """
+    n = len(values)
+    if n < 2:
+        return Interval(None, None, "none: an interval needs at least two items")
+    low, high = float(values.min()), float(values.max())
+    unit = bounded or (low >= 0 and high <= 1)
+    if unit and samples == n and _binary(values):
+        return Interval(*wilson(float(values.sum()), n, level), "wilson")
+    if low == high and not unit:
+        return Interval(None, None, "none: all items have the same value")
+    if bootstrap and low != high:
+        return Interval(*bootstrap_mean(values, level), "bootstrap")
+    if unit:
+        return Interval(*wilson_of_items(values, samples, level), "wilson_of_items")
+    return Interval(*t_interval(values, level), "cluster_t")
+
+
+def _binary(values: FloatArray) -> bool:
+    return bool(np.all((values == 0) | (values == 1)))
+
+
+def item_contributions(item: npt.NDArray[np.int64], values: FloatArray) -> FloatArray:
+    """Per-item values whose mean is the plain mean of all `values`, also when items have unequal numbers of them.
+
+    With equal numbers these are the items' means; otherwise the linearised ratio, x̄ + (nᵢ/n̄)(x̄ᵢ - x̄), whose
+    variance over items is the cluster-robust one.
+    """
+    _, inverse = cast("tuple[object, npt.NDArray[np.int64]]", np.unique(item, return_inverse=True))
+    counts = np.bincount(inverse)
+    means = np.bincount(inverse, weights=values) / counts
+    if counts.min() == counts.max():
+        return means
+    overall = values.mean()
+    return overall + counts / counts.mean() * (means - overall)

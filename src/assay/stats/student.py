@@ -1,0 +1,61 @@
+"""The quantile of Student's t distribution without scipy, which costs more to import than a whole aggregation."""
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(probability: float, freedom: float) -> float:
+    """The t with P(T <= t) = probability, for probability in (0, 1)."""
+    if probability < 0.5:
+        return -t_quantile(1 - probability, freedom)
+    if probability == 0.5:
+        return 0.0
+    normal = NormalDist().inv_cdf(probability)
+    if freedom > 1e7:
+        return normal
+    low, high = 0.0, max(2 * normal, 1.0)
+    while _upper_tail(high, freedom) > 1 - probability:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if _upper_tail(middle, freedom) > 1 - probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _upper_tail(t: float, freedom: float) -> float:
+    return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised I_x(a, b)."""
+    if x <= 0 or x >= 1:
+        return min(max(x, 0.0), 1.0)
+    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    if x < (a + 1) / (a + b + 2):
+        return math.exp(logs) * _fraction(a, b, x) / a
+    return 1 - math.exp(logs) * _fraction(b, a, 1 - x) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method."""
+    tiny = 1e-300
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
+    result = d
+    for m in range(1, 10_000):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / (1 + term * d or tiny)
+            c = 1 + term / c or tiny
+            result *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return result

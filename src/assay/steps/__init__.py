@@ -1,0 +1,1 @@
+"""The executors: bind a config's names to plug-ins, run tasks, evaluate responses, aggregate evaluations."""

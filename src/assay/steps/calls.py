@@ -1,0 +1,117 @@
+"""The log of paid calls inside tasks and scorers: a call that is in it is never made again.
+
+Each owner (a task's or a scorer's row) has its own calls: equal prompts of two owners stay two samples.
+"""
+
+import time
+from array import array
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from assay.interfaces import Completion, Log, Message, Model
+from assay.store.keys import call_key, short
+
+
+class Call(msgspec.Struct, kw_only=True):
+    """A row of `calls.jsonl`."""
+
+    key: str
+    item_id: str = ""
+    owner: str = ""
+    step: str = ""
+    ordinal: int = 0
+    model_name: str = ""
+    messages: list[Message] = []
+    params: dict[str, Any] = {}
+    completion: Completion
+    seconds: float = 0.0
+    timestamp: float = 0.0
+
+
+class _Key(msgspec.Struct):
+    key: str
+
+
+class CallLog:
+    """Opened once for a step; holds 16 bytes for each call that an earlier run made."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        keys, positions = array("Q"), array("q")
+        decode = msgspec.json.Decoder(_Key).decode
+        for position, line in log.scan():
+            try:
+                keys.append(short(decode(line).key))
+                positions.append(position)
+            except msgspec.DecodeError:  # a torn line: its call is made again
+                continue
+        order = np.argsort(np.frombuffer(keys, np.uint64) if keys else np.empty(0, np.uint64), kind="stable")
+        self._keys = np.array(keys, np.uint64)[order]
+        self._positions = np.array(positions, np.int64)[order]
+        self._decode = msgspec.json.Decoder(Call).decode
+        self._encode = msgspec.json.Encoder().encode
+
+    def find(self, key: bytes) -> Completion | None:
+        wanted = np.uint64(short(key))
+        place = int(np.searchsorted(self._keys, wanted))
+        while place < len(self._keys) and self._keys[place] == wanted:
+            try:
+                call = self._decode(self._log.read(int(self._positions[place])))
+            except msgspec.DecodeError:
+                return None
+            if call.key == key.hex():
+                return call.completion
+            place += 1
+        return None
+
+    def add(self, call: Call) -> None:
+        self._log.append(self._encode(call) + b"\n")
+
+
+class OwnCalls:
+    """The calls of one owner, counted so that each has its own key however the owner's steps interleave."""
+
+    def __init__(self, log: CallLog, owner: bytes, owner_name: str, item_id: str) -> None:
+        self._log = log
+        self._owner = owner
+        self._name = owner_name
+        self._item_id = item_id
+        self._counts: dict[bytes, int] = {}
+
+    def key(self, model: Model, messages: list[Message], params: dict[str, Any], step: str) -> tuple[bytes, int]:
+        plain = call_key(self._owner, step, 0, messages, model.identity, params)
+        ordinal = self._counts.get(plain, 0)
+        self._counts[plain] = ordinal + 1
+        return (plain if ordinal == 0 else call_key(self._owner, step, ordinal, messages, model.identity, params)), ordinal
+
+    def find(self, key: bytes) -> Completion | None:
+        return self._log.find(key)
+
+    def add(
+        self,
+        key: bytes,
+        ordinal: int,
+        model: Model,
+        messages: list[Message],
+        params: dict[str, Any],
+        step: str,
+        completion: Completion,
+        seconds: float,
+    ) -> None:
+        self._log.add(
+            Call(
+                key=key.hex(),
+                item_id=self._item_id,
+                owner=self._name,
+                step=step,
+                ordinal=ordinal,
+                model_name=model.name,
+                messages=messages,
+                params=params,
+                completion=completion,
+                seconds=seconds,
+                timestamp=time.time(),
+            )
+        )

@@ -1,0 +1,192 @@
+"""The rows that an artefact already has, and how they are brought in line with a new plan.
+
+Rows that the plan no longer contains are set aside under `superseded/`, from where they come back when a later plan
+has them again. Failures that deserve another try are set aside too, so that no cell ever has two rows.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import Log, Store
+from assay.records import Kind
+from assay.store.keys import short
+from assay.store.repair import open_rows
+
+Keys = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
+
+STATES = ("ok", "scored", "refused", "skipped", "unparsed", "errored", "transient")
+_STATE = {name: number for number, name in enumerate(STATES)}
+_TRANSIENT, _ERRORED = _STATE["transient"], _STATE["errored"]
+
+
+class Row(msgspec.Struct):
+    """What is needed of a row to know which work it stands for."""
+
+    item_id: str
+    key: str = ""
+    outcome: str = "ok"
+    error_kind: str | None = None
+    part: tuple[int, int] = (0, 1)
+
+
+class Existing:
+    """8 bytes a row for its key, one for its state, one for its place among the labels of a call."""
+
+    def __init__(self, store: Store, kind: Kind, id: str) -> None:
+        self._log = store.log(kind, id)
+        self._superseded = store.log(kind, id, "superseded")
+        self._rejected = store.log(kind, id, "rejected")
+        self._one_row_a_key = kind == "run"
+        self._sorted: Keys = np.empty(0, np.uint64)
+        self._counts: Counter[str] = Counter()
+        self.total = 0
+
+    def settle(
+        self,
+        planned: Iterable[tuple[bytes, bool]],
+        *,
+        retry_errors: bool = False,
+        fresh: bool = False,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Keep what is planned, set aside the rest, bring back what is planned again.
+
+        `planned` yields every key of the plan and whether its cell is among those that run now: only there are
+        failures tried again. It is not looked at when there are no rows at all.
+        """
+        rejected: list[int] = []
+        rows = _Table(open_rows(self._log, self._rejected, Row, rejected.append), self._one_row_a_key)
+        if rejected:
+            note(f"{len(rejected)} lines could not be read and were moved to rejected/")
+        old = _Table(_tolerant(self._superseded), self._one_row_a_key)
+        if not len(rows.keys) and not len(old.keys):
+            return
+        plan, runs_now = _plan(planned)
+        keep = rows.whole & np.isin(rows.keys, plan) & (not fresh)
+        again = rows.state == _TRANSIENT
+        if retry_errors:
+            again |= rows.state == _ERRORED
+        retried = keep & again & np.isin(rows.keys, runs_now)
+        keep &= ~retried
+        back = old.whole & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried]) & (not fresh)
+        back &= (old.state != _TRANSIENT) & (old.state != _ERRORED)
+        stale = int(np.sum(rows.first & ~keep & ~retried))
+        if stale:
+            note(f"{stale} rows are no longer in the plan and were set aside in superseded/")
+        if back.any():
+            note(f"{int(np.sum(back & old.first))} rows that had been set aside are back")
+        self._rewrite(keep, back)
+        self._remember(rows, keep)
+        self._remember(old, back)
+
+    def __contains__(self, key: bytes) -> bool:
+        keys = self._sorted
+        if not len(keys):
+            return False
+        wanted = np.uint64(short(key))
+        place = int(np.searchsorted(keys, wanted))
+        return place < len(keys) and bool(keys[place] == wanted)
+
+    def count(self, outcome: str, error_kind: str | None, first: bool = True) -> None:
+        """A new row was written."""
+        self._counts[outcome] += 1
+        self._counts["transient"] += error_kind == "transient"
+        self.total += first
+
+    def counts(self) -> dict[str, int]:
+        """Rows by outcome; `transient` are those of the errored that the next run tries again."""
+        return {name: self._counts[name] for name in STATES if self._counts[name]}
+
+    def _rewrite(self, keep: Flags, back: Flags) -> None:
+        """First a copy of what goes, then the new file, then the superseded file without what came back: a crash
+        between two of these leaves a row in both places, and the next time it is looked at once."""
+        if keep.all() and not back.any():
+            return
+        gone = 0
+        for block in _blocks(self._log, ~keep):
+            gone += block.count(b"\n")
+            self._superseded.append(block)
+        self._superseded.sync()
+
+        def lines() -> Iterator[bytes]:
+            yield from _blocks(self._log, keep)
+            yield from _blocks(self._superseded, back)
+
+        self._log.replace(lines())
+        if back.any():
+            self._superseded.replace(_blocks(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)])))
+
+    def _remember(self, table: "_Table", chosen: Flags) -> None:
+        self._sorted = np.sort(np.concatenate([self._sorted, table.keys[chosen]]))
+        for number, name in enumerate(STATES):
+            rows = int(np.sum(table.state[chosen] == number))
+            self._counts[name] += rows
+            if name == "transient":
+                self._counts["errored"] += rows
+        self.total += int(np.sum(table.first & chosen))
+
+
+class _Table:
+    """Rows as columns, in the order of the file."""
+
+    def __init__(self, rows: Iterable[Row], one_row_a_key: bool) -> None:
+        keys, states, firsts, counts = array("Q"), bytearray(), bytearray(), array("q")
+        for row in rows:
+            keys.append(short(row.key))
+            transient = row.outcome == "errored" and row.error_kind == "transient"
+            states.append(_TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED))
+            firsts.append(row.part[0] == 0)
+            counts.append(row.part[1])
+        self.keys: Keys = np.array(keys, np.uint64)
+        self.state = np.frombuffer(bytes(states), np.uint8)
+        self.first: Flags = np.frombuffer(bytes(firsts), np.bool_)
+        self.whole: Flags = self._one_each() if one_row_a_key else self._complete(np.array(counts, np.int64))
+
+    def _one_each(self) -> Flags:
+        whole = np.zeros(len(self.keys), np.bool_)
+        whole[np.unique(self.keys, return_index=True)[1]] = True
+        return whole
+
+    def _complete(self, counts: npt.NDArray[np.int64]) -> Flags:
+        """Whether a row's call has all its labels: a commit that was torn between two of its lines has not."""
+        _, inverse, have = np.unique(self.keys, return_inverse=True, return_counts=True)
+        return have[inverse] == np.maximum(counts, 1)
+
+
+def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:
+    keys, now = array("Q"), bytearray()
+    for key, runs_now in planned:
+        keys.append(short(key))
+        now.append(runs_now)
+    every: Keys = np.array(keys, np.uint64)
+    return every, every[np.frombuffer(bytes(now), np.bool_)]
+
+
+def _tolerant(log: Log) -> Iterator[Row]:
+    decode = msgspec.json.Decoder(Row).decode
+    for _, line in log.scan():
+        try:
+            yield decode(line)
+        except msgspec.DecodeError:
+            yield Row(item_id="", key="", outcome="errored")
+
+
+def _blocks(log: Log, chosen: Flags) -> Iterator[bytes]:
+    """The chosen lines of a log, raw, about a megabyte at a time; lines beyond the flags are not chosen."""
+    block: list[bytes] = []
+    size = 0
+    for (_, line), wanted in zip(log.scan(), chosen, strict=False):
+        if wanted:
+            block += (line, b"\n")
+            size += len(line)
+            if size > 1 << 20:
+                yield b"".join(block)
+                block, size = [], 0
+    if block:
+        yield b"".join(block)

@@ -1,0 +1,198 @@
+"""One config, one folder, three steps: what `assay run` does, for the command line and Python alike."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.config import Config, parse_model, resolved, to_yaml
+from assay.errors import ConfigError, RunFailed, UserError
+from assay.interfaces import Model, Task
+from assay.records import Manifest, MetricRow
+from assay.steps import bind
+from assay.steps.aggregate import Aggregator
+from assay.steps.evaluate import Evaluator
+from assay.steps.ingest import file_stamp, ingest
+from assay.steps.plan import Selection
+from assay.steps.progress import Progress
+from assay.steps.run import Runner
+from assay.steps.status import StatusFile
+from assay.steps.stop import Stop
+from assay.store.files import write_file
+from assay.store.stores import FlatStore
+
+Mode = Literal["full", "inference", "evaluation"]
+
+
+class Options(msgspec.Struct, kw_only=True):
+    """What the command line adds to a config. `models`, `limit` and `num_samples` narrow what runs, never what is
+    kept; a model that the config does not know is added to the plan."""
+
+    mode: Mode | None = None
+    output_dir: str | None = None
+    models: Sequence[str] = ()
+    limit: int | None = None
+    num_samples: int | None = None
+    max_concurrency: int | None = None
+    retry_errors: bool = False
+    max_error_rate: float | None = None
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What a run left behind."""
+
+    folder: str
+    run: Manifest | None = None
+    evaluation: Manifest | None = None
+    metrics: list[MetricRow] = []
+    notes: list[str] = []
+
+
+class Experiment:
+    """A config bound to a folder."""
+
+    def __init__(self, config: Config, options: Options | None = None, *, environ: Mapping[str, str] | None = None) -> None:
+        self.options = options or Options()
+        self.config, self.selected_models = _with_options(config, self.options)
+        self.environ = environ
+        self.folder = Path(self.config.output_dir)
+        self.store = FlatStore(self.folder)
+        self.id = self.folder.name
+        self.progress = Progress()
+
+    # -- what all uses share
+
+    def bind_tasks(self) -> tuple[dict[str, Model], list[Task], int]:
+        """Models, tasks, and how many samples the plan has."""
+        samples = max(self.config.num_samples, self.options.num_samples or 1)
+        models = bind.bind_models(self.config, self.environ)
+        return models, bind.bind_tasks(self.config, models, samples), samples
+
+    def selection(self, tasks: Sequence[Task]) -> Selection:
+        chosen = None
+        if self.selected_models:
+            chosen = frozenset(task.name for task in tasks if task.model_name in self.selected_models)
+        return Selection(tasks=chosen, items=self.options.limit, samples=self.options.num_samples)
+
+    def ingest(self) -> Manifest:
+        """Read, check and store the config's dataset."""
+        source = self.config.dataset
+        if source is None:
+            raise UserError("the config names no dataset", where=self.config.source, fix="add `dataset: items.jsonl`")
+        stamp = None
+        if source.type != "function":
+            stamp = {**file_stamp(Path(source.path)), "type": source.type, "params": source.params}
+        rows = lambda: bind.open_dataset(source, Path(self.config.base))  # noqa: E731
+        prompts = bind.bind_prompts(self.config) if self.config.models else []
+        return ingest(self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
+
+    # -- the uses
+
+    async def run(self, stop: Stop | None = None) -> Result:
+        """Inference, scoring and metrics, as far as the mode says."""
+        os.environ.update(self.config.env_vars)
+        mode = self.options.mode or self.config.mode
+        result = Result(folder=str(self.folder), notes=self.progress.notes)
+        models, tasks, samples = self.bind_tasks()
+        scorers, metrics = bind.bind_scorers(self.config), bind.bind_metrics(self.config)
+        async with AsyncExitStack() as stack:
+            for model in models.values():
+                stack.push_async_callback(model.close)
+            stack.enter_context(self.store.lock("run", self.id))
+            write_file(self.folder / "config.yaml", to_yaml(resolved(self.config)).encode())
+            self.ingest()
+            await stack.enter_async_context(StatusFile(self.folder, self.progress, mode))
+            around: dict[str, Any] = {
+                "models": models,
+                "limits": bind.bind_limits(self.config),
+                "default_limits": bind.default_limits(self.config),
+                "seed": self.config.seed,
+                "progress": self.progress,
+                "stop": stop,
+            }
+            if mode != "evaluation":
+                runner = Runner(self.store, **around, task_timeout=self.config.timeout, fresh=not self.config.resume)
+                result.run = await runner.run_async(
+                    self.id,
+                    tasks,
+                    samples,
+                    id=self.id,
+                    name=self.config.name,
+                    selection=self.selection(tasks),
+                    retry_errors=self.options.retry_errors,
+                )
+                self._check_error_rate(result.run)
+            if mode != "inference" and scorers:
+                evaluator = Evaluator(self.store, **around)
+                result.evaluation = await evaluator.evaluate_async(
+                    [self.id], scorers, id=self.id, name=self.config.name, retry_errors=self.options.retry_errors
+                )
+                if metrics:
+                    self.progress.begin("aggregate")
+                    aggregator = Aggregator(self.store)
+                    result.metrics = await aggregator.aggregate_async([self.id], metrics, id=self.id, name=self.config.name)
+        return result
+
+    def validate(self) -> None:
+        """Everything that can be known before spending, all problems at once."""
+        problems = bind.Problems(self.config.source)
+        for check in (self.bind_tasks, self._bind_scoring, self._try_dataset):
+            with problems:
+                check()
+        problems.raise_any()
+
+    def _bind_scoring(self) -> None:
+        problems = bind.Problems(self.config.source)
+        for check in (bind.bind_scorers, bind.bind_metrics):
+            with problems:
+                check(self.config)
+        problems.raise_any()
+
+    def _try_dataset(self) -> None:
+        """The dataset's checks without touching the experiment's folder."""
+        from assay.store.stores import MemoryStore
+
+        kept, self.store = self.store, MemoryStore()  # type: ignore[assignment]
+        try:
+            self.ingest()
+        finally:
+            self.store = kept
+
+    def _check_error_rate(self, run: Manifest) -> None:
+        allowed = self.options.max_error_rate if self.options.max_error_rate is not None else self.config.max_error_rate
+        total = sum(count for name, count in run.counts.items() if name != "transient")
+        errored = run.counts.get("errored", 0)
+        if allowed is not None and total and errored / total > allowed:
+            raise RunFailed(
+                f"{errored} of {total} responses are errors, more than the allowed share of {allowed:g}",
+                where=str(self.folder / "responses.jsonl"),
+                fix="look at their `error` fields; --retry-errors runs them again",
+            )
+
+
+def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
+    """The config with the command line's word, and the names of the models that run now (empty: all)."""
+    changes: dict[str, Any] = {}
+    if options.output_dir:
+        changes["output_dir"] = str(Path(options.output_dir).absolute())
+    if options.max_concurrency:
+        changes["max_concurrency"] = options.max_concurrency
+    known = list(config.models)
+    chosen: set[str] = set()
+    problems: list[UserError] = []
+    for text in options.models:
+        try:
+            model = parse_model(text, known)
+        except UserError as error:
+            problems.append(error)
+            continue
+        chosen.add(model.name)
+        if model.name not in {entry.name for entry in known}:
+            known.append(model)
+    if problems:
+        raise ConfigError(problems, source="the command line")
+    changes["models"] = known
+    return msgspec.structs.replace(config, **changes), chosen

@@ -1,0 +1,157 @@
+"""Lanes: one per model. A lane bounds the calls in flight, retries what is worth it, and stops what is hopeless.
+
+A server that answers nobody stops its lane instead of filling the run with error rows.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.interfaces import Completion, Limits, Model, Request
+from assay.steps.adaptive import Adaptive
+from assay.steps.progress import LaneProgress
+
+BACKOFF = 0.25
+LONGEST_BACKOFF = 30.0
+OVERLOAD_TRIES = 20
+
+
+class Lane:
+    """The limits that all calls of one model share."""
+
+    def __init__(self, name: str, limits: Limits, progress: LaneProgress) -> None:
+        self.name = name
+        self.limits = limits
+        self.progress = progress
+        self.adaptive = Adaptive(limits.max_concurrency)
+        self.stopped: LaneError | None = None
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._paused_until = 0.0
+        self._last_answer = 0.0
+        self._random = random.Random()
+
+    async def send(self, model: Model, request: Request) -> Completion:
+        """One answer, after as many tries as its errors deserve."""
+        failures = overloads = 0
+        first_try = time.monotonic()
+        while True:
+            try:
+                return await self._try(model, request)
+            except TransientError as error:
+                failures += not error.overload
+                overloads += error.overload
+                self._give_up_or(error, failures, overloads, first_try)
+                self.progress.retries += 1
+                await self._back_off(error, failures + overloads)
+
+    async def _try(self, model: Model, request: Request) -> Completion:
+        await self._enter()
+        token = self.adaptive.sent()
+        overloaded = False
+        try:
+            async with asyncio.timeout(request.timeout + 5):  # models keep their own time; this is for those that do not
+                completion = await model.complete(request)
+            self._last_answer = time.monotonic()
+            return completion
+        except TimeoutError:
+            overloaded = True
+            raise TransientError(f"no answer within {request.timeout:g} s", overload=True) from None
+        except TransientError as error:
+            overloaded = error.overload
+            if not error.unreachable:
+                self._last_answer = time.monotonic()
+            raise
+        except LaneError as error:
+            self.stop(error)
+            raise
+        except CallError:
+            self._last_answer = time.monotonic()
+            raise
+        except Exception as error:
+            raise PermanentError(f"{type(error).__name__}: {error}") from error
+        finally:
+            self.adaptive.finished(token, overloaded)
+            self._leave()
+
+    def stop(self, error: LaneError) -> None:
+        """No further call can succeed: wake everybody who waits for a place."""
+        self.stopped = self.stopped or error
+        self._wake(len(self._waiting))
+
+    def _give_up_or(self, error: TransientError, failures: int, overloads: int, first_try: float) -> None:
+        if self.stopped is not None:
+            raise self.stopped
+        if failures <= self.limits.max_retries and overloads <= max(OVERLOAD_TRIES, self.limits.max_retries):
+            return
+        if error.unreachable and self._last_answer < first_try:
+            stop = LaneError(
+                f"the server of {self.name!r} does not answer: {error.what}",
+                where=error.where,
+                fix="start the server or mend its address; the same command goes on where it stopped",
+            )
+            self.stop(stop)
+            raise stop
+        raise error
+
+    async def _back_off(self, error: TransientError, tries: int) -> None:
+        if error.retry_after is not None:
+            self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+            self.progress.waiting_until = time.time() + error.retry_after
+        delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1)) * self._random.uniform(0.5, 1.0)
+        await asyncio.sleep(delay)
+
+    async def _enter(self) -> None:
+        while True:
+            if self.stopped is not None:
+                raise self.stopped
+            pause = self._paused_until - time.monotonic() if self._paused_until else 0.0
+            if pause > 0:
+                await asyncio.sleep(pause)
+                continue
+            if self._in_flight < int(self.adaptive.limit):
+                self._in_flight += 1
+                return
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._wake(1)
+                raise
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        self._wake(max(1, int(self.adaptive.limit) - self._in_flight))
+
+    def _wake(self, count: int) -> None:
+        while count > 0 and self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                count -= 1
+
+
+class Lanes:
+    """All lanes of a run, made when they are first asked for."""
+
+    def __init__(self, limits: Mapping[str, Limits], default: Limits, progress: Callable[[str], LaneProgress]) -> None:
+        self._limits = limits
+        self._default = default
+        self._progress = progress
+        self._lanes: dict[str, Lane] = {}
+
+    def __getitem__(self, name: str) -> Lane:
+        if name not in self._lanes:
+            self._lanes[name] = Lane(name, self._limits.get(name, self._default), self._progress(name))
+        return self._lanes[name]
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
+
+    def send(self, model: Model, request: Request) -> Awaitable[Completion]:
+        return self[model.name].send(model, request)

@@ -1,0 +1,76 @@
+"""What a configuration asks for: its cells, their keys, and how they compare with the rows that are there."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.interfaces import Task, Work
+from assay.records import Item
+from assay.store.keys import canonical, digest, response_key
+
+CHARACTERS_PER_TOKEN = 4
+
+
+class Cell(msgspec.Struct):
+    """The engine's unit of work: a task, an item, a sample. `problem` says why the item could not be prepared."""
+
+    task: Task
+    item: Item
+    sample: int
+    work: Work
+    key: bytes
+    problem: str | None = None
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What part of the plan runs now; what is kept never depends on it."""
+
+    tasks: frozenset[str] | None = None
+    items: int | None = None
+    samples: int | None = None
+
+    def takes(self, task: str, item: int = 0, sample: int = 0) -> bool:
+        """Whether a cell, by its task's name, its item's number and its sample, is selected."""
+        return (
+            (self.tasks is None or task in self.tasks)
+            and (self.items is None or item < self.items)
+            and (self.samples is None or sample < self.samples)
+        )
+
+
+def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterator[Cell]:
+    """Every cell, item by item. An item that a task cannot prepare still has its cells: they become error rows."""
+    for item in items:
+        for task in tasks:
+            problem = None
+            try:
+                work = task.prepare(item)
+            except Exception as error:  # user templates and functions may raise anything; the row will say it
+                problem = f"the item cannot be prepared: {type(error).__name__}: {error}"
+                work = Work(digest("unprepared", problem.encode()))
+            for sample in range(samples):
+                key = response_key(item.id, task.name, sample, work.fingerprint)
+                yield Cell(task, item, sample, work, key, problem)
+
+
+def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str, Any]:
+    """The plan as a manifest keeps it: enough to recognise it, and to know later what was asked."""
+    return {
+        "dataset": dataset_hash,
+        "samples": samples,
+        "tasks": [{"name": task.name, "identity": dict(task.identity), "facets": dict(task.facets)} for task in tasks],
+    }
+
+
+def plan_digest(plan: dict[str, Any]) -> str:
+    """Equal digests mean equal cells with equal keys. Facets count: they are written into the rows."""
+    return digest("plan", canonical(plan)).hex()
+
+
+def estimated_tokens(work: Work) -> int:
+    """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
+    if not isinstance(work.payload, list):
+        return 0
+    texts = [str(message.get("content", "")) for message in work.payload if isinstance(message, dict)]
+    return sum(map(len, texts)) // CHARACTERS_PER_TOKEN

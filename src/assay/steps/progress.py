@@ -1,0 +1,59 @@
+"""Counters that the executors write and that a display reads whenever it likes; nobody waits for anybody."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class LaneProgress:
+    """One model, task or scorer: `total` is None where it cannot be known."""
+
+    name: str
+    total: int | None = None
+    done: int = 0
+    present: int = 0
+    errors: int = 0
+    retries: int = 0
+    tokens: int = 0
+    waiting_until: float = 0.0
+    stopped: str = ""
+    started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+
+    def rate(self) -> float:
+        """Rows per second of this run, rows that were already there not counted."""
+        seconds = (self.ended or time.monotonic()) - self.started
+        return self.done / seconds if seconds > 0 else 0.0
+
+    def left(self) -> float | None:
+        """Seconds to go at this rate, where that can be known."""
+        rate = self.rate()
+        if self.total is None or not rate:
+            return None
+        return max(0, self.total - self.present - self.done) / rate
+
+
+@dataclass
+class Progress:
+    """The whole run. `step` is run, evaluate or aggregate; lanes are listed in the order they began."""
+
+    step: str = ""
+    lanes: dict[tuple[str, str], LaneProgress] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    changed: Callable[[], None] = lambda: None
+
+    def begin(self, step: str) -> None:
+        self.step = step
+        self.changed()
+
+    def lane(self, name: str) -> LaneProgress:
+        return self.lanes.setdefault((self.step, name), LaneProgress(name))
+
+    def of(self, step: str) -> list[LaneProgress]:
+        return [lane for (owner, _), lane in self.lanes.items() if owner == step]
+
+    def note(self, text: str) -> None:
+        """Something the user should read once: rows set aside, lines rejected, a dataset that changed."""
+        self.notes.append(text)
+        self.changed()

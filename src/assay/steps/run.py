@@ -1,0 +1,329 @@
+"""The first executor: tasks × items × samples → responses.
+
+Cells whose rows are there are not run again; a finished row reaches the kernel before its worker takes the next
+cell; rows leave the file only when the whole plan, not the part that runs now, no longer has them.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from assay.errors import CallError, Interrupted, LaneError, RunFailed, UserError
+from assay.interfaces import Answer, Limits, Log, Model, Store, Task
+from assay.records import Item, Manifest, Response
+from assay.steps.blocking import run_blocking
+from assay.steps.calls import CallLog
+from assay.steps.context import RowContext, Surroundings
+from assay.steps.existing import Existing
+from assay.steps.lanes import Lane, Lanes
+from assay.steps.plan import Cell, Selection, cells, describe, plan_digest
+from assay.steps.pool import Threads
+from assay.steps.progress import LaneProgress, Progress
+from assay.steps.stop import Stop, finish
+from assay.store.index import ItemIndex
+from assay.store.keys import address, seed_of
+from assay.store.sync import GroupSync
+
+YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
+
+
+class Runner:
+    """Runs tasks over a stored dataset. `models` can be called by tasks; `limits` are by lane, that is by model;
+    `fresh` sets earlier rows aside instead of going on with them."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        models: Mapping[str, Model] | None = None,
+        limits: Mapping[str, Limits] | None = None,
+        default_limits: Limits | None = None,
+        seed: int = 0,
+        task_timeout: float | None = None,
+        fresh: bool = False,
+        grace: float = 10.0,
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+    ) -> None:
+        self.store = store
+        self.models = dict(models or {})
+        self.limits = dict(limits or {})
+        self.default_limits = default_limits or Limits()
+        self.seed = seed
+        self.task_timeout = task_timeout
+        self.fresh = fresh
+        self.grace = grace
+        self.progress = progress or Progress()
+        self.stop = stop
+
+    def run(
+        self,
+        dataset: str,
+        tasks: Sequence[Task],
+        samples: int = 1,
+        *,
+        id: str = "",
+        name: str = "",
+        selection: Selection | None = None,
+        retry_errors: bool = False,
+    ) -> Manifest:
+        """The run's manifest, when every selected cell has its row."""
+        return run_blocking(
+            lambda: self.run_async(
+                dataset, tasks, samples, id=id, name=name, selection=selection, retry_errors=retry_errors
+            )
+        )
+
+    async def run_async(
+        self,
+        dataset: str,
+        tasks: Sequence[Task],
+        samples: int = 1,
+        *,
+        id: str = "",
+        name: str = "",
+        selection: Selection | None = None,
+        retry_errors: bool = False,
+    ) -> Manifest:
+        check_tasks(tasks)
+        source = self.store.manifest("dataset", dataset)
+        if source is None:
+            raise UserError(f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}")
+        plan = describe(tasks, samples, source.digest)
+        wanted = plan_digest(plan)
+        run_id = id or wanted[:16]
+        self.progress.begin("run")
+        with self.store.lock("run", run_id):
+            old = self.store.manifest("run", run_id)
+            if not self.fresh and old is not None and is_finished(old, wanted, self.store.log("run", run_id), retry_errors):
+                self._show_present(tasks, old)
+                return old
+            manifest = Manifest(
+                kind="run",
+                id=run_id,
+                name=name or (old.name if old else ""),
+                created=old.created if old else time.time(),
+                started=time.time(),
+                digest=wanted,
+                plan=plan,
+                inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
+            )
+            job = _Job(self, manifest, ItemIndex(self.store.log("dataset", dataset)), tasks, samples)
+            return await job.run(selection or Selection(), retry_errors)
+
+    def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
+        for lane in dict.fromkeys(task.lane or task.name for task in tasks):
+            share = sum((task.lane or task.name) == lane for task in tasks)
+            shown = self.progress.lane(lane)
+            shown.total = shown.present = (old.planned or 0) * share // max(1, len(tasks))
+            shown.ended = shown.started
+
+
+def check_tasks(tasks: Sequence[Task]) -> None:
+    if not tasks:
+        raise UserError("there is nothing to run", fix="name at least one model or task")
+    names: set[str] = set()
+    for task in tasks:
+        if task.name in names:
+            raise UserError(f"two tasks are called {task.name!r}", fix="give each model and each template its own name")
+        names.add(task.name)
+
+
+def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bool:
+    """Whether an earlier run did all of this, so that nothing has to be rendered or read."""
+    repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
+    return old.complete and old.digest == wanted and not repeat and old.segments == rows.segments()
+
+
+class _Job:
+    """One call of `Runner.run`."""
+
+    def __init__(
+        self, runner: Runner, manifest: Manifest, items: ItemIndex, tasks: Sequence[Task], samples: int
+    ) -> None:
+        self.runner = runner
+        self.manifest = manifest
+        self.items = items
+        self.tasks = tasks
+        self.samples = samples
+        self.stop = runner.stop or Stop()
+        self.log = runner.store.log("run", manifest.id)
+        self.existing = Existing(runner.store, "run", manifest.id)
+        self.encode = msgspec.json.Encoder().encode
+        self.sync = GroupSync()
+
+    async def run(self, selection: Selection, retry_errors: bool) -> Manifest:
+        progress = self.runner.progress
+        self.existing.settle(
+            self._planned(selection), retry_errors=retry_errors, fresh=self.runner.fresh, note=progress.note
+        )
+        self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
+        self.manifest.complete = False
+        self.runner.store.put_manifest(self.manifest)
+        lanes = Lanes(self.runner.limits, self.runner.default_limits, progress.lane)
+        threads = Threads(max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks))
+        calls = self.runner.store.log("run", self.manifest.id, "calls")
+        traces = self.runner.store.log("run", self.manifest.id, "traces")
+        around = Surroundings(
+            lanes, threads, self.runner.models, lambda: CallLog(calls), traces, self.runner.task_timeout
+        )
+        try:
+            workers = [worker for group in self._lanes(selection, lanes) for worker in self._workers(*group, around)]
+            await finish(workers, self.stop, self.runner.grace)
+        finally:
+            threads.close()
+            self.sync.close()
+            calls.close()
+            traces.close()
+            self._close_manifest()
+            for lane in progress.of("run"):
+                lane.ended = lane.ended or time.monotonic()
+        self._raise_if_stopped(lanes)
+        return self.manifest
+
+    def _planned(self, selection: Selection) -> Iterator[tuple[bytes, bool]]:
+        """Every key of the plan, and whether its cell is selected."""
+        number, last = -1, None
+        for cell in cells(self.tasks, self.items, self.samples):
+            if cell.item is not last:
+                number, last = number + 1, cell.item
+            yield cell.key, selection.takes(cell.task.name, number, cell.sample)
+
+    def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:
+        """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
+        samples = self.samples if selection.samples is None else min(self.samples, selection.samples)
+        items = len(self.items) if selection.items is None else min(len(self.items), selection.items)
+        groups: dict[str, list[Task]] = {}
+        for task in self.tasks:
+            if selection.takes(task.name):
+                groups.setdefault(task.lane or task.name, []).append(task)
+        for name, tasks in groups.items():
+            lane = lanes[name]
+            lane.progress.total = items * len(tasks) * samples
+            yield lane, self._missing(tasks, items, samples, lane.progress), lane.progress.total
+
+    def _missing(self, tasks: list[Task], items: int, samples: int, progress: LaneProgress) -> Iterator[Cell]:
+        def first() -> Iterator[Item]:
+            for number, item in enumerate(self.items):
+                if number >= items:
+                    return
+                yield item
+
+        for cell in cells(tasks, first(), samples):
+            if cell.key in self.existing:
+                progress.present += 1
+            else:
+                yield cell
+
+    def _workers(
+        self, lane: Lane, missing: Iterator[Cell], total: int, around: Surroundings
+    ) -> list[asyncio.Task[None]]:
+        count = min(lane.limits.max_concurrency, max(1, total))
+        return [asyncio.create_task(self._work(lane, missing, around)) for _ in range(count)]
+
+    async def _work(self, lane: Lane, missing: Iterator[Cell], around: Surroundings) -> None:
+        free_since = time.monotonic()
+        for cell in missing:
+            if self.stop.requested or lane.stopped is not None:
+                return
+            row = await self._row(cell, around)
+            if row is None:
+                return
+            self.sync.append(self.log, self.encode(row) + b"\n")
+            self.existing.count(row.outcome, row.error_kind)
+            progress = lane.progress
+            progress.done += 1
+            progress.errors += row.outcome == "errored"
+            progress.tokens += row.total_tokens or 0
+            now = time.monotonic()
+            if now - free_since > YIELD_AFTER:
+                await asyncio.sleep(0)
+                free_since = time.monotonic()
+
+    async def _row(self, cell: Cell, around: Surroundings) -> Response | None:
+        """The cell's row; None if its lane has stopped, so that the next run does it."""
+        task = cell.task
+        owner = address(cell.item.id, task.name, cell.sample)
+        context = RowContext(
+            around,
+            item_id=cell.item.id,
+            sample_index=cell.sample,
+            seed=seed_of(self.runner.seed, owner),
+            owner=owner,
+            name=task.name,
+            model=task.lane,
+        )
+        started = time.perf_counter()
+        answer, error, kind = Answer(outcome="errored"), None, None
+        try:
+            if cell.problem is not None:
+                error, kind = cell.problem, "permanent"
+            else:
+                answer = await task.run(cell.work, context)
+        except LaneError:
+            return None
+        except CallError as failure:
+            error, kind = failure.what, failure.kind
+        except TimeoutError as failure:
+            error, kind = f"the task {failure}", "transient"
+        except Exception as failure:  # a task is user code: whatever it raises is this row's result
+            error, kind = f"{type(failure).__name__}: {failure}", "permanent"
+        seconds = time.perf_counter() - started
+        context.write_trace(cell.key)
+        return self._response(cell, answer, seconds, error, kind)
+
+    def _response(
+        self, cell: Cell, answer: Answer, seconds: float, error: str | None, kind: str | None
+    ) -> Response:
+        done = answer.completion
+        metadata = {**cell.task.facets, "finish_reason": None, "response_id": None}
+        row = Response(
+            item_id=cell.item.id,
+            sample_id=f"{cell.item.id}_sample_{cell.sample}",
+            sample_index=cell.sample,
+            total_samples=self.samples,
+            model_name=cell.task.model_name,
+            prompt=answer.prompt,
+            response=answer.text,
+            inference_time=seconds,
+            timestamp=time.time(),
+            metadata=metadata,
+            error=error,
+            key=cell.key.hex(),
+            task=cell.task.name,
+            outcome=answer.outcome,
+            error_kind=kind,  # type: ignore[arg-type]
+            output=answer.output,
+            messages=answer.messages,
+        )
+        if done is not None:
+            metadata["finish_reason"] = done.finish_reason
+            metadata["response_id"] = done.response_id
+            row.total_tokens = done.total_tokens
+            row.prompt_tokens = done.prompt_tokens
+            row.completion_tokens = done.completion_tokens
+            row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
+            row.reasoning = done.reasoning
+            row.tool_calls = done.tool_calls
+            row.cost = done.cost
+            row.served_model = done.served_model
+            row.served_fingerprint = done.served_fingerprint
+        return row
+
+    def _close_manifest(self) -> None:
+        self.manifest.counts = self.existing.counts()
+        self.manifest.segments = self.log.segments()
+        self.manifest.ended = time.time()
+        self.manifest.complete = self.existing.total == self.manifest.planned
+        self.runner.store.put_manifest(self.manifest)
+
+    def _raise_if_stopped(self, lanes: Lanes) -> None:
+        if self.stop.requested and self.existing.total != self.manifest.planned:
+            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+        stopped = [lane for lane in lanes if lane.stopped is not None]
+        if stopped:
+            first = stopped[0].stopped
+            assert first is not None
+            raise RunFailed(first.what, where=first.where, fix=first.fix)

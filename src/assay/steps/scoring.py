@@ -1,0 +1,231 @@
+"""Scorers made ready: what form a function has is recognised once, from its signature; what it returned becomes
+labels of one shape."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay import registry
+from assay.errors import UserError
+from assay.interfaces import Context, Score
+from assay.records import Item, Response
+from assay.store.keys import canonical, digest
+from assay.usercode import identity
+
+Form = Literal["item", "match", "seed"]
+Mode = Literal["inline", "thread", "async"]
+Reads = Literal["item", "ground_truth"]
+
+_SEED_NAMES = {"response", "ground_truth"}
+
+
+class Case(msgspec.Struct):
+    """What one scorer call is about: an item and one response, or two for a match. `lines` are the raw rows."""
+
+    item: Item
+    responses: list[Response]
+    lines: list[bytes] = []
+
+
+class BoundScorer(msgspec.Struct, kw_only=True):
+    """A scorer with its parameters. `reads` says which part of an item its identity depends on; `player` is the
+    field that names the two sides of a match; `batch` is how many cases one call takes (0: one, unbatched)."""
+
+    name: str
+    function: Callable[..., Any]
+    params: dict[str, Any]
+    identity: bytes
+    form: Form
+    mode: Mode
+    reads: Reads
+    takes_context: bool
+    timeout: float | None = None
+    batch: int = 0
+    player: str = "model_name"
+    both_seats: bool = True
+
+    def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
+        keywords = dict(self.params)
+        if self.takes_context:
+            keywords["context"] = context
+        if self.form == "seed":
+            row = msgspec.json.decode(case.lines[0]) if case.lines else msgspec.to_builtins(case.responses[0])
+            keywords["inference_result"] = row
+            return [case.responses[0].response, case.item.ground_truth], keywords
+        return [case.item, *case.responses], keywords
+
+
+def bind_scorer(
+    function: Callable[..., Any],
+    *,
+    name: str = "",
+    params: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    where: str = "",
+) -> BoundScorer:
+    """A scorer from a function; its name is the label of what it returns without one."""
+    marks: dict[str, Any] = getattr(function, "__assay__", {})
+    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
+    called = inspect.signature(function).parameters
+    form = _form(function, called, where)
+    checked = registry.check_params(_parameter_view(function, form), params or {}, where=where, reserved=["context"])
+    is_async = inspect.iscoroutinefunction(function)
+    reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
+    label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
+    return BoundScorer(
+        name=label,
+        function=_seed_call(function) if form == "seed" else function,
+        params=checked,
+        identity=digest("scorer", canonical((label, identity(function), checked))),
+        form=form,
+        mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
+        reads=reads,
+        takes_context="context" in called and form != "seed",
+        timeout=timeout,
+        batch=int(marks.get("batch", 0)),
+        player=str(marks.get("player", "model_name")),
+        both_seats=bool(marks.get("both_seats", True)),
+    )
+
+
+def load_scorer(
+    type: str, *, path: str | None, module: str | None, function_name: str | None, base: Path, where: str
+) -> Callable[..., Any]:
+    """The function that a config's evaluation method names."""
+    if path is not None:
+        return registry.load_function(path, function_name or type, base=base, where=where)
+    if module is not None:
+        return registry.scorer.get(f"{module}.{function_name or type}", base=base, where=where)
+    return registry.scorer.get(function_name if type == "custom" and function_name else type, base=base, where=where)
+
+
+def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], where: str) -> Form:
+    if set(called) >= _SEED_NAMES:
+        return "seed"
+    positional = [
+        p
+        for p in called.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
+    ]
+    if len(positional) == 2:
+        return "item"
+    if len(positional) == 3:
+        return "match"
+    raise UserError(
+        f"{getattr(function, '__name__', function)} is no scorer: {inspect.signature(function)}",
+        where=where,
+        fix="use (item, response, *, …), (item, first, second, *, …) or (response, ground_truth, inference_result, **params)",
+    )
+
+
+def _parameter_view(function: Callable[..., Any], form: Form) -> Callable[..., Any]:
+    """Seed-form functions take their parameters by any keyword: check only what they name."""
+    if form != "seed":
+        return function
+
+    def view(**params: Any) -> None: ...
+
+    called = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in called.values()):
+        return view
+    fixed = _SEED_NAMES | {"inference_result"}
+    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called.values() if p.name not in fixed]
+    view.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    view.__name__ = getattr(function, "__name__", "scorer")
+    return view
+
+
+def _seed_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The first seed's form, called by keyword; `inference_result` only if the function takes it."""
+    called = inspect.signature(function).parameters
+    takes = "inference_result" in called or any(p.kind is p.VAR_KEYWORD for p in called.values())
+
+    def call(response: str, ground_truth: Any, *, inference_result: Any, **params: Any) -> Any:
+        if takes:
+            params["inference_result"] = inference_result
+        return function(response=response, ground_truth=ground_truth, **params)
+
+    return call
+
+
+# ---- what scorers return
+
+
+def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
+    """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it."""
+    if isinstance(result, Score):
+        return [_complete(result, name)], {}
+    if isinstance(result, (list, tuple)):
+        return [_complete(entry if isinstance(entry, Score) else _entry(entry, name), name) for entry in result], {}
+    if isinstance(result, dict) and "labels" in result:
+        entries = result["labels"]
+        if not isinstance(entries, list):
+            raise ValueError(f"`labels` must be a list, found {type(entries).__name__}")
+        custom = result.get("custom_fields") or {}
+        more = {key: value for key, value in result.items() if key not in ("labels", "custom_fields")}
+        return [_complete(_entry(entry, name), name) for entry in entries], {**more, **custom}
+    return [_complete(_entry(result, name), name)], {}
+
+
+def _entry(entry: Any, name: str) -> Score:
+    if isinstance(entry, bool):
+        return Score(passed=entry)
+    if isinstance(entry, (int, float)):
+        return Score(score=float(entry))
+    if not isinstance(entry, dict):
+        raise ValueError(f"a scorer must return a Score, a bool, a number or a dict, found {type(entry).__name__}")
+    if "result" not in entry:
+        return _score(entry, _label(entry.get("label"), name))
+    if not isinstance(entry["result"], dict):
+        raise ValueError(f"`result` must be an object, found {type(entry['result']).__name__}")
+    label = entry.get("label")
+    score = _score(entry["result"], _label(label, name))
+    if isinstance(label, dict) and label.get("description"):
+        score.details.setdefault("label_description", label["description"])
+    return score
+
+
+def _label(label: Any, name: str) -> str:
+    if isinstance(label, dict):
+        label = label.get("name")
+    return name if label is None or label == "" else str(label)
+
+
+def _score(fields: dict[str, Any], label: str) -> Score:
+    passed, score = fields.get("passed"), fields.get("score")
+    if passed is not None and not isinstance(passed, (bool, int)):
+        raise ValueError(f"`passed` must be true or false, found {passed!r}")
+    if isinstance(score, str) or (score is not None and not isinstance(score, (bool, int, float))):
+        raise ValueError(f"`score` must be a number, found {score!r}")
+    custom = fields.get("custom_fields")
+    details = {key: value for key, value in fields.items() if key not in ("passed", "score", "custom_fields", "label")}
+    if isinstance(custom, dict):
+        details.update(custom)
+    return Score(
+        label=label,
+        passed=None if passed is None else bool(passed),
+        score=None if score is None else float(score),
+        details=details,
+    )
+
+
+def _complete(score: Score, name: str) -> Score:
+    """Fill in what follows from what is there; refuse what cannot be a score."""
+    if not score.label:
+        score.label = name
+    if score.outcome != "scored":
+        return score
+    if score.score is not None and not math.isfinite(score.score):
+        raise ValueError(f"the score is {score.score}, which is no number to compute with")
+    if score.passed is None and score.score is None:
+        if score.value is None:
+            raise ValueError("the scorer gave neither `passed` nor `score`")
+    elif score.score is None:
+        score.score = 1.0 if score.passed else 0.0
+    elif score.passed is None:
+        score.passed = score.score > 0
+    return score

@@ -1,0 +1,1 @@
+"""Rows on disk and in memory: keys, logs, stores, locks, and the four repositories."""

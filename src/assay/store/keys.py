@@ -1,0 +1,74 @@
+"""What identifies a row: blake2b-128 over a canonical encoding.
+
+Keys depend on what determines a row and on nothing else: not on the machine, the package's version, the order of
+a mapping's keys, or whether a number was written 1 or 1.0.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+FORMAT = b"assay-key-1\0"
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(value: Any) -> bytes:
+    """One encoding for equal JSON values."""
+    return _encode(_normal(value))
+
+
+def _normal(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, Mapping):
+        return {str(key): _normal(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_normal(entry) for entry in value]
+    return value
+
+
+def digest(kind: str, *parts: bytes) -> bytes:
+    """16 bytes for a kind of thing and its parts; parts are length-prefixed, so they cannot run into each other."""
+    state = blake2b(FORMAT, digest_size=16)
+    state.update(kind.encode())
+    for part in parts:
+        state.update(b"%d:" % len(part))
+        state.update(part)
+    return state.digest()
+
+
+def address(item_id: str, task: str, sample_index: int) -> bytes:
+    """Where a row stands in an experiment, whatever its content."""
+    return _encode((item_id, task, sample_index))
+
+
+def response_key(item_id: str, task: str, sample_index: int, fingerprint: bytes) -> bytes:
+    return digest("response", address(item_id, task, sample_index), fingerprint)
+
+
+def evaluation_key(scorer: bytes, expected: bytes, responses: Sequence[tuple[str, bytes]], seat: int | None) -> bytes:
+    """`scorer`: its identity; `expected`: digest of what it sees of the item; `responses`: their keys and contents."""
+    parts = [part for key, content in responses for part in (key.encode(), content)]
+    return digest("evaluation", scorer, expected, b"" if seat is None else b"%d" % seat, *parts)
+
+
+def call_key(owner: bytes, step: str, ordinal: int, messages: Any, model: Mapping[str, Any], params: Any) -> bytes:
+    """A paid call inside a task or a scorer. `ordinal` counts equal calls of one owner and step."""
+    return digest("call", owner, step.encode(), b"%d" % ordinal, canonical((messages, model, params)))
+
+
+def seed_of(run_seed: int, address: bytes) -> int:
+    """The random seed of one row: 63 bits, derived from the run's seed and the row's address."""
+    return int.from_bytes(digest("seed", b"%d" % run_seed, address)[:8], "big") >> 1
+
+
+def short(key: bytes | str) -> int:
+    """The first 64 bits of a key (bytes, or the hex of a row): what memory holds for each row."""
+    if isinstance(key, str):
+        try:
+            return int(key[:16], 16)
+        except ValueError:
+            return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(key[:8], "big")

@@ -1,0 +1,264 @@
+"""Logs of JSON lines: in a file with further segments beside it, or in memory.
+
+A line is committed by one `write` to the kernel, so a killed process loses none. A line that was torn (by a power
+cut or a full disk) is never shown by `scan`, and the next `append` cuts it off; nothing else repairs by itself.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+
+from assay.errors import StoreError
+from assay.records import Segment
+from assay.store.files import store_error, sync_folder, write_file
+
+_LINE_FEED = 10
+_OFFSET_BITS = 48
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
+_SCAN_BUFFER = 1 << 20  # iterating over a file is 2.7 times as fast as with Python's 8 kB
+_FIRST_READ = 1 << 12
+_LARGEST_READ = 1 << 22
+
+
+class FileLog:
+    """`<name>.jsonl`, then the segments `<name>.d/*.jsonl`, which others write and we only read.
+
+    A position is a segment's number and an offset in one integer. There is one writer at a time (see `lock`), but
+    threads may share the object, and it may be used again after `close`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files = [path]
+        self._append_fd = -1
+        self._read_fds: dict[int, int] = {}
+        self._created = False
+        self._guard = threading.RLock()
+
+    def __del__(self) -> None:  # a forgotten log must not keep descriptors
+        self.close()
+
+    def append(self, lines: bytes) -> None:
+        if not lines:
+            return
+        if lines[-1] != _LINE_FEED:
+            raise ValueError("a log takes whole lines: the last one lacks its line feed")
+        with self._guard:
+            try:
+                fd = self._append_fd if self._append_fd >= 0 else self._open()
+                written = os.write(fd, lines)
+                if written != len(lines):
+                    _write_rest(fd, lines, written)
+            except OSError as error:
+                self.close()  # the next append opens the file anew and cuts off what may be left
+                raise store_error(error, self.path) from error
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        for number, path in self._numbered():
+            try:
+                with open(path, "rb", buffering=_SCAN_BUFFER) as file:
+                    position = number << _OFFSET_BITS
+                    for line in file:
+                        if line[-1] != _LINE_FEED:
+                            if _is_json(line):
+                                yield position, line
+                            break
+                        yield position, line[:-1]
+                        position += len(line)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise store_error(error, path) from error
+
+    def read(self, position: int) -> bytes:
+        number, offset = position >> _OFFSET_BITS, position & _OFFSET_MASK
+        try:
+            fd = self._read_fds.get(number, -1)
+            if fd < 0:
+                fd = self._open_to_read(number)
+            block = os.pread(fd, _FIRST_READ, offset)
+            end = block.find(b"\n")
+            if end >= 0:
+                return block[:end]
+            if block:
+                return _read_long(fd, block, offset + len(block))
+        except OSError as error:
+            raise store_error(error, self.path) from error
+        raise StoreError("there is no line at this position", where=str(self.path), fix="scan the log again")
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        with self._guard:
+            others = [path for path in self._listed() if path != self.path]
+            write_file(self.path, lines)
+            self.close()
+            try:
+                for path in others:
+                    path.unlink()
+            except OSError as error:
+                raise store_error(error, self._folder) from error
+
+    def segments(self) -> list[Segment]:
+        found: list[Segment] = []
+        for path in self._listed():
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise store_error(error, path) from error
+            name = path.relative_to(self.path.parent).as_posix()
+            found.append(Segment(name=name, size=stat.st_size, mtime_ns=stat.st_mtime_ns))
+        return found
+
+    def sync(self) -> None:
+        with self._guard:
+            if self._append_fd < 0:
+                return
+            fd, created, self._created = os.dup(self._append_fd), self._created, False
+        try:  # outside the guard: an fsync may take long, and appends go on meanwhile
+            os.fsync(fd)
+            if created:
+                sync_folder(self.path.parent)
+        except OSError as error:
+            raise store_error(error, self.path) from error
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        with self._guard:
+            for fd in (self._append_fd, *self._read_fds.values()):
+                if fd >= 0:
+                    os.close(fd)
+            self._append_fd = -1
+            self._read_fds.clear()
+
+    @property
+    def _folder(self) -> Path:
+        return self.path.with_suffix(".d")
+
+    def _listed(self) -> list[Path]:
+        return [self.path, *sorted(self._folder.glob("*.jsonl"))]
+
+    def _numbered(self) -> list[tuple[int, Path]]:
+        """Files in reading order. A number, once given, stays: positions outlive the arrival of a new segment."""
+        with self._guard:
+            listed = self._listed()
+            self._files += [path for path in listed if path not in self._files]
+            return [(self._files.index(path), path) for path in listed]
+
+    def _open(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._created = self._created or not self.path.exists()
+        self._append_fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        _mend_end(self._append_fd)
+        return self._append_fd
+
+    def _open_to_read(self, number: int) -> int:
+        with self._guard:
+            if number not in self._read_fds:
+                self._read_fds[number] = os.open(self._files[number], os.O_RDONLY)
+            return self._read_fds[number]
+
+
+def _write_rest(fd: int, lines: bytes, written: int) -> None:
+    """After a short write: write the rest, or take back what was written and say why."""
+    start = os.lseek(fd, 0, os.SEEK_CUR) - written
+    rest = memoryview(lines)[written:]
+    try:
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    except OSError:
+        os.ftruncate(fd, start)
+        raise
+
+
+def _read_long(fd: int, block: bytes, offset: int) -> bytes:
+    """The whole of a line that did not end in its first block."""
+    parts = [block]
+    size = _FIRST_READ
+    while block:
+        size = min(4 * size, _LARGEST_READ)
+        block = os.pread(fd, size, offset)
+        end = block.find(b"\n")
+        if end >= 0:
+            parts.append(block[:end])
+            break
+        parts.append(block)
+        offset += len(block)
+    return b"".join(parts)
+
+
+def _mend_end(fd: int) -> None:
+    """A last line without its line feed gets it if it is whole, and goes if it is not."""
+    size = os.fstat(fd).st_size
+    if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
+        return
+    start = size
+    step = 1 << 16
+    while start > 0:
+        low = max(0, start - step)
+        feed = os.pread(fd, start - low, low).rfind(b"\n")
+        if feed >= 0:
+            start = low + feed + 1
+            break
+        start = low
+    if _is_json(os.pread(fd, size - start, start)):
+        os.write(fd, b"\n")
+    else:
+        os.ftruncate(fd, start)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+class MemoryLog:
+    """The same in memory; a position is a line's number."""
+
+    _changes = count(1)
+
+    def __init__(self, name: str = "rows.jsonl") -> None:
+        self.name = name
+        self._lines: list[bytes] = []
+        self._changed = 0
+
+    def append(self, lines: bytes) -> None:
+        if not lines:
+            return
+        if lines[-1] != _LINE_FEED:
+            raise ValueError("a log takes whole lines: the last one lacks its line feed")
+        self._lines += lines[:-1].split(b"\n")
+        self._changed = next(self._changes)
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        yield from enumerate(self._lines)
+
+    def read(self, position: int) -> bytes:
+        try:
+            return self._lines[position]
+        except IndexError:
+            raise StoreError("there is no line at this position", where=self.name) from None
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        self._lines = [line for chunk in lines for line in chunk[:-1].split(b"\n")]
+        self._changed = next(self._changes)
+
+    def segments(self) -> list[Segment]:
+        """`mtime_ns` counts the changes of all logs of this process: equal means unchanged, as with a file's time."""
+        if not self._changed:
+            return []
+        size = sum(len(line) + 1 for line in self._lines)
+        return [Segment(name=self.name, size=size, mtime_ns=self._changed)]
+
+    def sync(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

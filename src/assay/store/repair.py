@@ -1,0 +1,76 @@
+"""Opening a log of rows: one pass that decodes them and sets garbage lines aside.
+
+Nothing is rewritten unless something was wrong, and then every good line keeps its bytes.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from assay.interfaces import Log
+
+T = TypeVar("T")
+
+
+def row_decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """Decodes lines to `kind`: strictly, and where that fails as others write JSON (NaN, Infinity).
+
+    A line that is neither raises a ValueError that says why.
+    """
+    strict = msgspec.json.Decoder(kind).decode
+
+    def decode(line: bytes) -> T:
+        try:
+            return strict(line)
+        except (ValueError, RecursionError) as error:
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                raise ValueError(str(error)) from None
+            return msgspec.convert(value, kind)
+
+    return decode
+
+
+def open_rows(
+    log: Log,
+    rejected: Log | None,
+    decode: Callable[[bytes], T],
+    *,
+    notice: Callable[[str], None] | None = None,
+) -> Iterator[tuple[bytes, T]]:
+    """Yield (raw line, row) of every line that `decode` accepts.
+
+    At the end the others, if any, move to `rejected`, and `notice` is told in a sentence. Give None for `rejected`
+    to read without the lock: garbage is skipped and stays where it is. Positions taken before are void afterwards.
+    """
+    garbage: dict[int, tuple[int, str]] = {}
+    for number, (position, line) in enumerate(log.scan(), 1):
+        try:
+            row = decode(line)
+        except (ValueError, RecursionError) as error:
+            if line.strip():
+                garbage[position] = number, str(error)
+            continue
+        yield line, row
+    if garbage and rejected is not None:
+        name = log.segments()[0].name
+        _set_aside(log, rejected, garbage, name)
+        if notice is not None:
+            first, reason = next(iter(garbage.values()))
+            notice(
+                f"{len(garbage)} unreadable line{'s' if len(garbage) != 1 else ''} of {name} set aside in rejected/ "
+                f"(the first: line {first}, {reason})"
+            )
+
+
+def _set_aside(log: Log, rejected: Log, garbage: dict[int, tuple[int, str]], name: str) -> None:
+    # First the copy, then the removal: a crash between the two repeats a line of `rejected` and loses nothing.
+    for position, (number, reason) in garbage.items():
+        text = log.read(position).decode("utf-8", "backslashreplace")
+        entry = {"file": name, "line": number, "text": text, "reason": reason}
+        rejected.append(msgspec.json.encode(entry) + b"\n")
+    rejected.sync()
+    log.replace(line + b"\n" for position, line in log.scan() if position not in garbage)

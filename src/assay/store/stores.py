@@ -1,0 +1,237 @@
+"""Where artefacts live: one folder for a whole experiment, a root with a folder for each artefact, or memory.
+
+The two layouts on disk differ only in which directory an artefact has. Ids never become paths (see `names`).
+"""
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from assay.errors import StoreError, UserError
+from assay.interfaces import Log, Store
+from assay.records import ROWS_FILE, Kind, Manifest
+from assay.registry import nearest
+from assay.store.files import store_error, write_file
+from assay.store.lock import FolderLock
+from assay.store.log import FileLog, MemoryLog
+from assay.store.names import safe_name
+
+LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
+MANIFEST = "manifest.json"
+_FOLDERS: dict[Kind, str] = {
+    "dataset": "datasets",
+    "run": "runs",
+    "evaluation": "evaluations",
+    "aggregation": "aggregations",
+}
+
+
+class _DiskStore(ABC):
+    """All that both layouts share."""
+
+    def __init__(self) -> None:
+        # One object per file: a log that was replaced must not be appended to through an older descriptor.
+        self._logs: WeakValueDictionary[Path, FileLog] = WeakValueDictionary()
+        self._locks: dict[Path, FolderLock] = {}
+
+    @abstractmethod
+    def directory(self, kind: Kind, id: str) -> Path:
+        """Where the artefact's files are, or will be."""
+
+    @abstractmethod
+    def _directories(self, kind: Kind) -> Iterable[Path]:
+        """Every directory that may hold an artefact of this kind."""
+
+    @abstractmethod
+    def _remove(self, kind: Kind, directory: Path) -> None: ...
+
+    def ids(self, kind: Kind) -> list[str]:
+        found = (_section(directory, kind) for directory in self._directories(kind))
+        return sorted(manifest.id for manifest in found if manifest is not None)
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        found = _section(self.directory(kind, id), kind)
+        return found if found is not None and found.id == id else None
+
+    def put_manifest(self, manifest: Manifest) -> None:
+        directory = self._own(manifest.kind, manifest.id)
+        sections = {**_sections(directory), manifest.kind: msgspec.Raw(msgspec.json.encode(manifest))}
+        _write_sections(directory, sections)
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        path = self._own(kind, id) / _log_file(kind, name)
+        log = self._logs.get(path)
+        if log is None:
+            log = self._logs[path] = FileLog(path)
+        return log
+
+    def delete(self, kind: Kind, id: str) -> None:
+        if self.manifest(kind, id) is None:
+            return
+        directory = self.directory(kind, id)
+        with self.lock(kind, id):
+            try:
+                self._remove(kind, directory)
+            except OSError as error:
+                raise store_error(error, directory) from error
+        for path in [path for path in self._logs if path.is_relative_to(directory)]:
+            self._logs[path].close()
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        directory = self._own(kind, id)
+        return self._locks.setdefault(directory, FolderLock(directory))
+
+    def _own(self, kind: Kind, id: str) -> Path:
+        """The artefact's directory, unless another artefact has it: a flat folder holds one of each kind, and some
+        file systems take `A` and `a` for the same name."""
+        directory = self.directory(kind, id)
+        holder = _section(directory, kind)
+        if holder is not None and holder.id != id:
+            raise UserError(
+                f"this folder holds the {kind} {holder.id!r}, not {id!r}",
+                where=str(directory),
+                fix=f"use the id {holder.id!r}, or another folder",
+            )
+        return directory
+
+
+class FlatStore(_DiskStore):
+    """An experiment folder: one artefact of each kind in one directory. `id` is the id that they have by default."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.id = folder.resolve().name or "experiment"
+
+    def directory(self, kind: Kind, id: str) -> Path:
+        return self.folder
+
+    def _directories(self, kind: Kind) -> Iterable[Path]:
+        return [self.folder]
+
+    def _remove(self, kind: Kind, directory: Path) -> None:
+        sections = _sections(directory)
+        sections.pop(kind, None)
+        _write_sections(directory, sections)
+        names = ["", "superseded", "rejected"]
+        if not {"run", "evaluation"} & set(sections):  # these two share their calls and traces
+            names += ["calls", "traces"]
+        for name in names:
+            path = directory / _log_file(kind, name)
+            path.unlink(missing_ok=True)
+            shutil.rmtree(path.with_suffix(".d"), ignore_errors=True)
+        if kind == "aggregation":
+            (directory / "metrics.json").unlink(missing_ok=True)
+
+
+class FolderStore(_DiskStore):
+    """A repository root: `datasets/<id>/`, `runs/<id>/`, `evaluations/<id>/`, `aggregations/<id>/`."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+
+    def directory(self, kind: Kind, id: str) -> Path:
+        return self.root / _FOLDERS[kind] / safe_name(id)
+
+    def _directories(self, kind: Kind) -> Iterable[Path]:
+        folder = self.root / _FOLDERS[kind]
+        return folder.iterdir() if folder.is_dir() else []
+
+    def _remove(self, kind: Kind, directory: Path) -> None:
+        (directory / MANIFEST).unlink()  # first: what has no manifest is no artefact, should we stop half-way
+        shutil.rmtree(directory)
+
+
+class MemoryStore:
+    """Artefacts that end with the process: for notebooks and tests."""
+
+    def __init__(self) -> None:
+        self._manifests: dict[tuple[Kind, str], bytes] = {}
+        self._logs: dict[tuple[Kind, str, str], MemoryLog] = {}
+
+    def ids(self, kind: Kind) -> list[str]:
+        return sorted(id for known, id in self._manifests if known == kind)
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        encoded = self._manifests.get((kind, id))
+        return None if encoded is None else msgspec.json.decode(encoded, type=Manifest)
+
+    def put_manifest(self, manifest: Manifest) -> None:
+        self._manifests[manifest.kind, manifest.id] = msgspec.json.encode(manifest)
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        return self._logs.setdefault((kind, id, name), MemoryLog(_log_file(kind, name)))
+
+    def delete(self, kind: Kind, id: str) -> None:
+        self._manifests.pop((kind, id), None)
+        for name in LOG_NAMES:
+            self._logs.pop((kind, id, name), None)
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def open_store(folder: Path) -> FlatStore | FolderStore:
+    """The store in a folder: a repository root if it has one of its four sub-folders, else an experiment."""
+    is_root = any((folder / name).is_dir() for name in _FOLDERS.values())
+    return FolderStore(folder) if is_root else FlatStore(folder)
+
+
+def directory_of(store: Store, kind: Kind, id: str) -> Path | None:
+    """Where files may be put beside an artefact's rows; None for a store without directories."""
+    return store.directory(kind, id) if isinstance(store, _DiskStore) else None
+
+
+def new_id(store: Store) -> str:
+    """The id of an artefact that was given none."""
+    return store.id if isinstance(store, FlatStore) else uuid4().hex
+
+
+def _log_file(kind: Kind, name: str) -> str:
+    if name not in LOG_NAMES:
+        raise UserError(f"there is no log {name!r}", fix=nearest(name, filter(None, LOG_NAMES)))
+    if name in ("calls", "traces"):
+        return f"{name}.jsonl"
+    return f"{name}/{ROWS_FILE[kind]}" if name else ROWS_FILE[kind]
+
+
+def _section(directory: Path, kind: Kind) -> Manifest | None:
+    section = _sections(directory).get(kind)
+    if section is None:
+        return None
+    try:
+        return msgspec.json.decode(section, type=Manifest)
+    except ValueError as error:
+        raise _bad_manifest(directory, error) from None
+
+
+def _sections(directory: Path) -> dict[str, msgspec.Raw]:
+    try:
+        content = (directory / MANIFEST).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise store_error(error, directory / MANIFEST) from error
+    try:
+        return msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    except (ValueError, RecursionError) as error:
+        raise _bad_manifest(directory, error) from None
+
+
+def _write_sections(directory: Path, sections: dict[str, msgspec.Raw]) -> None:
+    write_file(directory / MANIFEST, msgspec.json.format(msgspec.json.encode(sections), indent=2) + b"\n")
+
+
+def _bad_manifest(directory: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"the manifest cannot be read: {error}",
+        where=str(directory / MANIFEST),
+        fix="correct it, or move it away and run again: the rows beside it are kept",
+    )

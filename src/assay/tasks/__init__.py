@@ -1,0 +1,1 @@
+"""Tasks: what turns an item into a response. One short file each."""

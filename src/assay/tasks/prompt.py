@@ -1,0 +1,62 @@
+"""The plain task: render a prompt, ask a model. Its response row is the record of its one call."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from assay.interfaces import Answer, Context, Message, Model, Prompt, Request, Work
+from assay.records import Item
+from assay.registry import task
+from assay.store.keys import canonical, digest
+
+_encode = msgspec.json.encode
+
+
+class PromptTask:
+    """One prompt and one model under one set of sampling parameters."""
+
+    def __init__(self, source: Prompt, model: Model, params: Mapping[str, Any], samples: int, timeout: float) -> None:
+        self.prompt = source
+        self.model = model
+        self.params = dict(params)
+        self.timeout = timeout
+        self.model_name = self.lane = model.name
+        template = source.name or digest("template", source.text.encode()).hex()[:12]
+        self.name = f"{model.name}/{template}"
+        sampling = {**self.params, "num_samples": samples}
+        self.facets = {"model_id": model.name, "prompt_template": source.name or source.text, "sampling": sampling}
+        self.identity = {"prompt": source.text, "model": dict(model.identity), "params": self.params}
+        self._settings = digest("settings", canonical((self.identity["model"], self.params)))
+
+    def prepare(self, item: Item) -> Work:
+        messages = self.prompt.render(item)
+        return Work(digest("prompt", self._settings, _encode(messages)), messages)
+
+    async def run(self, work: Work, context: Context) -> Answer:
+        messages: list[Message] = work.payload
+        request = Request(messages, self.params, context.sample_index, context.seed, self.timeout)
+        completion = await context.send(self.model, request)
+        single = len(messages) == 1 and isinstance(messages[0]["content"], str)
+        return Answer(
+            text=completion.text,
+            outcome="refused" if completion.refused else "ok",
+            prompt=text_of(messages),
+            messages=None if single else messages,
+            completion=completion,
+        )
+
+
+def text_of(messages: list[Message]) -> str:
+    """Messages as the one text of a row's `prompt` field: a single message as it is, several with their roles."""
+    if len(messages) == 1 and isinstance(messages[0]["content"], str):
+        return messages[0]["content"]
+    return "\n\n".join(f"{message['role']}: {message['content']}" for message in messages)
+
+
+@task(name="prompt")
+def prompt(
+    source: Prompt, model: Model, *, params: Mapping[str, Any] | None = None, samples: int = 1, timeout: float = 300.0
+) -> PromptTask:
+    """A prompt and a model as a task."""
+    return PromptTask(source, model, params or {}, samples, timeout)

@@ -1,0 +1,1 @@
+"""Pure text functions that scorers, models and the mock server share."""

@@ -1,0 +1,53 @@
+"""What an item's ground truth says a right answer is."""
+
+from typing import Any
+
+from assay.registry import nearest
+
+USUAL_FIELDS = ("expected_output", "answer", "answers", "target", "label", "expected_content")
+
+
+def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
+    """The accepted answers as texts; LookupError if there is none, so that a missing expectation never passes."""
+    if isinstance(ground_truth, dict):
+        ground_truth = _field(ground_truth, field)
+    if isinstance(ground_truth, list):
+        texts = [text for entry in ground_truth for text in _texts(entry)]
+    else:
+        texts = _texts(ground_truth)
+    if not texts:
+        raise LookupError("the item has no expected answer")
+    return texts
+
+
+def comparable(text: str, case_sensitive: bool, strip_whitespace: bool) -> str:
+    if strip_whitespace:
+        text = text.strip()
+    return text if case_sensitive else text.casefold()
+
+
+def _field(ground_truth: dict[str, Any], field: str | None) -> Any:
+    if field is not None:
+        if field not in ground_truth:
+            raise LookupError(f"the ground truth has no field {field!r}; {nearest(field, ground_truth)}")
+        return ground_truth[field]
+    for name in USUAL_FIELDS:
+        if name in ground_truth:
+            return ground_truth[name]
+    raise LookupError(
+        f"the ground truth has none of {', '.join(USUAL_FIELDS)}; name its field with the parameter `expected`"
+    )
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, bool):
+        return ["true", "True"] if value else ["false", "False"]
+    if isinstance(value, int):
+        return [str(value)]
+    if isinstance(value, float):
+        return [str(value), str(int(value))] if value.is_integer() else [str(value)]
+    if value is None:
+        return []
+    raise LookupError(f"the expected answer must be text, a number or a list of those, found {type(value).__name__}")
