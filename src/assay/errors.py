@@ -1,16 +1,16 @@
 """Every error that Assay raises on purpose, with one wording: what is wrong, where, how to fix it.
 
-    AssayError                 exit code 1
-    ├── UserError              exit code 2: the command, the config or the data is wrong
-    │   └── ConfigError        several problems of one config, reported together
-    ├── StoreError             the disk or the folder cannot be used
-    │   └── LockedError        another process holds the folder
-    ├── RunFailed              a step could not be finished; what was done is kept
-    ├── Interrupted            exit code 130: the user stopped it
-    └── CallError              one model call failed: it becomes a row, never a crash
-        ├── TransientError     worth another try
-        ├── PermanentError     the same call would fail again
-        └── LaneError          no call of this model can succeed: stop its lane
+AssayError                 exit code 1
+├── UserError              exit code 2: the command, the config or the data is wrong
+│   └── ConfigError        several problems of one config, reported together
+├── StoreError             the disk or the folder cannot be used
+│   └── LockedError        another process holds the folder
+├── RunFailed              a step could not be finished; what was done is kept
+├── Interrupted            exit code 130: the user stopped it
+└── CallError              one model call failed: it becomes a row, never a crash
+    ├── TransientError     worth another try
+    ├── PermanentError     the same call would fail again
+    └── LaneError          no call of this model can succeed: stop its lane
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from assay.config.environment import FromEnvironment
 from assay.config.secrets import shown
-from assay.config.source import Document, Key, dotted, scalar
+from assay.config.source import Document, Key, brief, flag_value
 from assay.registry import nearest
 
 S = TypeVar("S", bound=Struct)
@@ -42,10 +42,11 @@ _MISSING = object()
 def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     """The Struct of a mapping; null is the same as not given, a required text that is wrong becomes empty."""
     if not isinstance(value, Mapping):
-        document.report(f"{dotted(key)} must be a mapping, got {shown(value)}", key)
-        value = {field.name: "" for field in msgspec.structs.fields(struct) if field.required}
+        document.report(f"{brief(key)} must be a mapping, got {shown(value)}", key)
+        return struct(**{field.name: "" for field in msgspec.structs.fields(struct) if field.required})
     fields = {field.name: field for field in msgspec.structs.fields(struct)}
-    for name in value.keys() - fields.keys():
+    unknown = [name for name in value if name not in fields]
+    for name in unknown:
         document.report(f"unknown key {name!r}", (*key, name), nearest(name, fields))
     found: dict[str, Any] = {}
     for name, field in fields.items():
@@ -55,8 +56,8 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
             found[name] = converted
         elif field.required:
             found[name] = ""
-            if given is None:
-                document.report(f"{dotted(key) or 'the config'} needs a {name}", key, f"add `{name}:`")
+            if given is None and not unknown:
+                document.report(f"{brief(key)} needs a {name}", key, f"add `{name}:`")
     return struct(**found)
 
 
@@ -69,9 +70,7 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
         converted = [_convert(part, entry, (*key, n), document) for n, part in enumerate(value)]
         return [part for part in converted if part is not _MISSING]
     if get_origin(core) is Literal and value not in get_args(core):
-        document.report(
-            f"{dotted(key)}: {shown(value)} is not possible", key, nearest(str(value), get_args(core))
-        )
+        document.report(f"{brief(key)}: {shown(value)} is not possible", key, nearest(str(value), get_args(core)))
         return _MISSING
     value = plain(value, core, key, document)
     if value is _MISSING:
@@ -79,7 +78,7 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
     try:
         return msgspec.convert(value, hint)
     except msgspec.ValidationError:
-        document.report(f"{dotted(key)} must be {_wanted(hint)}, got {shown(value)}", key)
+        document.report(f"{brief(key)} must be {_wanted(hint)}, got {shown(value)}", key)
         return _MISSING
 
 
@@ -92,24 +91,22 @@ def plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
     if isinstance(value, FromEnvironment):
         return str(value) if hint is str else _typed(value, hint)
     if isinstance(value, float) and not math.isfinite(value):
-        document.report(f"{dotted(key)} must be a finite number, got {value}", key)
+        document.report(f"{brief(key)} must be a finite number, got {value}", key)
         return _MISSING
     if value is None or isinstance(value, str | int | float):
         return value
-    document.report(f"{dotted(key)} must be a JSON value, got {type(value).__name__}", key)
+    document.report(f"{brief(key)} must be a JSON value, got {type(value).__name__}", key)
     return _MISSING
 
 
 def _typed(text: FromEnvironment, hint: Any) -> Any:
+    """A number or a truth value if the text is one; where only a number will do, text that still has its origin."""
     if hint is bool:
         return _TRUTH.get(text.lower(), text)
-    try:
-        value = scalar(text)
-    except Exception:  # text that is no YAML is text
-        return str(text)
-    if isinstance(value, Mapping | list | None) or (isinstance(value, float) and not math.isfinite(value)):
-        return str(text)
-    return text if isinstance(value, str) and hint in (int, float) else value
+    value = flag_value(str(text))
+    if isinstance(value, int | float) and math.isfinite(value):
+        return value
+    return text if hint in (int, float) else str(text)
 
 
 def _core(hint: Any) -> Any:
@@ -128,9 +125,7 @@ def _wanted(hint: Any) -> str:
     for part in (hint, *get_args(hint)):
         for meta in getattr(part, "__metadata__", ()):
             words += [
-                f"{text} {bound:g}"
-                for name, text in _BOUNDS.items()
-                if (bound := getattr(meta, name)) is not None
+                f"{text} {bound:g}" for name, text in _BOUNDS.items() if (bound := getattr(meta, name)) is not None
             ]
             words += ["that is not empty"] if meta.min_length else []
     return " and ".join([" ".join(words[:2]), *words[2:]])

@@ -52,9 +52,7 @@ def environment(config: Config, environ: Mapping[str, str] | None = None) -> dic
 
 def secret(reference: str, environ: Mapping[str, str]) -> str | None:
     """The text that `${VAR}` (or `Bearer ${VAR}`) stands for; None if a variable is not set or empty."""
-    missing = [
-        name for _, name, default in _VARIABLE.findall(reference) if not environ.get(name) and not default
-    ]
+    missing = [name for _, name, default in _VARIABLE.findall(reference) if not environ.get(name) and not default]
     if missing:
         return None
     return _VARIABLE.sub(lambda match: environ.get(match[2]) or match[3] or "", reference)
@@ -68,7 +66,7 @@ def environment_of(document: Document, environ: Mapping[str, str] | None) -> dic
 
 
 def expand(value: Any, key: Key, variables: Mapping[str, str], document: Document) -> Any:
-    """`value` with every `${VAR}` and `${VAR:-default}` replaced, except in prompts and where secrets stand."""
+    """`value` with `${VAR}` and `${VAR:-default}` replaced, except in prompts and where secrets stand."""
     if isinstance(value, Mapping):
         return {name: expand(entry, (*key, str(name)), variables, document) for name, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -77,20 +75,17 @@ def expand(value: Any, key: Key, variables: Mapping[str, str], document: Documen
         return value
 
     def text_of(match: re.Match[str]) -> str:
-        escaped, name, default = match.groups()
-        if escaped:
+        name, default = match[2], match[3]
+        if match[1]:
             return match[0][1:]
         if is_secret_variable(name):
-            document.report(
-                f"${{{name}}} looks like a secret", key, "use it only under `api_key` or `headers`"
-            )
-            return ""
-        found: str | None = variables.get(name, default)
-        if found is None:
+            document.report(f"${{{name}}} looks like a secret", key, "use it only under `api_key` or `headers`")
+        elif name not in variables and match.end(3) < 0:
             fix = f"set it, or write ${{{name}:-default}}; $${{{name}}} is the text itself"
             document.report(f"the variable {name!r} is not set", key, fix)
-            return ""
-        return found
+        else:
+            return variables.get(name, default)
+        return ""
 
     expanded = _VARIABLE.sub(text_of, value)
     whole = _VARIABLE.fullmatch(value)
@@ -109,7 +104,7 @@ def escape(value: Any, key: Key = ()) -> Any:
 
 
 def eval_variables(variables: Mapping[str, str]) -> dict[str, tuple[Key, FromEnvironment]]:
-    """The config keys that `EVAL_*` variables set: `EVAL_TIMEOUT`, and `EVAL_SAMPLE_<name>` for a sample parameter."""
+    """The keys that `EVAL_*` variables set; `EVAL_SAMPLE_<name>` sets a sample parameter."""
     found: dict[str, tuple[Key, FromEnvironment]] = {}
     for name in sorted(variables):
         key = _EVAL_KEYS.get(name)
@@ -120,15 +115,20 @@ def eval_variables(variables: Mapping[str, str]) -> dict[str, tuple[Key, FromEnv
     return found
 
 
+def variable_text(value: Any) -> Any:
+    """A number or a truth value of `env_vars` as the text that a variable holds."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
 def _expands(key: Key) -> bool:
     if key[:1] and key[0] in PROMPT_KEYS:
         return key[-1] == "path"
     return not stays_reference(key)
 
 
-def _with_dotenv(
-    folder: Path | None, environ: Mapping[str, str] | None, document: Document | None
-) -> dict[str, str]:
+def _with_dotenv(folder: Path | None, environ: Mapping[str, str] | None, document: Document | None) -> dict[str, str]:
     outer = dict(os.environ if environ is None else environ)
     file = folder / ".env" if folder else None
     if file is None or not file.is_file():
@@ -156,5 +156,5 @@ def _unquoted(text: str) -> str:
 
 
 def _with_env_vars(given: Mapping[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
-    inner = {str(name): secret(str(value), outer) for name, value in given.items()}
+    inner = {name: secret(str(variable_text(value)), outer) for name, value in given.items()}
     return {**{name: value for name, value in inner.items() if value is not None}, **outer}

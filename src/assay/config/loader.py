@@ -1,6 +1,7 @@
-"""The way from a source to a Config: read, expand variables, write short forms out, override, check everything."""
+"""From a source to a Config: read, expand variables, write short forms out, override, check everything."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 from assay.config.check import build
 from assay.config.environment import environment_of, expand
 from assay.config.models import is_bare_name
-from assay.config.normalise import LIFTED, normalise
+from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.overrides import apply
 from assay.config.paths import resolve_paths
 from assay.config.rules import Need, check_rules
@@ -28,13 +29,11 @@ def load(
     environ: Mapping[str, str] | None = None,
     need: Need = "run",
 ) -> Config:
-    """Read a config; `overrides` win over `EVAL_*` variables, which win over the file. Raises one ConfigError."""
+    """Read a config. `overrides` win over `EVAL_*`, these over the file. All problems are one ConfigError."""
     document = _long_forms(source, environ, overrides)
     data = document.data
     data["name"] = _name(document)
-    data["output_dir"] = data.get("output_dir") or os.path.join(
-        "output", str(data["name"]).replace(os.sep, "_")
-    )
+    data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
     data["prompts"] = data.get("prompts") or [{}]
     resolve_paths(document, files_needed=need != "aggregate")
     check_secrets(document)
@@ -52,14 +51,12 @@ def parse_model(
     *,
     environ: Mapping[str, str] | None = None,
 ) -> ModelConfig:
-    """A model of its own: the name of a known one, `type:name[@url]`, `file.py:function`, or an entry of `models`."""
+    """A known model by its name, or a new one: `type:name[@url]`, `file.py:function`, or a mapping."""
     found = next((entry for entry in known if entry.name == model), None)
     if found is not None:
         return found
     if isinstance(model, str) and known and is_bare_name(model):
-        fix = (
-            f"{nearest(model, [entry.name for entry in known])}; or write type:name[@url] or file.py:function"
-        )
+        fix = f"{nearest(model, [entry.name for entry in known])}; or write type:name[@url] or file.py:function"
         raise UserError(f"there is no model {model!r}", fix=fix)
     document = Document({"models": [dict(model) if isinstance(model, Mapping) else model]})
     document.data = expand(document.data, (), environment_of(document, environ), document)
@@ -104,6 +101,10 @@ def _name(document: Document) -> Any:
     return (document.base.name or stem) if stem == "config" else stem
 
 
+def _folder_name(name: str) -> str:
+    return re.sub(r"[^\w.\- ]", "_", name).strip(". ") or "assay"
+
+
 def _check_top_level(document: Document) -> None:
     """Keys that are known but cannot be taken; they are removed, so that they are not also called unknown."""
     data = document.data
@@ -119,9 +120,10 @@ def _check_top_level(document: Document) -> None:
             document.report(f"unknown key {name!r}", ("workflow", name), fix)
     elif workflow is not None:
         document.report("workflow must be a mapping", ("workflow",))
-    for name in {"source", "base"} & data.keys():
+    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {"source", "base"}
+    for name in [name for name in data if name not in names]:
         del data[name]
-        document.report(f"unknown key {name!r}", (name,), nearest(name, Config.__struct_fields__))
+        document.report(f"unknown key {name!r}", (name,), nearest(name, names))
 
 
 def _refuse_second(document: Document, key: tuple[str, ...], target: str) -> None:

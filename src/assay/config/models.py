@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from assay import registry
+import assay.registry as registry
 from assay.config.secrets import PLACEHOLDERS
 from assay.config.source import Document, Key
 from assay.config.types import ModelConfig
@@ -23,7 +23,7 @@ def is_bare_name(text: str) -> bool:
 
 
 def long_model(entry: Any, key: Key, document: Document) -> Any:
-    """A model with its engine keys on top and everything for its factory in `params`; null means not given."""
+    """A model with the engine's keys on top and all for its factory in `params`; null means not given."""
     if isinstance(entry, str):
         entry = _from_text(entry)
     if not isinstance(entry, Mapping):
@@ -74,9 +74,7 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
         layers.append("params")
     merged: dict[str, Any] = {}
     for layer in layers:
-        for name, value in (
-            (entry.get(layer) or {}).items() if isinstance(entry.get(layer), Mapping | None) else ()
-        ):
+        for name, value in (entry.get(layer) or {}).items() if isinstance(entry.get(layer), Mapping | None) else ():
             document.moved((*key, *(() if name in FIELDS else ("params",)), name), (*key, layer, name))
             merged[name] = value
     for name, value in entry.items():
@@ -90,11 +88,7 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
 def _name_key_variable(params: dict[str, Any], key: Key, document: Document) -> None:
     """`api_key_env: VAR` is `api_key: ${VAR}`; a placeholder for servers that want no key is no key."""
     variable = params.get("api_key_env")
-    if (
-        isinstance(variable, str)
-        and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable)
-        and "api_key" not in params
-    ):
+    if isinstance(variable, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable) and "api_key" not in params:
         del params["api_key_env"]
         params["api_key"] = f"${{{variable}}}"
         document.moved((*key, "params", "api_key"), (*key, "params", "api_key_env"))

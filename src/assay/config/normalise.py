@@ -1,4 +1,4 @@
-"""Short forms written out. Nothing is judged here: what has no long form stays as it is, for the checks to report.
+"""Short forms written out. Nothing is judged: what has no long form stays as it is, for the checks to report.
 
 Normalising twice changes nothing more, so overrides can be applied to long forms and be short themselves.
 """
@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from assay import registry
+import assay.registry as registry
+from assay.config.environment import variable_text
 from assay.config.models import long_model
 from assay.config.paths import is_template_file
 from assay.config.source import Document, Key
@@ -56,7 +57,7 @@ def normalise(document: Document) -> None:
     if isinstance(data.get("logging"), dict) and isinstance(data["logging"].get("level"), str):
         data["logging"]["level"] = data["logging"]["level"].upper()
     if isinstance(data.get("env_vars"), dict):
-        data["env_vars"] = {name: _variable(value) for name, value in data["env_vars"].items()}
+        data["env_vars"] = {name: variable_text(value) for name, value in data["env_vars"].items()}
 
 
 def _lift(document: Document) -> None:
@@ -73,6 +74,7 @@ def _lift(document: Document) -> None:
             if key in (("prompt_template",), ("eval_prompt_template",)):
                 value = [{"messages": value} if isinstance(value, list) else value]
                 document.moved((target, 0), key)
+                document.moved((target, 0, "messages"), key)
             data[target] = value
             document.moved((target,), key)
     if data.get("workflow") == {}:
@@ -162,6 +164,7 @@ def _prompts(value: Any, document: Document) -> Any:
     if isinstance(value, str | dict) or _are_messages(value):
         value = [{"messages": value} if isinstance(value, list) else value]
         document.moved(("prompts", 0), ("prompts",))
+        document.moved(("prompts", 0, "messages"), ("prompts",))
     if not isinstance(value, list):
         return value
     return [_prompt(entry, ("prompts", n), document) for n, entry in enumerate(value)]
@@ -172,21 +175,17 @@ def _prompt(entry: Any, key: Key, document: Document, name: str = "") -> Any:
         entry = {"path": entry} if is_template_file(entry, key, document) else {"text": entry}
     elif _are_messages(entry):
         entry = {"messages": entry}
+        document.moved((*key, "messages"), key)
     return {"name": name, **entry} if name and isinstance(entry, dict) else entry
 
 
 def _are_messages(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and "role" in turn for turn in value)
-    )
+    return isinstance(value, list) and bool(value) and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
 def _dataset(value: Any, document: Document) -> Any:
     if isinstance(value, str):
         value = {"path": value}
-        document.moved(("dataset", "path"), ("dataset",))
     if not isinstance(value, dict):
         return value
     dataset = dict(value)
@@ -208,9 +207,3 @@ def _dataset_type(dataset: Mapping[str, Any]) -> str:
     suffix = str(dataset.get("path") or "").rpartition(".")[2].lower()
     name = _SUFFIXES.get(suffix, suffix)
     return name if name in registry.dataset.names() else ""
-
-
-def _variable(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value

@@ -1,12 +1,13 @@
 """Single values set from outside the file: `--set a.b=value` and `EVAL_*`."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from assay.config.environment import eval_variables, expand
 from assay.config.models import FIELDS
 from assay.config.normalise import LIFTED
-from assay.config.source import Document, Key, scalar
+from assay.config.source import Document, Key, flag_value
 from assay.errors import UserError
 
 
@@ -15,10 +16,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     key, sign, value = text.partition("=")
     if not sign or not all(key.strip().split(".")):
         raise UserError(f"{text!r} sets nothing", where="--set", fix="write --set dotted.key=value")
-    try:
-        return key.strip(), scalar(value)
-    except UserError as error:
-        raise UserError(error.what, where=f"--set {key.strip()}", fix="quote the value") from None
+    return key.strip(), flag_value(value)
 
 
 def apply(document: Document, overrides: Mapping[str, Any], variables: Mapping[str, str]) -> None:
@@ -37,8 +35,8 @@ def _set(document: Document, key: Key, value: Any, by: str) -> None:
     if target:
         document.data.pop(target, None)
     holder: Any = document.data
-    for part in key[:-1]:
-        holder = _inside(holder, part)
+    for part, following in pairwise(key):
+        holder = _inside(holder, part, [] if isinstance(following, int) else {})
     last = key[-1]
     if isinstance(holder, dict):
         holder[str(last)] = value
@@ -48,13 +46,16 @@ def _set(document: Document, key: Key, value: Any, by: str) -> None:
         document.report(f"there is nothing to set at {'.'.join(map(str, key))}", key, "count entries from 0")
 
 
-def _inside(holder: Any, part: str | int) -> Any:
-    if isinstance(holder, list):
-        return holder[part] if isinstance(part, int) and part < len(holder) else None
+def _inside(holder: Any, part: str | int, empty: Any) -> Any:
+    """What `part` names, made `empty` first if it is not there; a list grows only at its end."""
+    if isinstance(holder, list) and isinstance(part, int) and part <= len(holder):
+        if part == len(holder):
+            holder.append(empty)
+        return holder[part]
     if not isinstance(holder, dict):
         return None
     if holder.get(str(part)) is None:
-        holder[str(part)] = {}
+        holder[str(part)] = empty
     return holder[str(part)]
 
 

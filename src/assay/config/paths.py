@@ -1,4 +1,4 @@
-"""Paths made absolute: what is read is found from the config's folder, what is written from the current folder.
+"""Paths made absolute: what is read counts from the config's folder, what is written from the current one.
 
 A relative path of a config file may not leave its folder: a config from elsewhere must not read files of the
 machine by accident. Flags and variables are the user's own words and count from the current folder.
@@ -39,7 +39,7 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
 
 
 def is_template_file(text: str, key: Key, document: Document) -> bool:
-    """Whether a prompt's text is the path of a file: one that exists, or one that can only be meant as a path."""
+    """Whether a prompt's text is a file: one that exists, or one that can only be meant as a path."""
     if not text or len(text) > 1000 or "\n" in text or "\0" in text or "{{" in text:
         return False
     if text.lower().endswith(_TEMPLATE_SUFFIXES) and not any(map(str.isspace, text)):
@@ -53,9 +53,7 @@ def absolute(text: str, key: Key, document: Document) -> str:
         return os.path.normpath(path)
     escapes = os.path.normpath(path).split(os.sep)[0] == os.pardir
     if escapes and document.file is not None and not document.setter(key):
-        document.report(
-            f"{text!r} leaves the config's folder", key, "move the file there, or write its absolute path"
-        )
+        document.report(f"{text!r} leaves the config's folder", key, "move the file there, or write its absolute path")
     return os.path.abspath(os.path.join(_base(key, document), path))
 
 
@@ -108,6 +106,7 @@ def _resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: 
 
 
 def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for n, entry in enumerate(value if isinstance(value, list) else ()):
+    entries: list[Any] = value if isinstance(value, list) else []
+    for n, entry in enumerate(entries):
         if isinstance(entry, dict):
             yield n, entry

@@ -1,4 +1,4 @@
-"""A config written out again: complete, loadable, and without secrets; and the schema of what may be written."""
+"""A config written out again, complete and without secrets; and the schema of what may be written."""
 
 from typing import Any
 
@@ -14,9 +14,7 @@ _NOT_WRITTEN = ("source", "base")
 
 def resolved(config: Config) -> dict[str, Any]:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
-    written = {
-        name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in _NOT_WRITTEN
-    }
+    written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in _NOT_WRITTEN}
     return escape(written)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from assay import registry
+import assay.registry as registry
 from assay.config.secrets import shown
-from assay.config.source import Document, Key, dotted
+from assay.config.source import Document, Key
 from assay.config.types import Config, MethodConfig, MetricConfig
 
 Need = Literal["run", "evaluate", "aggregate"]
@@ -29,18 +29,14 @@ def check_rules(config: Config, document: Document, need: Need | None) -> None:
     _check_prompts(config, document)
     for n, task in enumerate(config.tasks):
         if not task.function and not (task.path and task.function_name):
-            document.report(
-                f"the task {task.name!r} has no function", ("tasks", n), "add `function: file.py:name`"
-            )
+            document.report(f"the task {task.name!r} has no function", ("tasks", n), "add `function: file.py:name`")
     _check_methods("evaluation_methods", config.evaluation_methods, registry.scorer, document)
     _check_methods("metrics", config.metrics, registry.metric, document)
     for n, metric in enumerate(config.metrics):
         _check_metric(metric, ("metrics", n), document)
     _check_sampling(config.sample_params, ("sample_params",), document)
     for name in ("models", "tasks", "evaluation_methods"):
-        _differ(
-            name, [entry.name for entry in getattr(config, name)], document, "give one of them another `name`"
-        )
+        _differ(name, [entry.name for entry in getattr(config, name)], document, "give one of them another `name`")
     _check_need(config, document, need)
 
 
@@ -70,9 +66,9 @@ def _check_models(config: Config, document: Document) -> None:
         endpoint = model.params.get("endpoint")
         if endpoint is not None and not _is_address(endpoint):
             fix = "write it like http://localhost:1234"
-            document.report(
-                f"the endpoint is no address: {shown(endpoint)}", (*key, "params", "endpoint"), fix
-            )
+            document.report(f"the endpoint is no address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
+        if not isinstance(model.params.get("headers", {}), Mapping):
+            document.report("headers must be a mapping", (*key, "params", "headers"))
         variable = model.params.get("api_key_env")
         if variable is not None:
             fix = "remove `api_key`" if "api_key" in model.params else "write the name of a variable"
@@ -89,7 +85,7 @@ def _is_address(endpoint: Any) -> bool:
 
 def _check_dataset(config: Config, document: Document) -> None:
     dataset = config.dataset
-    if dataset is None:
+    if dataset is None or not document.data["dataset"] or not isinstance(document.data["dataset"], Mapping):
         return
     if dataset.type == "function":
         if not dataset.function_name or not (dataset.path or dataset.module):
@@ -122,22 +118,18 @@ def _check_methods(
 ) -> None:
     for n, method in enumerate(methods):
         key: Key = (name, n)
-        if method.type != "custom":
+        if method.type and method.type != "custom":
             _check_name(method.type, plug_ins, (*key, "type"), document)
             for field in ("path", "module", "function_name"):
                 if getattr(method, field):
-                    document.report(
-                        f"{field} is only for type custom", (*key, field), "remove it, or the type"
-                    )
-        elif not method.path and not method.module:
+                    document.report(f"{field} is only for type custom", (*key, field), "remove it, or the type")
+        elif method.type and not method.path and not method.module:
             document.report(f"{method.name!r} is custom but has no file", key, "add `path: file.py`")
 
 
 def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
     if metric.labels.include and metric.labels.exclude:
-        document.report(
-            "labels are included or excluded, not both", (*key, "labels"), "remove one of the two lists"
-        )
+        document.report("labels are included or excluded, not both", (*key, "labels"), "remove one of the two lists")
     for name in ("k", "num_trials"):
         value = metric.params.get(name, 1)
         if metric.type != "custom" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
@@ -154,9 +146,7 @@ def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> 
         low, high = _RANGES[name]
         if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
             place = (*key, name)
-            document.report(
-                f"{dotted(place)} must be a number from {low} to {high}, got {shown(value)}", place
-            )
+            document.report(f"{name} must be a number from {low} to {high}, got {shown(value)}", place)
 
 
 def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from assay.config.source import Document, Key, dotted
+from assay.config.source import Document, Key, brief
 
 PLACEHOLDERS = {"", "none", "null", "empty", "dummy", "not-needed", "dummy_api_key_for_local_model"}
 
@@ -18,7 +18,8 @@ _SECRET_KEY = re.compile(
 )
 _SECRET_VARIABLE = re.compile(r"(?i)(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWD|PASSWORD|CREDENTIALS?)$")
 _SECRET_VALUE = re.compile(
-    r"(sk-|sk_|gsk_|ghp_|github_pat_|glpat-|hf_|xox[abp]-|AKIA|AIza)[A-Za-z0-9_\-]{12,}"
+    r"(?<![\w-])(?:(?=[\w-]*\d)(?:sk-|sk_|gsk_|xox[abp]-|glpat-)[\w-]{16,}"
+    r"|(?:ghp_|github_pat_|hf_)[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,})"
 )
 _REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -63,14 +64,12 @@ def check_secrets(document: Document) -> None:
         if names_secret(key):
             if text.lower() not in PLACEHOLDERS and not _REFERENCE.fullmatch(text):
                 document.report(
-                    f"{dotted(key)} is a literal secret", key, "write ${VAR} and put it into the environment"
+                    f"{brief(key)} is a literal secret", key, "write ${VAR} and put it into the environment"
                 )
         elif _SECRET_VALUE.search(text):
-            document.report(
-                f"{dotted(key)} looks like a secret", key, "write ${VAR} under `api_key` or `headers`"
-            )
+            document.report(f"{brief(key)} looks like a secret", key, "write ${VAR} under `api_key` or `headers`")
         elif "@" in text and "://" in text and _has_password(text):
-            document.report(f"{dotted(key)} has a password in its address", key, "use `headers` with ${VAR}")
+            document.report(f"{brief(key)} has a password in its address", key, "use `headers` with ${VAR}")
 
 
 def _has_password(address: str) -> bool:

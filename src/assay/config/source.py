@@ -1,14 +1,14 @@
 """Reading a config: plain values, and the line that each of them stands on.
 
-YAML is read by the rules of version 1.2: `no` and `on` are text, `1e-3` is a number, `12:30` and dates are text.
-A key that is given twice is an error, never a silent override.
+YAML is read by the rules of version 1.2: `no`, `on`, `12:30` and dates are text, `1e-3` is a number. A key
+that is given twice is an error, never a silent override.
 """
 
 import difflib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 class Document:
-    """A config on its way to a Config: its values, where each one came from, and the problems found so far."""
+    """A config on its way: its values, where each of them came from, and the problems found so far."""
 
     def __init__(self, data: dict[str, Any], *, file: Path | None = None, shown: str = "") -> None:
         self.data = data
@@ -29,6 +29,7 @@ class Document:
         self.base = Path(os.path.abspath(file.parent)) if file else Path.cwd()
         self.lines: dict[Key, int] = {}
         self.problems: list[UserError] = []
+        self._written = set(_keys(data, ()))
         self._moved: dict[Key, Key] = {}
         self._set_by: dict[Key, str] = {}
 
@@ -60,10 +61,14 @@ class Document:
         by = self.setter(key)
         if by:
             return by
-        key = self._origin(key)
+        key = self._as_written(self._origin(key))
         line = next((self.lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.lines), 0)
         file = f"{self.shown}:{line}" if line else self.shown
         return f"{file} {dotted(key)}".strip()
+
+    def _as_written(self, key: Key) -> Key:
+        """Without the names that only the long form has; a key that is missing altogether keeps its name."""
+        return next((key[:n] for n in range(len(key), 0, -1) if key[:n] in self._written), key)
 
     def _origin(self, key: Key) -> Key:
         for n in range(len(key), 0, -1):
@@ -72,12 +77,29 @@ class Document:
         return key
 
 
+def _keys(value: Any, key: Key) -> Iterator[Key]:
+    parts: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = enumerate(value)
+    for name, part in parts:
+        yield (*key, name)
+        yield from _keys(part, (*key, name))
+
+
 def dotted(key: Key) -> str:
     """`models[0].endpoint`."""
     text = ""
     for part in key:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def brief(key: Key) -> str:
+    """The last name of a key, with the number of a list's entry: what is wrong; its place says the rest."""
+    names = [n for n, part in enumerate(key) if isinstance(part, str)]
+    return dotted(key[names[-1] :]) if names else "the config"
 
 
 def read(source: str | Path | Mapping[str, Any]) -> Document:
@@ -94,9 +116,7 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
         raise ConfigError([UserError(what, where=f"{shown}:{line}", fix=error.fix)], source=shown) from None
     if not isinstance(data, dict):
         what = "the config is empty" if data is None else "a config is a mapping of keys to values"
-        raise ConfigError(
-            [UserError(what, where=shown, fix="begin with `models:` and `dataset:`")], source=shown
-        )
+        raise ConfigError([UserError(what, where=shown, fix="begin with `models:` and `dataset:`")], source=shown)
     document = Document(data, file=file, shown=shown)
     document.lines = lines
     return document
@@ -115,6 +135,20 @@ def scalar(text: str) -> Any:
     return _yaml(text, {})
 
 
+def flag_value(text: str) -> Any:
+    """The value of a flag or a variable: a number, true, false, null, `[…]` or `{…}`; everything else is text."""
+    text = text.strip()
+    try:
+        value = scalar(text)
+    except UserError:
+        return text
+    if isinstance(value, str):
+        return value if text[0] in "'\"" else text
+    if isinstance(value, dict | list):
+        return value if text[0] in "[{" else text
+    return text if value is None and text not in ("", "~", "null") else value
+
+
 def _text(file: Path, shown: str) -> str:
     try:
         return file.read_bytes().decode("utf-8-sig")
@@ -122,9 +156,7 @@ def _text(file: Path, shown: str) -> str:
         line = error.object[: error.start].count(b"\n") + 1
         problem = UserError("the config is not UTF-8 text", where=f"{shown}:{line}", fix="save it as UTF-8")
     except OSError as error:
-        problem = UserError(
-            f"the config cannot be read: {error.strerror}", where=shown, fix=similar_files(file)
-        )
+        problem = UserError(f"the config cannot be read: {error.strerror}", where=shown, fix=similar_files(file))
     raise ConfigError([problem], source=shown)
 
 
@@ -135,11 +167,7 @@ def similar_files(file: Path) -> str:
     except OSError:
         return f"there is no folder {str(file.parent)!r}"
     close = difflib.get_close_matches(file.name, names, n=3, cutoff=0.6)
-    return (
-        f"did you mean {' or '.join(map(repr, close))}?"
-        if close
-        else f"looked in {str(file.parent) or '.'!r}"
-    )
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"looked in {str(file.parent) or '.'!r}"
 
 
 def _wrong(what: str, line: int, fix: str = "") -> UserError:
@@ -198,8 +226,10 @@ def _yaml(text: str, lines: dict[Key, int]) -> Any:
         return None if node is None else build(node, lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        fix = "indent with spaces" if "\\t" in str(error.problem) else ""
-        raise _wrong(f"this is not YAML: {error.problem}", mark.line + 1 if mark else 1, fix) from None
+        line = mark.line + 1 if mark else 1
+        tabbed = any(re.match(r" *\t", broken) for broken in text.splitlines()[line - 1 : line])
+        fix = "indent with spaces, not with tabs" if tabbed else ""
+        raise _wrong(f"this is not YAML: {error.problem}", line, fix) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise _wrong("this is not YAML: a control character", line, "remove it") from None

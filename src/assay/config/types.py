@@ -1,7 +1,7 @@
 """What a config means once every short form is written out: the one description of its keys.
 
-Checking, the JSON Schema and the nearest-name hints are derived from these Structs. A path is absolute; a secret is
-only ever the `${VAR}` that names it.
+Checking, the JSON Schema and the nearest-name hints are derived from these Structs. Paths are absolute; a
+secret is only ever the `${VAR}` that names it.
 """
 
 from typing import Annotated, Any, Literal
@@ -18,8 +18,8 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; the limits that are
-    null are the config's or the lane's own."""
+    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; limits that
+    are null are the config's or the lane's own."""
 
     name: Text
     type: Text = "openai"
@@ -33,8 +33,8 @@ class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the items come from: a file (its type follows from its suffix) or, as type `function`, a function of
-    the Python file `path` or of `module`."""
+    """Where the items come from: a file (its type follows from its suffix) or, as type `function`, a function
+    of the Python file `path` or of `module`."""
 
     type: str = ""
     path: str = ""
@@ -44,8 +44,8 @@ class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template: `text`, or `messages` of {role, content}. `path` is the file that the text came from. Rows show
-    the name, or the text of a prompt without one. No name and no text: the item's own question."""
+    """A template: `text`, or `messages` of {role, content}. `path` is the file that the text came from. Rows
+    show the name, or the text of a prompt without one. No name and no text: the item's own question."""
 
     name: str = ""
     text: str = ""
@@ -54,8 +54,8 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An evaluation method: a plug-in by its name in `type`, or, as type `custom`, a function of the Python file
-    `path` or of `module`."""
+    """An evaluation method: a plug-in by its name in `type`, or, as type `custom`, a function of the Python
+    file `path` or of `module`."""
 
     name: Text
     type: Text
@@ -74,8 +74,8 @@ class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A metric, found like an evaluation method; one value for each combination of its facets' values and each
-    label. The policies that are null are the config's."""
+    """A metric, found like an evaluation method; one value for each combination of its facets' values and
+    each label. The policies that are null are the config's."""
 
     name: Text
     type: Text
@@ -91,8 +91,8 @@ class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a dotted
-    or registered name."""
+    """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a
+    dotted or registered name."""
 
     name: Text
     path: str = ""

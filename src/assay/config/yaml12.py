@@ -1,4 +1,4 @@
-"""PyYAML made to read and write scalars by the rules of YAML 1.2, apart so that only it is imported for YAML."""
+"""PyYAML made to read and write scalars by the rules of YAML 1.2; imported only when there is YAML."""
 
 import re
 from typing import Any
@@ -22,6 +22,7 @@ _RULES = [
     ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
     ("merge", re.compile(r"^<<$"), "<"),
 ]
+_OTHER_BREAKS = "\r\x85\u2028\u2029"  # YAML would fold them into spaces
 
 
 class Loader(yaml.CSafeLoader):
@@ -41,7 +42,10 @@ for _tag, _pattern, _first in _RULES:
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else None
+    if not text.isprintable() and any(character in text for character in _OTHER_BREAKS):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 Dumper.add_representer(str, _represent_text)
@@ -59,9 +63,7 @@ def build(root: Node, lines: dict[Key, int]) -> Any:
         nonlocal count
         count += 1
         if count > TOO_MANY_VALUES:
-            raise _wrong(
-                f"the config has more than {TOO_MANY_VALUES} values", node, "anchors may multiply them"
-            )
+            raise _wrong(f"the config has more than {TOO_MANY_VALUES} values", node, "anchors may multiply them")
         lines.setdefault(key, node.start_mark.line + 1)
         if isinstance(node, MappingNode):
             return mapping_of(node, key)

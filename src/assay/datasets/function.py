@@ -9,7 +9,9 @@ from assay.registry import dataset
 
 
 @dataset
-def function(source: Callable[..., Any], *, params: dict[str, Any] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+def function(
+    source: Callable[..., Any], *, params: dict[str, Any] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows that a function returns or yields: a list, any iterable, or a dict of id → row."""
     name = getattr(source, "__name__", "function")
     try:

@@ -1,1 +1,1 @@
-"""Models: each file is one type, named by the function in it. A model answers requests and knows its identity."""
+"""Models: one file for each type, named like the function in it. Adding one touches no other file."""

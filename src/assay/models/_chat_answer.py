@@ -1,7 +1,7 @@
 """Reads the answer of an OpenAI-compatible server: fast where it is as promised, tolerant where it is not.
 
-The typed decoder handles the answers that keep to the API. Anything else is decoded freely and what is sane is
-picked out of it; only an answer without a choice is an error, and worth another try.
+The typed decoder handles the answers that keep to the API. Anything else is decoded freely, and what is sane
+is picked out of it; only an answer without a choice is an error, and worth another try.
 """
 
 from typing import Any

@@ -74,9 +74,7 @@ def server_message(body: bytes) -> tuple[str, str]:
     error: Any = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(error, dict):
         found: dict[str, Any] = error
-        text = next(
-            (found[key] for key in ("message", "detail", "error") if isinstance(found.get(key), str)), None
-        )
+        text = next((found[key] for key in ("message", "detail", "error") if isinstance(found.get(key), str)), None)
         return str(found.get("code") or ""), excerpt((text or str(found)).encode(), 1000)
     return "", excerpt(str(error).encode(), 1000)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from assay.errors import LaneError, PermanentError, TransientError, UserError
+from assay.errors import CallError, LaneError, PermanentError, TransientError
 
 MAX_BODY = 64 * 1024 * 1024
 _PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
@@ -48,10 +48,8 @@ class Transport:
         limit = self._timeouts.get(timeout)
         if limit is None:
             limit = self._timeouts[timeout] = timedelta(seconds=timeout)
-        answered = False
         try:
             async with client.post(self.url).body_bytes(body).timeout(limit).build_streamed() as response:
-                answered = True
                 status: int = response.status
                 content = await self._read(response)
                 if status == 200:
@@ -63,7 +61,7 @@ class Transport:
                 f"no answer within {timeout:g} s", where=self.shown, overload=True, fix="raise `timeout`"
             ) from None
         except self._errors.PyreqwestError as error:
-            raise self._failure(error, answered) from None
+            raise self._failure(error) from None
 
     async def _read(self, response: Any) -> bytes:
         """The body; a stated or an actual length beyond the limit is refused without being held."""
@@ -83,17 +81,24 @@ class Transport:
         return b"".join(pieces)
 
     def _too_large(self, size: int) -> PermanentError:
+        most = f"at most {self.max_body / 1e6:.0f} MB are read"
         return PermanentError(
-            f"the answer is too large: {size / 1e6:.0f} MB or more, at most {self.max_body / 1e6:.0f} MB are read",
+            f"the answer is too large: {size / 1e6:.0f} MB or more, {most}",
             where=self.shown,
             fix="check that the endpoint is a model server; lower `max_tokens`",
         )
 
-    def _failure(self, error: Any, answered: bool) -> TransientError:
+    def _failure(self, error: Any) -> CallError:
         causes = (getattr(error, "details", None) or {}).get("causes") or []
         reason = causes[-1]["message"] if causes else error.message
-        if answered:
+        if isinstance(error, (self._errors.BodyDecodeError, self._errors.ReadError)):
             return TransientError(f"the answer broke off: {reason}", where=self.shown)
+        if "certificate" in reason:
+            return LaneError(
+                f"the server's certificate is not trusted: {reason}",
+                where=self.shown,
+                fix="name the file of its certificate authority in SSL_CERT_FILE",
+            )
         return TransientError(
             f"no answer from the server: {reason}",
             where=self.shown,
@@ -136,9 +141,7 @@ def certificates() -> list[bytes]:
             try:
                 return _PEM_BLOCK.findall(Path(path).read_bytes())
             except OSError as error:
-                raise UserError(
-                    f"{variable} names a file that cannot be read: {error.strerror}", where=path
-                ) from None
+                raise LaneError(f"{variable} names a file that cannot be read: {error.strerror}", where=path) from None
     return []
 
 

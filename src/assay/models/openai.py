@@ -33,9 +33,7 @@ def openai(
     headers: dict[str, str] | None = None,
 ) -> Model:
     """A model behind an OpenAI-compatible server; `model_name` is what the server calls it."""
-    return OpenAIModel(
-        name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {}
-    )
+    return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {})
 
 
 class OpenAIModel:
@@ -53,9 +51,7 @@ class OpenAIModel:
         headers: Mapping[str, str],
     ) -> None:
         if owned := {"messages", "prompt", "model"} & extra_body.keys():
-            raise UserError(
-                f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}"
-            )
+            raise UserError(f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}")
         base = base_url(endpoint, where=f"model {name!r}")
         key = (api_key or "").strip() or _key_for(base)
         self.name = name

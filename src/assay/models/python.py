@@ -1,7 +1,7 @@
 """A user's own function as a model: `f(prompt)`, `f(messages)` or `f(request)`, sync or async.
 
-Which one it is follows from the name of its first parameter, once. It returns text, a Completion, or a dict with a
-Completion's fields.
+Which one it is follows from the name of its first parameter, once. It returns text, a Completion, or a dict
+with a Completion's fields.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def python(
     function: Callable[..., Any] | None = None,
     params: dict[str, Any] | None = None,
 ) -> Model:
-    """The function `function_name` of the file `path`, or a function given from Python; `params` are its keywords."""
+    """The function `function_name` of the file `path`, or a given `function`; `params` are its keywords."""
     where = f"model {name!r}"
     if function is None:
         if not path or not function_name:
@@ -106,9 +106,7 @@ class PythonModel:
         """Nothing to close."""
 
 
-def _argument(
-    function: Callable[..., Any], params: Mapping[str, Any], where: str
-) -> Callable[[Request], Any]:
+def _argument(function: Callable[..., Any], params: Mapping[str, Any], where: str) -> Callable[[Request], Any]:
     """What the function's first parameter asks for; also checks that the other parameters fit."""
     try:
         signature = inspect.signature(function)

@@ -7,7 +7,6 @@ import asyncio
 import os
 from array import array
 from collections.abc import Mapping
-from functools import cached_property
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ _decode_response = msgspec.json.Decoder(Response).decode
 
 @model
 def replay(name: str, *, path: str, model: str | None = None) -> Model:
-    """The answers that `model` (or the only model there) gave in the responses at `path`, a file or its folder."""
+    """The answers of `model` (or of the only one there) in the responses at `path`, a file or its folder."""
     file = Path(path)
     file = file / ROWS_FILE["run"] if file.is_dir() else file
     if not file.is_file():
@@ -60,16 +59,13 @@ class ReplayModel:
         self.name = name
         self.file = file
         self.source = source
+        with file.open("rb") as content:
+            found = file_digest(content, lambda: blake2b(digest_size=16)).hexdigest()
+        self.identity: Mapping[str, Any] = {"type": "replay", "name": name, "model": source, "content": found}
         self._indexing = asyncio.Lock()
         self._digests: Any = None
         self._offsets: Any = None
         self._descriptor = -1
-
-    @cached_property
-    def identity(self) -> Mapping[str, Any]:
-        with self.file.open("rb") as content:
-            found = file_digest(content, lambda: blake2b(digest_size=16)).hexdigest()
-        return {"type": "replay", "name": self.name, "model": self.source, "content": found}
 
     async def complete(self, request: Request) -> Completion:
         if self._descriptor < 0:
@@ -77,7 +73,7 @@ class ReplayModel:
                 if self._descriptor < 0:
                     await asyncio.to_thread(self._open)
         offset = self._find(request.messages, request.sample_index)
-        if offset is None and len(request.messages) > 1:
+        if offset is None:
             offset = self._find(_as_prompt(messages_text(request.messages)), request.sample_index)
         if offset is None:
             raise PermanentError(
@@ -121,17 +117,13 @@ class ReplayModel:
         found = np.frombuffer(digests, dtype=np.uint64) if digests else np.zeros(0, dtype=np.uint64)
         order = np.argsort(found, kind="stable")
         self._digests = found[order]
-        self._offsets = (
-            np.frombuffer(offsets, dtype=np.int64)[order] if offsets else np.zeros(0, dtype=np.int64)
-        )
+        self._offsets = np.frombuffer(offsets, dtype=np.int64)[order] if offsets else np.zeros(0, dtype=np.int64)
         self._descriptor = os.open(self.file, os.O_RDONLY)
 
     def _wrong_model(self, models: set[str]) -> CallError | None:
         if self.source is None and len(models) > 1:
             what = f"the responses are those of {len(models)} models"
-            return LaneError(
-                what, where=str(self.file), fix=f"say which one: `model:` {', '.join(sorted(models))}"
-            )
+            return LaneError(what, where=str(self.file), fix=f"say which one: `model:` {', '.join(sorted(models))}")
         if self.source is not None and self.source not in models:
             what = f"there are no responses of the model {self.source!r}"
             return LaneError(what, where=str(self.file), fix=nearest(self.source, models))

@@ -54,7 +54,7 @@ def jinja(source: str | list[Message], *, name: str = "", where: str = "") -> Ji
 
 
 def variables(item: Item) -> dict[str, Any]:
-    """What a template sees of an item: everything but the ground truth, unless the row has no field of its own for it."""
+    """What a template sees of an item: everything but a ground truth that the row gives as such."""
     fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}
     whole = {"id": item.id, "data": item.data, "metadata": item.metadata, **item.extra}
     return {**whole, "item": whole, **fields}

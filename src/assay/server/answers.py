@@ -1,8 +1,8 @@
 """What the mock server says to a request: the demo solver, or the user's own answers.
 
-A user's answer is a string (the assistant's text), a dict (the whole JSON body, whatever its shape), bytes (the
-whole body), `{"status": …, "headers": {…}, "body": …}` (a raw HTTP answer) or None (the solver answers). A file
-has lines `{"prompt" | "messages" | "match": …, "response": …}`; `match` is a regular expression, tried last.
+A user's answer is a string (the assistant's text), a dict (the whole JSON body, whatever its shape), bytes
+(the whole body), `{"status": …, "headers": {…}, "body": …}` (a raw HTTP answer) or None (the solver answers).
+A file has lines `{"prompt" | "messages" | "match": …, "response": …}`; `match` is a regular expression.
 """
 
 import re
@@ -83,9 +83,7 @@ class Answers:
             return refusal("this server gives one choice; send n: 1 and ask again for more")
         messages = _messages(request, chat=chat)
         if messages is None:
-            return refusal(
-                "'messages' is missing or empty" if chat else "'prompt' is missing or not one text"
-            )
+            return refusal("'messages' is missing or empty" if chat else "'prompt' is missing or not one text")
         if self.hook is not None:
             try:
                 given = self.hook(msgspec.json.decode(body))
@@ -115,9 +113,7 @@ class Answers:
             body: Any = raw["body"]
             headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
             content_type = headers.pop("content-type", "application/json").encode()
-            payload = (
-                body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _encode(body)
-            )
+            payload = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _encode(body)
             return Reply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
         return Reply(_encode(given))
 
@@ -131,9 +127,7 @@ def _messages(request: CompletionRequest, *, chat: bool) -> list[dict[str, Any]]
     return None if prompt is None else [{"role": "user", "content": prompt}]
 
 
-def _body(
-    model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool
-) -> bytes:
+def _body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool) -> bytes:
     """The JSON of one answer. Its id comes from the request, so equal runs write equal rows."""
     prompt_tokens, tokens = count_tokens(messages_text(messages)), count_tokens(text)
     name, content = _encode(model), _encode(text)

@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self.waiting = False
         self.last = False
         self.huge_left = 0
+        self.paused = False
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -168,7 +169,7 @@ class Connection(asyncio.Protocol):
 
     def _pour(self) -> None:
         closing = b'"}}]}'
-        while self.huge_left > 0 and self.transport.get_write_buffer_size() < len(_PIECE):
+        while self.huge_left > 0 and not self.paused and not self.transport.is_closing():
             size = min(len(_PIECE), self.huge_left - len(closing))
             self.transport.write(_PIECE[:size] if size > 0 else closing)
             self.huge_left -= size if size > 0 else len(closing)
@@ -176,7 +177,11 @@ class Connection(asyncio.Protocol):
                 self.done()
                 self.resume()
 
+    def pause_writing(self) -> None:
+        self.paused = True
+
     def resume_writing(self) -> None:
+        self.paused = False
         self._pour()
 
 

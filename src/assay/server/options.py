@@ -30,9 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             if not 0 <= value <= 1:
                 raise UserError(f"{name} is {value!r}, not a share", fix="give a number from 0 to 1")
         if sum(rates.values()) > 1:
-            raise UserError(
-                f"the fault rates add up to {sum(rates.values()):g}", fix="keep their sum at most 1"
-            )
+            raise UserError(f"the fault rates add up to {sum(rates.values()):g}", fix="keep their sum at most 1")
         if not 0 <= self.port < 65536:
             raise UserError(f"port {self.port} does not exist", fix="give 0 (any free one) to 65535")
         for name, value in {"latency_ms": self.latency_ms, "retry_after": self.retry_after}.items():

@@ -34,9 +34,7 @@ def serve(
     asyncio.run(_serve(options, announce, until_stdin_closes, share_port or options.processes > 1))
 
 
-async def _serve(
-    options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool
-) -> None:
+async def _serve(options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool) -> None:
     server = MockServer(options)
     await server.start(share_port=share_port)
     stop = asyncio.Event()
@@ -97,9 +95,7 @@ def _child(options: Options, *, share_port: bool = False) -> Generator[str]:
 def _address(stdout: IO[bytes], child: subprocess.Popen[bytes]) -> str:
     line = stdout.readline()
     if not line:
-        raise AssayError(
-            f"the mock server did not start (exit code {child.wait()})", fix="see its message above"
-        )
+        raise AssayError(f"the mock server did not start (exit code {child.wait()})", fix="see its message above")
     return msgspec.json.decode(line)["url"]
 
 

@@ -32,14 +32,18 @@ def wilson(passes: float, n: float, level: float = 0.95) -> tuple[float, float]:
 def wilson_of_items(values: FloatArray, samples: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of the mean of per-item values in [0, 1], with the effective number of observations.
 
-    That number is p(1-p) / (s²/n): n binary answers that vary as much as the items do. It lies between the items and
-    the samples taken; t replaces the normal quantile because s is estimated (Kott and Liu 2009; Dean and Pagano 2015).
+    That number is n items over the design effect s² / p(1-p), at most the samples taken; t replaces the normal
+    quantile because s is estimated (Kott and Liu 2009; Dean and Pagano 2015). Near 0 % and 100 % only the few items
+    that differ from the rest tell how much items vary, so the effect is drawn towards 1, its largest value, with the
+    weight of 1.5 such items: without that, 30 items at 5 % are covered 85 % of the time.
     """
     n = len(values)
     p = min(max(float(values.mean()), 0.0), 1.0)
-    spread = float(values.var(ddof=1)) / n
-    effective = p * (1 - p) / spread if spread > 0 else float(samples if 0 < p < 1 else n)
-    return _score_interval(p, min(effective, float(samples)), t_quantile((1 + level) / 2, n - 1))
+    effect = 1.0
+    if 0 < p < 1:
+        telling = int(min(np.count_nonzero(values > 0), np.count_nonzero(values < 1)))
+        effect = (telling * float(values.var(ddof=1)) / (p * (1 - p)) + 1.5) / (telling + 1.5)
+    return _score_interval(p, min(n / effect, float(samples)), t_quantile((1 + level) / 2, n - 1))
 
 
 def _score_interval(p: float, n: float, z: float) -> tuple[float, float]:

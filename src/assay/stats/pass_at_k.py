@@ -1,4 +1,4 @@
-"""Pass@k from the samples and passes of each item (Chen et al. 2021, "Evaluating Large Language Models Trained on Code")."""
+"""Pass@k from the samples and passes of each item (Chen et al. 2021, arXiv:2107.03374)."""
 
 from typing import cast
 
@@ -11,7 +11,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
-    """1 - C(n-c, k) / C(n, k) for each item: the chance that k of its n samples, drawn without replacement, hold a pass.
+    """1 - C(n-c, k) / C(n, k) for each item: the chance that k of its n samples, drawn at once, hold a pass.
 
     NaN where an item has fewer than k samples. A product of k ratios in [0, 1] over the distinct pairs (n, c):
     no factorial, nothing that overflows or cancels.

@@ -1,4 +1,4 @@
-"""Async code for callers that are not: in a notebook, whose loop already runs, it gets a thread and a loop of its own."""
+"""Async code for callers that are not; in a notebook, whose loop already runs, it gets a thread and its own loop."""
 
 import asyncio
 import threading

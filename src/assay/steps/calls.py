@@ -84,7 +84,9 @@ class OwnCalls:
         plain = call_key(self._owner, step, 0, messages, model.identity, params)
         ordinal = self._counts.get(plain, 0)
         self._counts[plain] = ordinal + 1
-        return (plain if ordinal == 0 else call_key(self._owner, step, ordinal, messages, model.identity, params)), ordinal
+        return (
+            plain if ordinal == 0 else call_key(self._owner, step, ordinal, messages, model.identity, params)
+        ), ordinal
 
     def find(self, key: bytes) -> Completion | None:
         return self._log.find(key)

@@ -29,9 +29,7 @@ class Call(msgspec.Struct):
     problem: str | None = None
 
 
-def calls_of(
-    scorers: Sequence[BoundScorer], runs: Sequence[tuple[str, Log]], items: ItemIndex
-) -> Iterator[Call]:
+def calls_of(scorers: Sequence[BoundScorer], runs: Sequence[tuple[str, Log]], items: ItemIndex) -> Iterator[Call]:
     """Every call, in the order of the responses; matches afterwards, in the order of the items."""
     single = [scorer for scorer in scorers if scorer.form != "match"]
     decode = response_decoder()
@@ -100,9 +98,7 @@ class _Seen:
 # ---- matches
 
 
-def _matches(
-    scorer: BoundScorer, runs: Sequence[tuple[str, Log]], items: ItemIndex, seen: _Seen
-) -> Iterator[Call]:
+def _matches(scorer: BoundScorer, runs: Sequence[tuple[str, Log]], items: ItemIndex, seen: _Seen) -> Iterator[Call]:
     """Each pair of players on one item and sample, once per seat order."""
     decode = response_decoder()
     order, sample, player, log_number, position = array("q"), array("q"), array("q"), array("q"), array("q")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -58,7 +58,15 @@ class RowContext:
     """The context of one row. `owner` is the row's address: editing code does not change it."""
 
     def __init__(
-        self, around: Surroundings, *, item_id: str, sample_index: int, seed: int, owner: bytes, name: str, model: str
+        self,
+        around: Surroundings,
+        *,
+        item_id: str,
+        sample_index: int,
+        seed: int,
+        owner: bytes,
+        name: str,
+        model: str,
     ) -> None:
         self.item_id = item_id
         self.sample_index = sample_index
@@ -86,6 +94,7 @@ class RowContext:
         started = time.perf_counter()
         completion = await self._around.lanes.send(target, request)
         seconds = time.perf_counter() - started
+        self._around.lanes[target.name].progress.calls += 1
         self._own.add(key, ordinal, target, messages, params, step, completion, seconds)
         return completion
 
@@ -102,7 +111,7 @@ class RowContext:
         return await self._around.threads.call(call, self._around.timeout)
 
     @contextmanager
-    def span(self, name: str, **data: Any) -> Iterator[dict[str, Any]]:
+    def span(self, name: str, **data: Any) -> Generator[dict[str, Any]]:
         record: dict[str, Any] = {
             "name": name,
             "parent": self._open[-1] if self._open else None,
@@ -125,6 +134,11 @@ class RowContext:
     def write_trace(self, key: bytes) -> None:
         """Store the row's spans, if it made any; what is no JSON value is stored as its text."""
         if self._spans:
-            row = {"key": key.hex(), "item_id": self.item_id, "owner": self._name, "sample_index": self.sample_index}
+            row = {
+                "key": key.hex(),
+                "item_id": self.item_id,
+                "owner": self._name,
+                "sample_index": self.sample_index,
+            }
             line = msgspec.json.encode({**row, "spans": self._spans}, enc_hook=str)
             self._around.traces.append(line + b"\n")

@@ -12,26 +12,28 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import CallError, Interrupted, LaneError, RunFailed, UserError
-from assay.interfaces import Limits, Model, Score, Store
-from assay.records import Evaluation, EvaluationOutcome, Manifest
+from assay.errors import Interrupted, LaneError, RunFailed, UserError
+from assay.interfaces import Limits, Model, Store
+from assay.records import Evaluation, Manifest
 from assay.steps.blocking import run_blocking
 from assay.steps.calls import CallLog
 from assay.steps.cases import Call, calls_of
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.existing import Existing
+from assay.steps.labels import Result, rows_of, unscorable
 from assay.steps.lanes import Lanes
 from assay.steps.plan import plan_digest
 from assay.steps.pool import Threads
 from assay.steps.progress import Progress
-from assay.steps.scoring import BoundScorer, labels_of
+from assay.steps.scoring import BoundScorer
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
 from assay.store.keys import digest, seed_of
+from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
 
-CHUNK = {"inline": 256, "thread": 32, "async": 1}  # calls that a worker takes at a time
-Result = tuple[Any, BaseException | None]
+LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
+CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
 class Evaluator:
@@ -112,7 +114,7 @@ class Evaluator:
                 plan=plan,
                 inputs=inputs,
             )
-            items = ItemIndex(self.store.log("dataset", source))
+            items = DatasetRepository(self.store).index(source)
             return await _Job(self, manifest, items, runs, scorers).run(retry_errors)
 
     def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
@@ -181,6 +183,7 @@ class _Job:
         self.encode = msgspec.json.Encoder().encode
         self.sync = GroupSync()
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
+        self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
     async def run(self, retry_errors: bool) -> Manifest:
         store, progress = self.evaluator.store, self.evaluator.progress
@@ -188,7 +191,7 @@ class _Job:
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
         self.manifest.complete = False
         store.put_manifest(self.manifest)
-        lanes = Lanes(self.evaluator.limits, self.evaluator.default_limits, progress.lane)
+        lanes = Lanes(self.evaluator.limits, self.evaluator.default_limits, lambda name: progress.lane(f"calls to {name}"))
         threads = Threads(self.evaluator.threads)
         calls = store.log("evaluation", self.manifest.id, "calls")
         traces = store.log("evaluation", self.manifest.id, "traces")
@@ -230,7 +233,7 @@ class _Job:
                 self.progress[name].present += 1
                 continue
             chunks[name].append(call)
-            if len(chunks[name]) >= (call.scorer.batch or CHUNK[call.scorer.mode]):
+            if len(chunks[name]) >= self.chunk_size[name]:
                 yield chunks[name]
                 chunks[name] = []
         yield from (chunk for chunk in chunks.values() if chunk)
@@ -239,21 +242,28 @@ class _Job:
         for chunk in missing:
             if self.stop.requested:
                 return
-            scorable = [call for call in chunk if _unscorable(call) is None]
+            scorable = [call for call in chunk if unscorable(call) is None]
             started = time.perf_counter()
             try:
                 results = await self._results(scorable, around)
             except LaneError:
                 return
             seconds = (time.perf_counter() - started) / max(1, len(scorable))
+            self._size_chunks(chunk[0].scorer, len(chunk), seconds)
             answers = iter(results)
             lines: list[bytes] = []
             for call in chunk:
-                rows = self._rows(call, None if _unscorable(call) else next(answers), seconds)
+                rows = rows_of(call, None if unscorable(call) else next(answers), seconds)
                 lines += [self.encode(row) + b"\n" for row in rows]
                 self._count(call, rows)
             self.sync.append(self.log, b"".join(lines))
             await asyncio.sleep(0)
+
+    def _size_chunks(self, scorer: BoundScorer, size: int, seconds: float) -> None:
+        """Quick scorers get larger chunks; slow, async and batched ones keep theirs."""
+        if scorer.mode != "async" and not scorer.batch:
+            fitting = int(CHUNK_SECONDS / seconds) if seconds else LARGEST_CHUNK
+            self.chunk_size[scorer.name] = max(1, min(2 * size, fitting, LARGEST_CHUNK))
 
     async def _results(self, calls: list[Call], around: Surroundings) -> list[Result]:
         """(what the scorer returned, what it raised) for each call."""
@@ -272,7 +282,11 @@ class _Job:
         return [_called(call) for call in made]
 
     async def _batch(
-        self, scorer: BoundScorer, calls: list[Call], contexts: Sequence[RowContext | None], around: Surroundings
+        self,
+        scorer: BoundScorer,
+        calls: list[Call],
+        contexts: Sequence[RowContext | None],
+        around: Surroundings,
     ) -> list[Result]:
         keywords = {**scorer.params, "contexts": contexts} if scorer.takes_context else scorer.params
         call = partial(scorer.function, [call.case for call in calls], **keywords)
@@ -302,62 +316,6 @@ class _Job:
             model="",
         )
 
-    def _rows(self, call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
-        """The rows of one call; a call without labels still leaves one, so that it is not made again."""
-        error, kind = None, None
-        more: dict[str, Any] = {}
-        unscorable = _unscorable(call)
-        if unscorable is not None:
-            scores = [Score(label=call.scorer.name, outcome=unscorable[0], error=unscorable[1])]
-            seconds = 0.0
-        else:
-            assert result is not None
-            value, failure = result
-            try:
-                if failure is not None:
-                    raise failure
-                scores, more = labels_of(value, call.scorer.name)
-            except Exception as raised:  # a scorer is user code: whatever it raises or returns is this row's result
-                error, kind = _described(raised)
-                scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
-        if not scores:
-            return [self._row(call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)]
-        count = len(scores)
-        return [self._row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
-
-    def _row(
-        self, call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
-    ) -> Evaluation:
-        response = call.case.responses[0]
-        payoff, passed = score.score, score.passed
-        if call.players is not None and payoff is not None:
-            payoff = 1.0 - payoff if call.seat else payoff
-            passed = payoff > 0.5
-        model_name = response.model_name if call.players is None else " vs ".join(call.players)
-        return Evaluation(
-            item_id=response.item_id,
-            sample_id=response.sample_id,
-            sample_index=response.sample_index,
-            label=score.label,
-            model_name=model_name,
-            passed=passed,
-            score=payoff,
-            detailed_results=score.details,
-            evaluation_time=seconds,
-            timestamp=time.time(),
-            metadata={**response.metadata, "evaluation": more} if more else response.metadata,
-            key=call.key.hex(),
-            part=part,
-            responses=[row.key for row in call.case.responses],
-            scorer=call.scorer.name,
-            outcome=score.outcome,
-            error=score.error,
-            error_kind=kind or ("permanent" if score.outcome == "errored" else None),  # type: ignore[arg-type]
-            value=msgspec.to_builtins(score.value, str_keys=True),
-            players=call.players,
-            seat=call.seat,
-        )
-
     def _count(self, call: Call, rows: list[Evaluation]) -> None:
         for row in rows:
             self.existing.count(row.outcome, row.error_kind, first=row.part[0] == 0)
@@ -372,18 +330,6 @@ class _Job:
         self.manifest.ended = time.time()
         self.manifest.complete = finished
         self.evaluator.store.put_manifest(self.manifest)
-
-
-def _unscorable(call: Call) -> tuple[EvaluationOutcome, str] | None:
-    """The outcome of a call that need not be made, and why."""
-    if call.problem is not None:
-        return "errored", call.problem
-    for row in call.case.responses:
-        if row.outcome != "ok":
-            return row.outcome, f"the response of {row.model_name!r} is {row.outcome}" + (
-                f": {row.error}" if row.error else ""
-            )
-    return None
 
 
 async def _awaited(scorer: BoundScorer, positional: list[Any], keywords: dict[str, Any]) -> Result:
@@ -401,11 +347,3 @@ def _called(call: Callable[[], Any]) -> Result:
         return call(), None
     except Exception as error:  # becomes the row's error
         return None, error
-
-
-def _described(error: BaseException) -> tuple[str, str]:
-    if isinstance(error, CallError):
-        return error.what, error.kind
-    if isinstance(error, TimeoutError):
-        return f"the scorer {error}" if str(error) else "the scorer took too long", "transient"
-    return f"{type(error).__name__}: {error}", "permanent"

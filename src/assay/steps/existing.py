@@ -15,7 +15,8 @@ import numpy.typing as npt
 from assay.interfaces import Log, Store
 from assay.records import Kind
 from assay.store.keys import short
-from assay.store.repair import open_rows
+from assay.store.keyset import KeySet
+from assay.store.repair import open_rows, row_decoder
 
 Keys = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
@@ -43,30 +44,31 @@ class Existing:
         self._superseded = store.log(kind, id, "superseded")
         self._rejected = store.log(kind, id, "rejected")
         self._one_row_a_key = kind == "run"
-        self._sorted: Keys = np.empty(0, np.uint64)
+        self._keys = KeySet()
         self._counts: Counter[str] = Counter()
         self.total = 0
 
-    def settle(
+    def compare(
         self,
         planned: Iterable[tuple[bytes, bool]],
         *,
         retry_errors: bool = False,
         fresh: bool = False,
+        repair: bool = False,
         note: Callable[[str], None] = lambda text: None,
-    ) -> None:
-        """Keep what is planned, set aside the rest, bring back what is planned again.
+    ) -> "Comparison | None":
+        """How the rows stand to a plan; None if there are no rows at all, and then the plan is not looked at.
 
         `planned` yields every key of the plan and whether its cell is among those that run now: only there are
-        failures tried again. It is not looked at when there are no rows at all.
+        failures tried again.
         """
-        rejected: list[int] = []
-        rows = _Table(open_rows(self._log, self._rejected, Row, rejected.append), self._one_row_a_key)
-        if rejected:
-            note(f"{len(rejected)} lines could not be read and were moved to rejected/")
-        old = _Table(_tolerant(self._superseded), self._one_row_a_key)
+        decode = row_decoder(Row)
+        found = open_rows(self._log, self._rejected if repair else None, decode, notice=note)
+        rows = _Table((row for _, row in found), self._one_row_a_key)
+        put_aside = open_rows(self._superseded, self._rejected if repair else None, decode)
+        old = _Table((row for _, row in put_aside), self._one_row_a_key)
         if not len(rows.keys) and not len(old.keys):
-            return
+            return None
         plan, runs_now = _plan(planned)
         keep = rows.whole & np.isin(rows.keys, plan) & (not fresh)
         again = rows.state == _TRANSIENT
@@ -76,22 +78,31 @@ class Existing:
         keep &= ~retried
         back = old.whole & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried]) & (not fresh)
         back &= (old.state != _TRANSIENT) & (old.state != _ERRORED)
-        stale = int(np.sum(rows.first & ~keep & ~retried))
-        if stale:
-            note(f"{stale} rows are no longer in the plan and were set aside in superseded/")
-        if back.any():
-            note(f"{int(np.sum(back & old.first))} rows that had been set aside are back")
-        self._rewrite(keep, back)
-        self._remember(rows, keep)
-        self._remember(old, back)
+        return Comparison(rows, old, keep, back, retried, runs_now)
+
+    def settle(
+        self,
+        planned: Iterable[tuple[bytes, bool]],
+        *,
+        retry_errors: bool = False,
+        fresh: bool = False,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """Keep what is planned, set aside the rest, bring back what is planned again."""
+        found = self.compare(planned, retry_errors=retry_errors, fresh=fresh, repair=True, note=note)
+        if found is None:
+            return
+        if found.stale:
+            note(f"{found.stale} rows are no longer in the plan: set aside in superseded/")
+        if found.returning:
+            note(f"{found.returning} rows that had been set aside are in the plan again: brought back")
+        self._rewrite(found.keep, found.back)
+        self._count_kept(found.rows, found.keep)
+        self._count_kept(found.old, found.back)
+        self._keys = KeySet(array("Q", found.kept_keys().tobytes()))
 
     def __contains__(self, key: bytes) -> bool:
-        keys = self._sorted
-        if not len(keys):
-            return False
-        wanted = np.uint64(short(key))
-        place = int(np.searchsorted(keys, wanted))
-        return place < len(keys) and bool(keys[place] == wanted)
+        return key in self._keys
 
     def count(self, outcome: str, error_kind: str | None, first: bool = True) -> None:
         """A new row was written."""
@@ -122,14 +133,34 @@ class Existing:
         if back.any():
             self._superseded.replace(_blocks(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)])))
 
-    def _remember(self, table: "_Table", chosen: Flags) -> None:
-        self._sorted = np.sort(np.concatenate([self._sorted, table.keys[chosen]]))
+    def _count_kept(self, table: "_Table", chosen: Flags) -> None:
         for number, name in enumerate(STATES):
             rows = int(np.sum(table.state[chosen] == number))
             self._counts[name] += rows
             if name == "transient":
                 self._counts["errored"] += rows
         self.total += int(np.sum(table.first & chosen))
+
+
+class Comparison:
+    """Which rows stay, come back, or are tried again."""
+
+    def __init__(self, rows: "_Table", old: "_Table", keep: Flags, back: Flags, retried: Flags, runs_now: Keys) -> None:
+        self.rows = rows
+        self.old = old
+        self.keep = keep
+        self.back = back
+        self.stale = int(np.sum(rows.first & ~keep & ~retried))
+        self.retried = int(np.sum(rows.first & retried))
+        self.returning = int(np.sum(old.first & back))
+        self._runs_now = runs_now
+
+    def kept_keys(self) -> Keys:
+        return np.concatenate([self.rows.keys[self.keep], self.old.keys[self.back]])
+
+    def missing(self) -> int:
+        """Cells among those that run now that have no row."""
+        return int(np.sum(~np.isin(self._runs_now, self.kept_keys())))
 
 
 class _Table:
@@ -166,15 +197,6 @@ def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:
         now.append(runs_now)
     every: Keys = np.array(keys, np.uint64)
     return every, every[np.frombuffer(bytes(now), np.bool_)]
-
-
-def _tolerant(log: Log) -> Iterator[Row]:
-    decode = msgspec.json.Decoder(Row).decode
-    for _, line in log.scan():
-        try:
-            yield decode(line)
-        except msgspec.DecodeError:
-            yield Row(item_id="", key="", outcome="errored")
 
 
 def _blocks(log: Log, chosen: Flags) -> Iterator[bytes]:

@@ -1,9 +1,10 @@
 """One config, one folder, three steps: what `assay run` does, for the command line and Python alike."""
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import msgspec
@@ -54,13 +55,15 @@ class Result(msgspec.Struct, kw_only=True):
 class Experiment:
     """A config bound to a folder."""
 
-    def __init__(self, config: Config, options: Options | None = None, *, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, config: Config, options: Options | None = None, *, environ: Mapping[str, str] | None = None
+    ) -> None:
         self.options = options or Options()
         self.config, self.selected_models = _with_options(config, self.options)
         self.environ = environ
         self.folder = Path(self.config.output_dir)
         self.store = FlatStore(self.folder)
-        self.id = self.folder.name
+        self.id = next(iter(self.store.ids("dataset")), self.store.id)  # a folder keeps its id when it is renamed
         self.progress = Progress()
 
     # -- what all uses share
@@ -77,8 +80,8 @@ class Experiment:
             chosen = frozenset(task.name for task in tasks if task.model_name in self.selected_models)
         return Selection(tasks=chosen, items=self.options.limit, samples=self.options.num_samples)
 
-    def ingest(self) -> Manifest:
-        """Read, check and store the config's dataset."""
+    def ingest(self, store: FlatStore | None = None) -> Manifest:
+        """Read, check and store the config's dataset, in the experiment's folder or in another store."""
         source = self.config.dataset
         if source is None:
             raise UserError("the config names no dataset", where=self.config.source, fix="add `dataset: items.jsonl`")
@@ -87,7 +90,7 @@ class Experiment:
             stamp = {**file_stamp(Path(source.path)), "type": source.type, "params": source.params}
         rows = lambda: bind.open_dataset(source, Path(self.config.base))  # noqa: E731
         prompts = bind.bind_prompts(self.config) if self.config.models else []
-        return ingest(self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
+        return ingest(store or self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
 
     # -- the uses
 
@@ -128,21 +131,50 @@ class Experiment:
             if mode != "inference" and scorers:
                 evaluator = Evaluator(self.store, **around)
                 result.evaluation = await evaluator.evaluate_async(
-                    [self.id], scorers, id=self.id, name=self.config.name, retry_errors=self.options.retry_errors
+                    [self.id],
+                    scorers,
+                    id=self.id,
+                    name=self.config.name,
+                    retry_errors=self.options.retry_errors,
                 )
                 if metrics:
                     self.progress.begin("aggregate")
                     aggregator = Aggregator(self.store)
-                    result.metrics = await aggregator.aggregate_async([self.id], metrics, id=self.id, name=self.config.name)
+                    result.metrics = await aggregator.aggregate_async(
+                        [self.id], metrics, id=self.id, name=self.config.name
+                    )
         return result
 
-    def validate(self) -> None:
-        """Everything that can be known before spending, all problems at once."""
+    def validate(self) -> list[str]:
+        """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = bind.Problems(self.config.source)
-        for check in (self.bind_tasks, self._bind_scoring, self._try_dataset):
+        for check in (self.bind_tasks, self._bind_scoring):
             with problems:
                 check()
+        with problems, self.trial_store() as store:
+            self.ingest(store)
         problems.raise_any()
+        return self._warnings()
+
+    def _warnings(self) -> list[str]:
+        warnings: list[str] = []
+        if not self.config.evaluation_methods:
+            warnings.append("no evaluation_methods: responses are collected but not scored")
+        elif not self.config.metrics:
+            warnings.append("no metrics: labels are written but nothing is computed from them")
+        for metric in self.config.metrics:
+            needed = int(metric.params.get("k", 1)) * int(metric.params.get("num_trials", 1))
+            if metric.type == "pass_at_k" and self.config.num_samples < needed:
+                warnings.append(
+                    f"{metric.name}: num_samples is {self.config.num_samples}, below num_trials × k = {needed}"
+                )
+        return warnings
+
+    @contextmanager
+    def trial_store(self) -> Generator[FlatStore]:
+        """A store that is gone afterwards: for looking at a dataset without touching the experiment's folder."""
+        with TemporaryDirectory(prefix="assay-") as folder:
+            yield FlatStore(Path(folder) / self.id)
 
     def _bind_scoring(self) -> None:
         problems = bind.Problems(self.config.source)
@@ -150,16 +182,6 @@ class Experiment:
             with problems:
                 check(self.config)
         problems.raise_any()
-
-    def _try_dataset(self) -> None:
-        """The dataset's checks without touching the experiment's folder."""
-        from assay.store.stores import MemoryStore
-
-        kept, self.store = self.store, MemoryStore()  # type: ignore[assignment]
-        try:
-            self.ingest()
-        finally:
-            self.store = kept
 
     def _check_error_rate(self, run: Manifest) -> None:
         allowed = self.options.max_error_rate if self.options.max_error_rate is not None else self.config.max_error_rate

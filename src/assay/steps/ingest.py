@@ -17,7 +17,7 @@ import numpy as np
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Prompt, Store
 from assay.records import Manifest
-from assay.store.items import Normaliser, encode_item
+from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
@@ -25,7 +25,13 @@ MOST_PROBLEMS = 5
 
 
 def ingest(
-    store: Store, id: str, rows: Rows, *, prompts: Sequence[Prompt] = (), stamp: dict[str, Any] | None = None, limit: int | None = None
+    store: Store,
+    id: str,
+    rows: Rows,
+    *,
+    prompts: Sequence[Prompt] = (),
+    stamp: dict[str, Any] | None = None,
+    limit: int | None = None,
 ) -> Manifest:
     """Store the rows as dataset `id`. `stamp` tells whether the source is the one that was read the last time."""
     log = store.log("dataset", id)
@@ -64,7 +70,6 @@ def file_stamp(path: Path) -> dict[str, Any]:
 class _Ingest:
     def __init__(self, prompts: Sequence[Prompt]) -> None:
         self.prompts = prompts
-        self.normaliser = Normaliser()
         self.hash = blake2b(digest_size=16)
         self.count = 0
         self.problems: list[UserError] = []
@@ -72,15 +77,14 @@ class _Ingest:
 
     def lines(self, rows: Rows) -> Iterator[bytes]:
         """The stored lines; whatever is wrong is raised before the last one, so that a bad dataset replaces nothing."""
-        for place, row in rows():
-            item = self.normaliser.item(row, place)
+        for place, item in normalise_placed(rows()):
             for prompt in self.prompts:
                 problem = prompt.check(item)
                 if problem is not None:
                     self.problems.append(UserError(f"item {item.id!r}: {problem}", where=place))
             if len(self.problems) >= MOST_PROBLEMS:
                 break
-            line = encode_item(item) + b"\n"
+            line = encode_item(item, place) + b"\n"
             self.hash.update(line)
             self.count += 1
             self.ids.append(_hash_of(item.id))
@@ -98,9 +102,7 @@ class _Ingest:
         if not repeated:
             return
         places: dict[str, str] = {}
-        normaliser = Normaliser()
-        for place, row in rows():
-            item = normaliser.item(row, place)
+        for place, item in normalise_placed(rows()):
             if _hash_of(item.id) not in repeated:
                 continue
             if item.id in places:

@@ -53,7 +53,9 @@ class Lane:
         token = self.adaptive.sent()
         overloaded = False
         try:
-            async with asyncio.timeout(request.timeout + 5):  # models keep their own time; this is for those that do not
+            async with asyncio.timeout(
+                request.timeout + 5
+            ):  # models keep their own time; this is for those that do not
                 completion = await model.complete(request)
             self._last_answer = time.monotonic()
             return completion

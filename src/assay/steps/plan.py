@@ -54,6 +54,17 @@ def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterato
                 yield Cell(task, item, sample, work, key, problem)
 
 
+def marked(
+    tasks: Sequence[Task], items: Iterable[Item], samples: int, selection: Selection
+) -> Iterator[tuple[Cell, bool]]:
+    """Every cell of the plan, and whether it is selected."""
+    number, last = -1, None
+    for cell in cells(tasks, items, samples):
+        if cell.item is not last:
+            number, last = number + 1, cell.item
+        yield cell, selection.takes(cell.task.name, number, cell.sample)
+
+
 def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str, Any]:
     """The plan as a manifest keeps it: enough to recognise it, and to know later what was asked."""
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class LaneProgress:
-    """One model, task or scorer: `total` is None where it cannot be known."""
+    """One model, task or scorer: `total` is None where it cannot be known; `calls` are those inside tasks or scorers."""
 
     name: str
     total: int | None = None
@@ -15,6 +15,7 @@ class LaneProgress:
     present: int = 0
     errors: int = 0
     retries: int = 0
+    calls: int = 0
     tokens: int = 0
     waiting_until: float = 0.0
     stopped: str = ""

@@ -18,12 +18,13 @@ from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.existing import Existing
 from assay.steps.lanes import Lane, Lanes
-from assay.steps.plan import Cell, Selection, cells, describe, plan_digest
+from assay.steps.plan import Cell, Selection, cells, describe, marked, plan_digest
 from assay.steps.pool import Threads
 from assay.steps.progress import LaneProgress, Progress
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
+from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
 
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
@@ -97,7 +98,11 @@ class Runner:
         self.progress.begin("run")
         with self.store.lock("run", run_id):
             old = self.store.manifest("run", run_id)
-            if not self.fresh and old is not None and is_finished(old, wanted, self.store.log("run", run_id), retry_errors):
+            if (
+                not self.fresh
+                and old is not None
+                and is_finished(old, wanted, self.store.log("run", run_id), retry_errors)
+            ):
                 self._show_present(tasks, old)
                 return old
             manifest = Manifest(
@@ -110,7 +115,7 @@ class Runner:
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
             )
-            job = _Job(self, manifest, ItemIndex(self.store.log("dataset", dataset)), tasks, samples)
+            job = _Job(self, manifest, DatasetRepository(self.store).index(dataset), tasks, samples)
             return await job.run(selection or Selection(), retry_errors)
 
     def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
@@ -156,8 +161,12 @@ class _Job:
 
     async def run(self, selection: Selection, retry_errors: bool) -> Manifest:
         progress = self.runner.progress
+        planned = marked(self.tasks, self.items, self.samples, selection)
         self.existing.settle(
-            self._planned(selection), retry_errors=retry_errors, fresh=self.runner.fresh, note=progress.note
+            ((cell.key, selected) for cell, selected in planned),
+            retry_errors=retry_errors,
+            fresh=self.runner.fresh,
+            note=progress.note,
         )
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
         self.manifest.complete = False
@@ -182,14 +191,6 @@ class _Job:
                 lane.ended = lane.ended or time.monotonic()
         self._raise_if_stopped(lanes)
         return self.manifest
-
-    def _planned(self, selection: Selection) -> Iterator[tuple[bytes, bool]]:
-        """Every key of the plan, and whether its cell is selected."""
-        number, last = -1, None
-        for cell in cells(self.tasks, self.items, self.samples):
-            if cell.item is not last:
-                number, last = number + 1, cell.item
-            yield cell.key, selection.takes(cell.task.name, number, cell.sample)
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
@@ -274,9 +275,7 @@ class _Job:
         context.write_trace(cell.key)
         return self._response(cell, answer, seconds, error, kind)
 
-    def _response(
-        self, cell: Cell, answer: Answer, seconds: float, error: str | None, kind: str | None
-    ) -> Response:
+    def _response(self, cell: Cell, answer: Answer, seconds: float, error: str | None, kind: str | None) -> Response:
         done = answer.completion
         metadata = {**cell.task.facets, "finish_reason": None, "response_id": None}
         row = Response(

@@ -107,9 +107,7 @@ def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter],
     if set(called) >= _SEED_NAMES:
         return "seed"
     positional = [
-        p
-        for p in called.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
+        p for p in called.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
     ]
     if len(positional) == 2:
         return "item"
@@ -118,7 +116,7 @@ def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter],
     raise UserError(
         f"{getattr(function, '__name__', function)} is no scorer: {inspect.signature(function)}",
         where=where,
-        fix="use (item, response, *, …), (item, first, second, *, …) or (response, ground_truth, inference_result, **params)",
+        fix="use (item, response, *, …), (item, first, second, *, …) or (response, ground_truth, **params)",
     )
 
 

@@ -39,10 +39,10 @@ class ItemIndex:
             if not line or line.isspace():
                 continue
             try:
-                id = decode(line).id
+                item_id = decode(line).id
             except (ValueError, RecursionError):
-                id = decode_item(line, f"{source}, line {number}").id
-            hashes.append(_hash(id))
+                item_id = decode_item(line, f"{source}, line {number}").id
+            hashes.append(_hash(item_id))
             positions.append(position)
         self.content = content.hexdigest()
         order = np.argsort(np.frombuffer(hashes, np.uint64)) if hashes else np.zeros(0, np.int64)
@@ -86,13 +86,13 @@ class ItemIndex:
         for at in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
             known = groups.setdefault(self._hashes[at], {})
             for position in (self._positions[at], self._positions[at + 1]):
-                id = decode_item(self.log.read(position), self.source).id
-                if known.setdefault(id, position) != position:
-                    raise self._repeated(id, {known[id], position})
+                item_id = decode_item(self.log.read(position), self.source).id
+                if known.setdefault(item_id, position) != position:
+                    raise self._repeated(item_id, {known[item_id], position})
 
-    def _repeated(self, id: str, positions: set[int]) -> UserError:
+    def _repeated(self, item_id: str, positions: set[int]) -> UserError:
         lines = [str(number) for number, (position, _) in enumerate(self.log.scan(), 1) if position in positions]
-        shown = id if len(id) <= 80 else f"{id[:77]}…"
+        shown = item_id if len(item_id) <= 80 else f"{item_id[:77]}…"
         return UserError(
             f"two items have the id {shown!r}",
             where=f"{self.source}, lines {' and '.join(lines)}",
@@ -109,9 +109,9 @@ def content_hash(log: Log) -> str:
     return content.hexdigest()
 
 
-def _hash(id: str) -> int:
+def _hash(item_id: str) -> int:
     # Python's own hash differs between processes, which is no harm: an index is never stored.
-    return hash(id) & 0xFFFF_FFFF_FFFF_FFFF
+    return hash(item_id) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _reordered(values: "array[int]", order: "np.typing.NDArray[np.int64]") -> "array[int]":

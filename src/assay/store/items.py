@@ -1,7 +1,7 @@
 """Dataset rows of any shape ⇄ items. The stored row gives the same item again.
 
-A row with `data` is an item already; any other row is flat, and all its fields are the data. Where no ground truth
-is given, the data serve as one, so that a scorer finds `ground_truth["answer"]` in either shape.
+A row with `data` is an item already; any other row is flat, and all its fields are the data. Where no
+ground truth is given, the data serve as one: a scorer finds `ground_truth["answer"]` in either shape.
 """
 
 import json
@@ -24,7 +24,9 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
     """The item of one row; without an id it gets its content hash. `place` (file and row) is for errors."""
     if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserError(
-            f"a dataset row must be an object, got {_short(row)}", where=place, fix='write {"question": …} per row'
+            f"a dataset row must be an object, got {_short(row)}",
+            where=place,
+            fix='write {"question": …} per row',
         )
     identity = _id_text(row["id"], place) if has_own_id(row) else _content_id(row, place)
     metadata = row.get("metadata")
@@ -48,18 +50,25 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
 
 
 def normalise_all(rows: Iterable[Mapping[str, Any] | Item], source: str = "dataset") -> Iterator[Item]:
-    """The items of all rows. Equal rows without ids are told apart by an occurrence number: `…`, `…-2`, `…-3`."""
+    """The items of all rows."""
+    placed = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
+    return (item for _, item in normalise_placed(placed))
+
+
+def normalise_placed(rows: Iterable[tuple[str, Mapping[str, Any] | Item]]) -> Iterator[tuple[str, Item]]:
+    """The items of rows that come with their places, with these. Equal rows without ids are told apart by an
+    occurrence number: `…`, `…-2`, `…-3`."""
     seen = Seen()
     repeats: dict[str, int] = {}
-    for number, row in enumerate(rows, 1):
+    for place, row in rows:
         if isinstance(row, Item):
-            yield row
+            yield place, row
             continue
-        item = normalise(row, f"{source}, row {number}")
+        item = normalise(row, place)
         if not has_own_id(row) and not seen.add(int(item.id, 16)):
             repeats[item.id] = repeats.get(item.id, 1) + 1
             item.id = f"{item.id}-{repeats[item.id]}"
-        yield item
+        yield place, item
 
 
 def has_own_id(row: Mapping[str, Any]) -> bool:
@@ -68,7 +77,7 @@ def has_own_id(row: Mapping[str, Any]) -> bool:
 
 
 def encode_item(item: Item, place: str = "") -> bytes:
-    """The stored row, without a line feed. What JSON lacks (NaN, tuples) becomes its nearest (null, lists)."""
+    """The stored row, without a line feed. What JSON lacks (NaN, tuples) becomes null, or a list."""
     row: dict[str, Any] = {"id": item.id, "data": item.data}
     if item.ground_truth is not _default_truth(item.data):
         row["ground_truth"] = item.ground_truth

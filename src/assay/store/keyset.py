@@ -1,7 +1,7 @@
-"""Sets of 64-bit keys that cost 8 bytes a key: which rows exist already, which were seen before.
+"""Sets of 64-bit keys that cost about 10 bytes a key: which rows exist already, which were seen before.
 
-A Python set would take about 70. The keys are hashes, hence evenly spread: a small directory over their leading
-bits finds the few neighbours among which a key must be.
+A Python set would take about 70. The keys are hashes, hence evenly spread: a small directory over their
+leading bits finds the few neighbours among which a key must be.
 """
 
 from array import array
@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from assay.store.keys import short
-
 _PER_BUCKET = 8
 _BUFFER = 20_000
 
@@ -21,14 +19,15 @@ class KeySet:
     """The 64-bit prefixes of keys, fixed when made. `mark` remembers which of them were asked for."""
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
-        self._set(np.unique(_as_numpy(keys if isinstance(keys, array) else array("Q", keys))))
-
-    def _set(self, ordered: npt.NDArray[np.uint64]) -> None:
+        ordered = np.unique(_as_numpy(keys if isinstance(keys, array) else array("Q", keys)))
         bits = (len(ordered) // _PER_BUCKET).bit_length()
-        starts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits) if bits else np.zeros(1, np.uint64)
+        # Shifting by all 64 bits is undefined: a single bucket begins at 0 by itself.
+        lowest = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
+        starts = np.append(np.searchsorted(ordered, lowest), len(ordered))
+        # An array's elements come out as Python integers, three times as fast as numpy's.
+        self._keys = array("Q", ordered.tobytes())
+        self._starts = array("I", starts.astype(np.uint32).tobytes())
         self._shift = 64 - bits
-        self._keys = _as_array("Q", ordered)
-        self._starts = _as_array("Q", np.append(np.searchsorted(ordered, starts), len(ordered)).astype(np.uint64))
         self._marks = bytearray(len(ordered))
 
     def __len__(self) -> int:
@@ -53,11 +52,11 @@ class KeySet:
         return KeySet(array("Q", _as_numpy(self._keys)[np.frombuffer(self._marks, np.uint8) == 0].tobytes()))
 
     def _find(self, key: bytes | int) -> int:
-        number = key if isinstance(key, int) else short(key)
-        bucket = number >> self._shift
-        end = self._starts[bucket + 1]
-        at = bisect_left(self._keys, number, self._starts[bucket], end)
-        return at if at < end and self._keys[at] == number else -1
+        number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
+        keys, starts, bucket = self._keys, self._starts, number >> self._shift
+        end = starts[bucket + 1]
+        at = bisect_left(keys, number, starts[bucket], end)
+        return at if at < end and keys[at] == number else -1
 
 
 class Seen:
@@ -80,8 +79,3 @@ class Seen:
 
 def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:
     return np.frombuffer(keys, dtype=np.uint64) if len(keys) else np.zeros(0, np.uint64)
-
-
-def _as_array(code: str, values: npt.NDArray[np.uint64]) -> "array[int]":
-    # An array's elements come out as Python integers, three times as fast as numpy's.
-    return array(code, values.tobytes())

@@ -26,7 +26,7 @@ class _Holder(msgspec.Struct):
 
 
 class FolderLock:
-    """A context manager. One object may be entered again while it is held: a run holds it over all its steps."""
+    """A context manager. The object that holds the lock may enter again: a run does in each of its steps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -87,7 +87,7 @@ def _refusal(folder: Path, line: bytes) -> LockedError:
         return LockedError("another process is using this folder", where=str(folder), fix="wait until it has ended")
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder.since))
     return LockedError(
-        f"process {holder.pid} on {holder.host} (`{holder.command}`) has been using this folder since {since}",
+        f"process {holder.pid} on {holder.host} (`{holder.command}`) has used this folder since {since}",
         where=str(folder),
         fix=f"wait until it has ended, or stop it there with `kill {holder.pid}`",
     )

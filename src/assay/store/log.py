@@ -1,7 +1,7 @@
 """Logs of JSON lines: in a file with further segments beside it, or in memory.
 
-A line is committed by one `write` to the kernel, so a killed process loses none. A line that was torn (by a power
-cut or a full disk) is never shown by `scan`, and the next `append` cuts it off; nothing else repairs by itself.
+A line is committed by one `write` to the kernel, so a killed process loses none. A line that was torn (by
+a power cut or a full disk) is never shown by `scan`, and the next `append` cuts it off.
 """
 
 import json
@@ -26,8 +26,8 @@ _LARGEST_READ = 1 << 22
 class FileLog:
     """`<name>.jsonl`, then the segments `<name>.d/*.jsonl`, which others write and we only read.
 
-    A position is a segment's number and an offset in one integer. There is one writer at a time (see `lock`), but
-    threads may share the object, and it may be used again after `close`.
+    A position is a segment's number and an offset in one integer. There is one writer at a time (see `lock`),
+    but threads may share the object, and it may be used again after `close`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,8 +66,10 @@ class FileLog:
                             if _is_json(line):
                                 yield position, line
                             break
-                        yield position, line[:-1]
-                        position += len(line)
+                        size = len(line)
+                        line = line[:-1]  # lets go of the longer one while the consumer works
+                        yield position, line
+                        position += size
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -143,7 +145,7 @@ class FileLog:
         return [self.path, *sorted(self._folder.glob("*.jsonl"))]
 
     def _numbered(self) -> list[tuple[int, Path]]:
-        """Files in reading order. A number, once given, stays: positions outlive the arrival of a new segment."""
+        """Files in reading order. A number, once given, stays: positions outlive a new segment's arrival."""
         with self._guard:
             listed = self._listed()
             self._files += [path for path in listed if path not in self._files]
@@ -251,7 +253,7 @@ class MemoryLog:
         self._changed = next(self._changes)
 
     def segments(self) -> list[Segment]:
-        """`mtime_ns` counts the changes of all logs of this process: equal means unchanged, as with a file's time."""
+        """`mtime_ns` counts the changes of all logs in this process: equal means unchanged."""
         if not self._changed:
             return []
         size = sum(len(line) + 1 for line in self._lines)

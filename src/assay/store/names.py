@@ -1,4 +1,4 @@
-"""File names for ids. An id is text from anywhere: slashes, dots, unicode, 10 kB. A file name is none of that."""
+"""File names for ids, which are text from anywhere: slashes, dots, unicode, 10 kB of it."""
 
 import re
 from hashlib import blake2b
@@ -8,7 +8,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 
 
 def safe_name(id: str) -> str:
-    """A name for a file or folder: the id itself if it is plainly safe, else a readable start, `~` and a hash.
+    """A file or folder name: the id itself if it is plainly safe, else a readable start, `~` and a hash.
 
     Different ids have different names: no safe id contains `~`.
     """

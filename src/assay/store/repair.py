@@ -43,8 +43,8 @@ def open_rows(
 ) -> Iterator[tuple[bytes, T]]:
     """Yield (raw line, row) of every line that `decode` accepts.
 
-    At the end the others, if any, move to `rejected`, and `notice` is told in a sentence. Give None for `rejected`
-    to read without the lock: garbage is skipped and stays where it is. Positions taken before are void afterwards.
+    At the end the others, if any, move to `rejected`, and `notice` is told in a sentence; positions taken
+    before are void then. Without `rejected`, for readers that hold no lock, garbage is skipped and stays.
     """
     garbage: dict[int, tuple[int, str]] = {}
     for number, (position, line) in enumerate(log.scan(), 1):
@@ -61,13 +61,13 @@ def open_rows(
         if notice is not None:
             first, reason = next(iter(garbage.values()))
             notice(
-                f"{len(garbage)} unreadable line{'s' if len(garbage) != 1 else ''} of {name} set aside in rejected/ "
-                f"(the first: line {first}, {reason})"
+                f"{len(garbage)} unreadable line{'s' if len(garbage) != 1 else ''} of {name} set aside "
+                f"in rejected/ (the first: line {first}, {reason})"
             )
 
 
 def _set_aside(log: Log, rejected: Log, garbage: dict[int, tuple[int, str]], name: str) -> None:
-    # First the copy, then the removal: a crash between the two repeats a line of `rejected` and loses nothing.
+    # First the copy, then the removal: a crash between the two repeats lines of `rejected` and loses none.
     for position, (number, reason) in garbage.items():
         text = log.read(position).decode("utf-8", "backslashreplace")
         entry = {"file": name, "line": number, "text": text, "reason": reason}

@@ -69,14 +69,14 @@ class DatasetRepository(_Repository):
         metadata: Mapping[str, Any] | None = None,
     ) -> Manifest:
         """Store rows of any shape (see `items`) as a dataset; an id that exists is refused."""
-        id = new_id(self.store) if id is None else id
-        with self.store.lock(self.kind, id):
-            if self.get(id) is not None:
+        own = new_id(self.store) if id is None else id
+        with self.store.lock(self.kind, own):
+            if self.get(own) is not None:
                 raise UserError(
-                    f"there is a dataset {id!r} already, and datasets do not change",
+                    f"there is a dataset {own!r} already, and datasets do not change",
                     fix="give another id, or delete it first",
                 )
-            log = self.store.log(self.kind, id)
+            log = self.store.log(self.kind, own)
             log.replace(encode_item(item) + b"\n" for item in normalise_all(rows, name))
             try:
                 index = ItemIndex(log, source=name)
@@ -86,7 +86,7 @@ class DatasetRepository(_Repository):
             now = time.time()
             manifest = Manifest(
                 kind=self.kind,
-                id=id,
+                id=own,
                 name=name,
                 created=now,
                 started=now,
@@ -148,7 +148,7 @@ class AggregationRepository(_Repository):
         return list(self._rows(id, row_decoder(MetricRow)))
 
     def write(self, id: str, rows: Iterable[MetricRow]) -> None:
-        """Put these in place of all metric rows: `metrics.jsonl`, and the same as a list in `metrics.json`."""
+        """Replace all metric rows: `metrics.jsonl`, and the same as a list in `metrics.json`."""
         lines = [msgspec.json.encode(row) for row in rows]
         self.store.log(self.kind, id).replace(line + b"\n" for line in lines)
         directory = directory_of(self.store, self.kind, id)

@@ -88,8 +88,8 @@ class _DiskStore(ABC):
         return self._locks.setdefault(directory, FolderLock(directory))
 
     def _own(self, kind: Kind, id: str) -> Path:
-        """The artefact's directory, unless another artefact has it: a flat folder holds one of each kind, and some
-        file systems take `A` and `a` for the same name."""
+        """The artefact's directory, unless another artefact has it: a flat folder holds one of each kind,
+        and some file systems take `A` and `a` for the same name."""
         directory = self.directory(kind, id)
         holder = _section(directory, kind)
         if holder is not None and holder.id != id:
@@ -102,7 +102,7 @@ class _DiskStore(ABC):
 
 
 class FlatStore(_DiskStore):
-    """An experiment folder: one artefact of each kind in one directory. `id` is the id that they have by default."""
+    """An experiment folder: one artefact of each kind in one directory. `id` is their id by default."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class MemoryStore:
         self._logs: dict[tuple[Kind, str, str], MemoryLog] = {}
 
     def ids(self, kind: Kind) -> list[str]:
-        return sorted(id for known, id in self._manifests if known == kind)
+        return sorted(own for known, own in self._manifests if known == kind)
 
     def manifest(self, kind: Kind, id: str) -> Manifest | None:
         encoded = self._manifests.get((kind, id))

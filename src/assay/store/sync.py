@@ -77,7 +77,7 @@ class GroupSync:
             self._sync()
 
     def _sync(self) -> None:
-        # Whoever waits for this lock returns only after the sync that holds it, so a flush never comes too early.
+        # Whoever waits here returns only after the sync under way, so a flush never comes too early.
         with self._syncing:
             with self._guard:
                 logs, self._dirty, self._bytes = self._dirty, set(), 0

@@ -21,7 +21,12 @@ from assay.usercode import identity
 
 class FunctionTask:
     def __init__(
-        self, function: Callable[..., Any], name: str, params: Mapping[str, Any], facets: Mapping[str, Any], lane: str
+        self,
+        function: Callable[..., Any],
+        name: str,
+        params: Mapping[str, Any],
+        facets: Mapping[str, Any],
+        lane: str,
     ) -> None:
         positional = [
             p.name
@@ -77,5 +82,9 @@ def function(
 ) -> FunctionTask:
     """A function as a task; `lane` names the model whose limits its runs share."""
     return FunctionTask(
-        source, name or source.__name__, check_params(source, params or {}, reserved=["context"]), facets or {}, lane
+        source,
+        name or source.__name__,
+        check_params(source, params or {}, reserved=["context"]),
+        facets or {},
+        lane,
     )

@@ -9,6 +9,7 @@ from assay.interfaces import Answer, Context, Message, Model, Prompt, Request, W
 from assay.records import Item
 from assay.registry import task
 from assay.store.keys import canonical, digest
+from assay.text.messages import messages_text
 
 _encode = msgspec.json.encode
 
@@ -25,7 +26,11 @@ class PromptTask:
         template = source.name or digest("template", source.text.encode()).hex()[:12]
         self.name = f"{model.name}/{template}"
         sampling = {**self.params, "num_samples": samples}
-        self.facets = {"model_id": model.name, "prompt_template": source.name or source.text, "sampling": sampling}
+        self.facets = {
+            "model_id": model.name,
+            "prompt_template": source.name or source.text,
+            "sampling": sampling,
+        }
         self.identity = {"prompt": source.text, "model": dict(model.identity), "params": self.params}
         self._settings = digest("settings", canonical((self.identity["model"], self.params)))
 
@@ -41,22 +46,20 @@ class PromptTask:
         return Answer(
             text=completion.text,
             outcome="refused" if completion.refused else "ok",
-            prompt=text_of(messages),
+            prompt=messages_text(messages),
             messages=None if single else messages,
             completion=completion,
         )
 
 
-def text_of(messages: list[Message]) -> str:
-    """Messages as the one text of a row's `prompt` field: a single message as it is, several with their roles."""
-    if len(messages) == 1 and isinstance(messages[0]["content"], str):
-        return messages[0]["content"]
-    return "\n\n".join(f"{message['role']}: {message['content']}" for message in messages)
-
-
 @task(name="prompt")
 def prompt(
-    source: Prompt, model: Model, *, params: Mapping[str, Any] | None = None, samples: int = 1, timeout: float = 300.0
+    source: Prompt,
+    model: Model,
+    *,
+    params: Mapping[str, Any] | None = None,
+    samples: int = 1,
+    timeout: float = 300.0,
 ) -> PromptTask:
     """A prompt and a model as a task."""
     return PromptTask(source, model, params or {}, samples, timeout)

@@ -13,6 +13,8 @@ from assay.text import arithmetic
 from assay.text.capitals import CAPITALS
 
 _COUNTRIES = {capital.lower(): country for country, capital in CAPITALS.items()}
+_LONGEST = 1000  # the patterns below may take time quadratic in the length of a line
+_QUESTION_END = re.compile(r"(?<=\?)\s+")
 _NUMBERS = re.compile(r"-?\d+(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?")
 _CUE = re.compile(
     r"\?|=|:|\b(what|calculate|compute|evaluate|solve|how much|find|work out|add|subtract|multiply|divide)",
@@ -42,7 +44,7 @@ def parse(prompt: str) -> Question | None:
     """The last question of the prompt, or None where it is not one that can be read."""
     stem, options = _choices(prompt)
     for line in reversed(stem.splitlines()):
-        for segment in reversed(_segments(line)):
+        for segment in reversed(_QUESTION_END.split(line)):
             question = _choose(segment, options) if options else _read(segment)
             if question is not None:
                 return question
@@ -51,14 +53,9 @@ def parse(prompt: str) -> Question | None:
     return None
 
 
-def _segments(line: str) -> list[str]:
-    if not line or line.isspace():
-        return []
-    head, mark, tail = line.rpartition("? ")
-    return [*_segments(head + mark[:1]), tail] if mark else [line]
-
-
 def _read(segment: str) -> Question | None:
+    if len(segment) > _LONGEST:
+        return None
     low = segment.lower()
     for keyword, rule in _RULES:
         if keyword in low and (question := rule(segment, low)) is not None:
@@ -130,9 +127,7 @@ def _yes_no(segment: str, yes: bool, difficulty: float) -> Question:
 
 
 def _divisible(segment: str, low: str) -> Question | None:
-    found = re.search(
-        r"\b(?:is|are)\s+(\d[\d,]*)\s+(?:evenly )?(divisible by|a multiple of)\s+(\d[\d,]*)", low
-    )
+    found = re.search(r"\b(?:is|are)\s+(\d[\d,]*)\s+(?:evenly )?(divisible by|a multiple of)\s+(\d[\d,]*)", low)
     if found is None or (by := int(found[3].replace(",", ""))) == 0:
         return None
     value = int(found[1].replace(",", ""))
@@ -157,9 +152,7 @@ def _listed(segment: str) -> list[str]:
     if not colon or not tail.strip():
         tail = ", ".join(re.findall(r"[\"'`]([^\"'`]+)[\"'`]", segment))
     tail = tail.strip().rstrip("?.!").strip("[]")
-    parts = (
-        re.split(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+", tail) if re.search(r"[,;]| and ", tail) else tail.split()
-    )
+    parts = re.split(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+", tail) if re.search(r"[,;]| and ", tail) else tail.split()
     return [part.strip("\"'` ") for part in parts if part.strip("\"'` ")]
 
 
@@ -221,9 +214,7 @@ def _count(segment: str, low: str) -> Question | None:
         count = len(subject.replace(" ", "")) if "letter" in low else len(subject)
     else:
         return None
-    return Question(
-        segment, str(count), (str(count + 1), str(abs(count - 1)), str(count + 2)), 0.06 * len(subject)
-    )
+    return Question(segment, str(count), (str(count + 1), str(abs(count - 1)), str(count + 2)), 0.06 * len(subject))
 
 
 def _story(segment: str, low: str) -> Question | None:
@@ -241,12 +232,8 @@ def _story(segment: str, low: str) -> Question | None:
 
 _CHANGES: dict[str, Callable[[arithmetic.Number, arithmetic.Number], arithmetic.Number]] = {
     **dict.fromkeys(("start", "has", "have", "had"), lambda total, value: total + value),
-    **dict.fromkeys(
-        ("add", "buy", "find", "get", "receive", "pick", "win"), lambda total, value: total + value
-    ),
-    **dict.fromkeys(
-        ("subtract", "give", "lose", "eat", "sell", "take away"), lambda total, value: total - value
-    ),
+    **dict.fromkeys(("add", "buy", "find", "get", "receive", "pick", "win"), lambda total, value: total + value),
+    **dict.fromkeys(("subtract", "give", "lose", "eat", "sell", "take away"), lambda total, value: total - value),
     **dict.fromkeys(("multiply", "double"), lambda total, value: total * value),
 }
 _STEP = re.compile(
@@ -264,13 +251,10 @@ _RULES: tuple[tuple[str, _Rule], ...] = (
     (" prime", _kind_of_number),
     ("sort", _sort),
     ("alphabetical", _sort),
-    ("order", _sort),
     ("revers", _reverse),
     ("backward", _reverse),
-    *(
-        (word, _compare)
-        for word in ("larg", "bigg", "great", "high", "small", "less", "least", "lowe", "imum")
-    ),
+    ("order", _sort),
+    *((word, _compare) for word in ("larg", "bigg", "great", "high", "small", "less", "least", "lowe", "imum")),
     ("start", _story),
     ("how many", _story),
     ("how many", _count),
@@ -289,9 +273,7 @@ def _choices(prompt: str) -> tuple[str, list[tuple[str, str]]]:
     if len(run) < 2:
         return prompt, []
     ends = [*(mark.start() for mark in run[1:]), len(prompt)]
-    texts = [
-        prompt[mark.end() : end].strip().split("\n")[0].strip() for mark, end in zip(run, ends, strict=True)
-    ]
+    texts = [prompt[mark.end() : end].strip().split("\n")[0].strip() for mark, end in zip(run, ends, strict=True)]
     return prompt[: run[0].start()], [(mark[1], text) for mark, text in zip(run, texts, strict=True)]
 
 

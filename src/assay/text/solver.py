@@ -47,11 +47,7 @@ def solve(text: str, *, skill: float, seed: int) -> str:
     answer, right = _draw(question, skill, seed)
     if not _wants_explanation(text.lower()):
         return answer
-    return (
-        f"{question.working}. The answer is {answer}."
-        if right and question.working
-        else f"The answer is {answer}."
-    )
+    return f"{question.working}. The answer is {answer}." if right and question.working else f"The answer is {answer}."
 
 
 def _wants_explanation(low: str) -> bool:
@@ -74,9 +70,7 @@ def _draw(question: Question, skill: float, seed: int) -> tuple[str, bool]:
     return question.wrong[int.from_bytes(bits[8:], "big") % len(question.wrong)], False
 
 
-def respond(
-    messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int
-) -> Reply:
+def respond(messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int) -> Reply:
     """One assistant turn for a chat request: a tool call, JSON, or text, as its parameters ask."""
     text = messages_text(messages)
     answer = solve(text, skill=skill, seed=seed)

@@ -1,0 +1,26 @@
+"""Assay: find out how good a language model, a prompt or an agent really is.
+
+Everything public is in `assay.api` and reachable as `assay.<name>`; nothing is imported before it is used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.api import *  # noqa: F403
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    api = import_module("assay.api")
+    if name not in api.__all__:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    from importlib import import_module
+
+    return [*import_module("assay.api").__all__, "__version__"]

@@ -1,0 +1,92 @@
+"""Assay from Python: the same engine as the command line.
+
+    import assay
+    result = assay.run("config.yaml", limit=100)
+
+`run`, `plan` and `validate` take a config's path or a dict; Runner, Evaluator and Aggregator are the three steps by
+themselves, over a FlatStore (an experiment folder), a FolderStore (a repository) or a MemoryStore.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from assay.config import Config, load
+from assay.registry import dataset, metric, model, prompt, scorer, task
+from assay.steps.aggregate import Aggregator
+from assay.steps.blocking import run_blocking
+from assay.steps.evaluate import Evaluator
+from assay.steps.experiment import Experiment, Options, Result
+from assay.steps.measure import bind_metric
+from assay.steps.run import Runner
+from assay.steps.scoring import bind_scorer
+from assay.steps.survey import Survey, survey
+from assay.store.repositories import (
+    AggregationRepository,
+    DatasetRepository,
+    EvaluationRepository,
+    RunRepository,
+)
+from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
+from assay.tasks.function import function as function_task
+from assay.tasks.prompt import prompt as prompt_task
+
+Source = str | Path | Mapping[str, Any] | Config
+
+__all__ = [
+    "AggregationRepository",
+    "Aggregator",
+    "DatasetRepository",
+    "EvaluationRepository",
+    "Evaluator",
+    "Experiment",
+    "FlatStore",
+    "FolderStore",
+    "MemoryStore",
+    "Options",
+    "Result",
+    "RunRepository",
+    "Runner",
+    "Survey",
+    "bind_metric",
+    "bind_scorer",
+    "dataset",
+    "experiment",
+    "function_task",
+    "metric",
+    "model",
+    "open_store",
+    "plan",
+    "prompt",
+    "prompt_task",
+    "run",
+    "run_async",
+    "scorer",
+    "task",
+    "validate",
+]
+
+
+def experiment(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Experiment:
+    """A config bound to its folder, with the options of `assay run` (see Options)."""
+    config = source if isinstance(source, Config) else load(source, overrides=overrides or {})
+    return Experiment(config, Options(**options))
+
+
+def run(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
+    """Run a config, all its steps; in a notebook too. The same call goes on where an earlier one stopped."""
+    return run_blocking(lambda: run_async(source, overrides=overrides, **options))
+
+
+async def run_async(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
+    return await experiment(source, overrides=overrides, **options).run()
+
+
+def plan(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Survey:
+    """How many cells a config has, how many are there, how many would run; nothing is written or spent."""
+    return survey(experiment(source, overrides=overrides, **options))
+
+
+def validate(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> list[str]:
+    """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings."""
+    return experiment(source, overrides=overrides, **options).validate()

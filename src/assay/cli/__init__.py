@@ -1,0 +1,99 @@
+"""The command line: one file per command. A command's file is imported only when it is asked for."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "run": "Run a config: inference, scoring, metrics.",
+    "plan": "Show what a run would do, without doing it.",
+    "validate": "Check everything that can be known before spending.",
+    "mock-server": "Serve an OpenAI-compatible demo model on loopback.",
+}
+
+
+class Commands(click.Group):
+    """Lists commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = cmd_name.replace("_", "-")
+        if name not in COMMANDS:
+            return None
+        return import_module(f"assay.cli.{name.replace('-', '_')}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from assay.registry import nearest
+
+            raise click.UsageError(f"{error.message} {nearest(args[0], COMMANDS)}", ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+class Command(click.Command):
+    """Long flags may be written with `_` for `-`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+
+
+def _with_dashes(argument: str) -> str:
+    if not argument.startswith("--") or argument == "--":
+        return argument
+    name, equals, value = argument.partition("=")
+    return name.replace("_", "-") + equals + value
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(package_name="assay", prog_name="assay")
+def group() -> None:
+    """Find out how good a language model, a prompt or an agent really is."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; a user's mistake is a message and an exit code, never a traceback (unless --debug)."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    try:
+        code = group.main(words, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as mistake:
+        mistake.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        from assay.errors import AssayError
+        from assay.text.plain import plain
+
+        if debug:
+            raise
+        if isinstance(error, AssayError):
+            click.echo(f"error: {plain(str(error))}", err=True)
+            sys.exit(error.exit_code)
+        click.echo(
+            f"internal error: {type(error).__name__}: {plain(str(error))}\n"
+            "  fix:   this is a bug in Assay; run again with --debug to see where",
+            err=True,
+        )
+        sys.exit(1)

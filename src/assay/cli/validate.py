@@ -1,0 +1,22 @@
+"""`assay validate`: all problems at once, before anything is spent."""
+
+from typing import Any
+
+import click
+
+from assay.cli import Command
+from assay.cli._options import config_options, experiment_of
+
+
+@click.command("validate", cls=Command)
+@config_options
+def command(debug: bool, **options: Any) -> None:
+    """Check a config, its code, its dataset and its templates, without calling a model."""
+    experiment = experiment_of(**options)
+    for warning in experiment.validate():
+        click.echo(f"warning: {warning}")
+    config = experiment.config
+    click.echo(
+        f"ok: {len(config.models) + len(config.tasks)} models or tasks, {max(1, len(config.prompts))} prompts, "
+        f"{len(config.evaluation_methods)} evaluation methods, {len(config.metrics)} metrics"
+    )

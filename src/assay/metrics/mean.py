@@ -1,0 +1,11 @@
+"""The mean score."""
+
+from assay.interfaces import Group, Values
+from assay.registry import metric
+from assay.stats.intervals import item_contributions
+
+
+@metric
+def mean(group: Group) -> Values:
+    """The mean of the scores of all rows."""
+    return Values(value=float(group.score.mean()), per_item=item_contributions(group.item, group.score))

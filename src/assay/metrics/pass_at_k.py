@@ -1,0 +1,63 @@
+"""Pass@k: the unbiased estimator over all samples, or the first seed's trials over blocks of k samples."""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from assay.interfaces import FloatArray, Group, Values
+from assay.registry import metric
+from assay.stats.pass_at_k import pass_at_k as unbiased
+
+Positive = Annotated[int, Meta(ge=1)]
+AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
+
+
+@metric(ordered=True)
+def pass_at_k(
+    group: Group,
+    *,
+    k: Positive = 1,
+    num_trials: Positive = 1,
+    aggregation: Literal["mean", "median", "max", "min"] = "mean",
+    estimator: Literal["auto", "unbiased", "trials"] = "auto",
+) -> Values:
+    """The chance that at least one of k samples passes, averaged over items.
+
+    `unbiased` is 1 - C(n-c, k) / C(n, k) with n samples and c passes of an item (Chen et al. 2021). `trials` cuts the
+    samples of each item, in order of sample index, into num_trials blocks of k; a trial's value is the share of items
+    with a pass in its block, and `aggregation` combines the trials. `auto` is `trials` only where the aggregation
+    needs them (median, max, min of several trials): for the mean both estimate the same number.
+    """
+    samples, passes = group.per_item()
+    fewest = int(samples.min())
+    fields: dict[str, Any] = {f"pass_at_{k}": None, "k": k}
+    if num_trials > 1:
+        fields |= {"num_trials": num_trials, "aggregation": aggregation}
+    if fewest < k:
+        return Values(value=None, fields=fields, reason=f"k = {k}, but an item has {fewest} samples")
+    trials = min(num_trials, fewest // k)
+    if trials < num_trials:
+        fields["effective_num_trials"] = trials
+        fields["warning"] = f"{num_trials} trials of {k} need {num_trials * k} samples; an item has {fewest}"
+    by_trials = estimator == "trials" or (estimator == "auto" and num_trials > 1 and aggregation != "mean")
+    if by_trials:
+        blocks = _blocks(group, samples, k, trials)
+        per_item = blocks.mean(axis=1) if aggregation == "mean" else None
+        value = float(AGGREGATE[aggregation](blocks.mean(axis=0)))
+        reason = None if aggregation == "mean" else f"the {aggregation} of trials is no mean over items"
+    else:
+        per_item, reason = unbiased(samples, passes, k), None
+        value = float(per_item.mean())
+        if num_trials > 1:
+            fields["pass_at_k_trials"] = float(_blocks(group, samples, k, trials).mean())
+    fields[f"pass_at_{k}"] = value
+    return Values(value=value, fields=fields, per_item=per_item, reason=reason)
+
+
+def _blocks(group: Group, samples: np.ndarray[Any, Any], k: int, trials: int) -> FloatArray:
+    """Items × trials: 1.0 where one of the k samples of the block passed."""
+    first = np.cumsum(samples) - samples
+    picked = group.passed[first[:, None] + np.arange(trials * k)]
+    passed: FloatArray = picked.reshape(len(samples), trials, k).max(axis=2).astype(np.float64)
+    return passed

@@ -1,0 +1,18 @@
+"""The share of rows that passed."""
+
+import numpy as np
+
+from assay.interfaces import Group, Values
+from assay.registry import metric
+from assay.stats.intervals import item_contributions
+
+
+@metric
+def pass_rate(group: Group) -> Values:
+    """The share of rows that passed: passed_count / total_count."""
+    passed = group.passed.astype(np.float64)
+    return Values(
+        value=float(passed.mean()),
+        fields={"passed_count": int(group.passed.sum()), "total_count": len(passed)},
+        per_item=item_contributions(group.item, passed),
+    )

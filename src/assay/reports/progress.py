@@ -1,0 +1,163 @@
+"""Progress for three readers: a person at a terminal, a log file, a program."""
+
+import asyncio
+import sys
+import time
+from types import TracebackType
+from typing import Any, TextIO
+
+import msgspec
+
+from assay.steps.progress import LaneProgress, Progress
+from assay.text.plain import plain
+
+
+class _Display:
+    """Looks at the counters every `interval` seconds while it is entered, and once at the end."""
+
+    interval = 0.25
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        self.begin()
+        self._task = asyncio.create_task(self._keep())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self.end()
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self.interval)
+            self.show()
+
+    def begin(self) -> None: ...
+
+    def show(self) -> None: ...
+
+    def end(self) -> None:
+        self.show()
+
+
+class Silent(_Display):
+    """For --no-progress."""
+
+
+class Live(_Display):
+    """A table that is redrawn in place."""
+
+    def begin(self) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self._live = RichLive(self._table(), console=Console(stderr=True), auto_refresh=False)
+        self._live.start()
+
+    def show(self) -> None:
+        self._live.update(self._table(), refresh=True)
+
+    def end(self) -> None:
+        self.show()
+        self._live.stop()
+
+    def _table(self) -> Any:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for name in ("step", "", "done"):
+            table.add_column(name, overflow="ellipsis", no_wrap=True)
+        for name in ("rate", "left", "errors", "retries", "tokens"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for (step, _), lane in self.progress.lanes.items():
+            errors = Text(str(lane.errors), style="yellow" if lane.errors else "")
+            name = Text(plain(lane.name))
+            done = Text(_done(lane) + _why(lane))
+            table.add_row(step, name, done, _rate(lane), _left(lane), errors, str(lane.retries), f"{lane.tokens:,}")
+        return Group(table, *(Text(f"note: {plain(note)}", style="yellow") for note in self.progress.notes))
+
+
+class Lines(_Display):
+    """A line per model every few seconds, for output that is not a terminal."""
+
+    interval = 5.0
+
+    def __init__(self, progress: Progress, out: TextIO | None = None) -> None:
+        super().__init__(progress)
+        self._out = out or sys.stderr
+        self._said: dict[tuple[str, str], str] = {}
+        self._notes = 0
+
+    def show(self) -> None:
+        for note in self.progress.notes[self._notes :]:
+            print(f"note: {plain(note)}", file=self._out)
+        self._notes = len(self.progress.notes)
+        for key, lane in self.progress.lanes.items():
+            counts = f"{_done(lane)}{_why(lane)}  errors {lane.errors}  retries {lane.retries}"
+            if self._said.get(key) != counts:
+                self._said[key] = counts
+                line = f"{key[0]} {plain(lane.name)}: {counts}  {_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}"
+                print(line, file=self._out, flush=True)
+
+
+class Events(_Display):
+    """JSON lines on standard output, for --json."""
+
+    interval = 1.0
+
+    def show(self) -> None:
+        lanes = [
+            {
+                "step": step,
+                "name": lane.name,
+                "total": lane.total,
+                "present": lane.present,
+                "done": lane.done,
+                "errors": lane.errors,
+                "retries": lane.retries,
+                "tokens": lane.tokens,
+            }
+            for (step, _), lane in self.progress.lanes.items()
+        ]
+        emit({"event": "progress", "step": self.progress.step, "lanes": lanes})
+
+
+def emit(event: dict[str, Any]) -> None:
+    print(msgspec.json.encode(event).decode(), flush=True)
+
+
+def _done(lane: LaneProgress) -> str:
+    rows = lane.present + lane.done
+    if lane.calls and not rows:
+        return f"{lane.calls:,} calls"
+    return f"{rows:,}" if lane.total is None else f"{rows:,}/{lane.total:,}"
+
+
+def _why(lane: LaneProgress) -> str:
+    """Why nothing moves, if nothing does."""
+    if lane.stopped:
+        return f"  stopped: {plain(lane.stopped)}"
+    if lane.waiting_until > time.time():
+        return f"  the server asks to wait until {time.strftime('%H:%M:%S', time.localtime(lane.waiting_until))}"
+    return ""
+
+
+def _rate(lane: LaneProgress) -> str:
+    return f"{lane.rate():,.0f}/s" if lane.done else "–"
+
+
+def _left(lane: LaneProgress) -> str:
+    seconds = None if lane.ended else lane.left()
+    if seconds is None:
+        return "–"
+    minutes, seconds = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,216 @@
+"""The third executor: evaluation rows → metric rows, by facets and label.
+
+The rows are read once, as columns. The order of rows on disk changes no number and no byte of the result.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from assay.errors import UserError
+from assay.interfaces import Log, Store
+from assay.records import Kind, Manifest, MetricRow
+from assay.registry import nearest
+from assay.steps.columns import Columns, Ints, Reader, decode_row, tie_breakers, verdicts
+from assay.steps.facets import order, typed, unknown
+from assay.steps.join import join_items, join_responses, missing
+from assay.steps.measure import BoundMetric, Sample, measure
+from assay.store.keys import canonical, digest
+from assay.store.repositories import AggregationRepository
+
+
+class Aggregator:
+    """Computes metrics from stored evaluations and stores them."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def aggregate_async(
+        self,
+        evaluations: Sequence[str],
+        metrics: Sequence[BoundMetric],
+        *,
+        id: str = "",
+        name: str = "",
+        runs: Sequence[str] | None = None,
+        datasets: Sequence[str] | None = None,
+    ) -> list[MetricRow]:
+        return await asyncio.to_thread(
+            self.aggregate, evaluations, metrics, id=id, name=name, runs=runs, datasets=datasets
+        )
+
+    def aggregate(
+        self,
+        evaluations: Sequence[str],
+        metrics: Sequence[BoundMetric],
+        *,
+        id: str = "",
+        name: str = "",
+        runs: Sequence[str] | None = None,
+        datasets: Sequence[str] | None = None,
+    ) -> list[MetricRow]:
+        """The metric rows of these evaluations taken together, in order of metric, facet values and label.
+
+        `runs` and `datasets` are where facets are looked for that the rows lack; by default what the rows were made
+        from. Without an `id` the aggregation gets the digest of its plan.
+        """
+        started = time.time()
+        inputs = self._inputs(evaluations)
+        plan = {"metrics": [bound.plan() for bound in metrics]}
+        wanted = digest("aggregation", canonical((plan, inputs))).hex()
+        rows, count = self._rows(evaluations, metrics, runs, datasets)
+        own = id or wanted[:16]
+        with self.store.lock("aggregation", own):
+            old = self.store.manifest("aggregation", own)
+            AggregationRepository(self.store).write(own, rows)
+            self.store.put_manifest(
+                Manifest(
+                    kind="aggregation",
+                    id=own,
+                    name=name or (old.name if old else ""),
+                    created=old.created if old else started,
+                    started=started,
+                    ended=time.time(),
+                    complete=True,
+                    digest=wanted,
+                    planned=len(rows),
+                    counts={"metrics": len(rows), "evaluations": count},
+                    inputs=inputs,
+                    plan=plan,
+                    segments=self.store.log("aggregation", own).segments(),
+                )
+            )
+        return rows
+
+    def _inputs(self, evaluations: Sequence[str]) -> list[dict[str, Any]]:
+        inputs: list[dict[str, Any]] = []
+        for one in evaluations:
+            manifest = self.store.manifest("evaluation", one)
+            segments = self.store.log("evaluation", one).segments()
+            if manifest is None and not segments:
+                known = nearest(one, self.store.ids("evaluation"))
+                raise UserError(f"there is no evaluation {one!r}", fix=known or "evaluate a run first")
+            stats = [[segment.name, segment.size, segment.mtime_ns] for segment in segments]
+            found = manifest.digest if manifest else ""
+            inputs.append({"kind": "evaluation", "id": one, "digest": found, "rows": stats})
+        return inputs
+
+    def _rows(
+        self,
+        evaluations: Sequence[str],
+        metrics: Sequence[BoundMetric],
+        runs: Sequence[str] | None,
+        datasets: Sequence[str] | None,
+    ) -> tuple[list[MetricRow], int]:
+        facets = list(dict.fromkeys(facet for bound in metrics for facet in bound.facets))
+        logs = [self.store.log("evaluation", one) for one in evaluations]
+        reader = Reader(facets, positions=any(bound.wants_rows for bound in metrics))
+        for one, log in zip(evaluations, logs, strict=True):
+            reader.read(log, f"evaluation {one!r}")
+        columns = reader.columns()
+        if not len(columns.item):
+            return [], 0
+        if missing(columns, facets):
+            behind = self._behind("evaluation", evaluations, "run") if runs is None else runs
+            join_responses(columns, facets, logs, [self.store.log("run", one) for one in behind])
+            if missing(columns, facets):
+                items = self._datasets(evaluations, behind) if datasets is None else datasets
+                join_items(columns, facets, [self.store.log("dataset", one) for one in items])
+                self._check(columns, facets, logs)
+        return _measured(columns, facets, metrics, logs), len(columns.item)
+
+    def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
+        return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")
+
+    def _behind(self, kind: Kind, ids: Sequence[str], sought: Kind) -> list[str]:
+        manifests = [self.store.manifest(kind, one) for one in ids]
+        entries = [entry for manifest in manifests if manifest for entry in manifest.inputs]
+        return list(dict.fromkeys(entry["id"] for entry in entries if entry.get("kind") == sought))
+
+    def _check(self, columns: Columns, facets: Sequence[str], logs: Sequence[Log]) -> None:
+        for at, facet in enumerate(facets):
+            if all(one.values[at] is UNSET for one in columns.combinations):
+                examples = [next(log.scan(), None) for log in logs]
+                raise unknown(facet, [decode_row(line, "") for _, line in filter(None, examples)])
+
+
+def _measured(
+    columns: Columns, facets: Sequence[str], metrics: Sequence[BoundMetric], logs: Sequence[Log]
+) -> list[MetricRow]:
+    """Metrics that share their facets share the sorting and the groups."""
+    by_metric: list[list[MetricRow]] = [[] for _ in metrics]
+    for chosen in dict.fromkeys(tuple(bound.facets) for bound in metrics):
+        sharing = [(number, bound) for number, bound in enumerate(metrics) if tuple(bound.facets) == chosen]
+        places = [facets.index(facet) for facet in chosen]
+        ordered = any(bound.ordered for _, bound in sharing)
+        for sample in _samples(columns, dict(zip(chosen, places, strict=True)), logs, ordered):
+            for number, bound in sharing:
+                if bound.takes(sample.label):
+                    by_metric[number] += measure(bound, sample)
+    return [row for rows in by_metric for row in rows]
+
+
+def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], ordered: bool) -> Iterator[Sample]:
+    """The groups in order of their facet values and label; groups without a due verdict are left out."""
+    groups: dict[Any, tuple[tuple[Any, ...], str]] = {}
+    keys: list[Any] = []
+    for one in columns.combinations:
+        values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
+        key = (*map(typed, values), one.label)
+        groups.setdefault(key, (values, one.label))
+        keys.append(key)
+    ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1]))
+    rank = {key: number for number, key in enumerate(ranked)}
+    group = np.array([rank[key] for key in keys], dtype=np.int64)[columns.combination]
+    outcome, passed, score = verdicts(columns)
+    item = _item_ranks(columns)[columns.item]
+    places_of_rows = _sorted(group, item, columns.sample, (score, passed, outcome), logs if ordered else [])
+    ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
+    for number, key in enumerate(ranked):
+        at = places_of_rows[ends[number - 1] if number else 0 : ends[number]]
+        if (outcome[at] == 4).all():
+            continue
+        values, label = groups[key]
+        yield Sample(
+            label=label,
+            facets=dict(zip(places, values, strict=True)),
+            item=item[at],
+            sample=columns.sample[at],
+            passed=passed[at],
+            score=score[at],
+            outcome=outcome[at],
+            load=lambda at=at: _load(columns, at, logs),
+        )
+
+
+def _item_ranks(columns: Columns) -> Ints:
+    """Item numbers in order of item id, by the code that reading gave them."""
+    ranks = np.empty(len(columns.items), dtype=np.int64)
+    ranks[[columns.items[id] for id in sorted(columns.items)]] = np.arange(len(columns.items))
+    return ranks
+
+
+def _sorted(group: Ints, item: Ints, sample: Ints, content: tuple[npt.NDArray[Any], ...], logs: Sequence[Log]) -> Ints:
+    """The order of rows by group, item and sample. Rows that tie, as those of two models without a facet for the
+    model, are ordered by their keys where the order matters (`logs` given), never by their place in a file."""
+    lowest = int(sample.min())
+    items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
+    if (int(group.max()) + 1) * items * samples < 2**62:
+        joint = (group * items + item) * samples + (sample - lowest)
+        found = np.argsort(joint)
+        ordered = joint[found]
+        if not (ordered[1:] == ordered[:-1]).any():
+            return found
+    ties = (tie_breakers(logs),) if logs else ()
+    return np.lexsort((*content, *ties, sample, item, group))
+
+
+def _load(columns: Columns, at: Ints, logs: Sequence[Log]) -> list[dict[str, Any]]:
+    sources = np.searchsorted(columns.starts, at, side="right") - 1
+    places = zip(sources.tolist(), columns.positions[at].tolist(), strict=True)
+    return [decode_row(logs[source].read(position), "evaluation row") for source, position in places]

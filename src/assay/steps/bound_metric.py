@@ -1,0 +1,183 @@
+"""Metrics made ready: what form a function has is recognised once, from its signature."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from assay import registry
+from assay.errors import UserError
+from assay.usercode import identity
+
+Treatment = Literal["wrong", "exclude"]
+OWN_KEYS = {
+    *("metric_name", "metric_type", "facets", "value", "policy", "error", "reason"),
+    *("ci_low", "ci_high", "ci_level", "ci_method", "value_if_missing_wrong", "value_if_missing_right"),
+    *("total_sample_count", "total_item_count", "average_sample_count", "used_sample_count"),
+    *("scored_count", "unparsed_count", "refused_count", "errored_count", "skipped_count"),
+}
+_ROWS_NAMES = ("evaluation_results", "results")
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How rows without a verdict count: as wrong answers, or not at all."""
+
+    on_error: Treatment = "exclude"
+    on_unparsed: Treatment = "wrong"
+    on_refused: Treatment = "wrong"
+
+
+class BoundMetric(msgspec.Struct, kw_only=True):
+    """A metric with its parameters, facets and label filter.
+
+    `rows_name` is the parameter that takes a group as a list of dicts (the first seed's form), None for functions of
+    a Group. `columns` are further fields that a Group shall have. `ordered`: the order of samples matters to it.
+    """
+
+    name: str
+    type: str
+    function: Callable[..., Any]
+    params: dict[str, Any] = {}
+    facets: list[str] = []
+    include: list[str] = []
+    exclude: list[str] = []
+    policy: Policy = Policy()
+    rows_name: str | None = None
+    takes_facets: bool = False
+    wants_rows: bool = False
+    columns: list[str] = []
+    ordered: bool = True
+    level: float = 0.95
+    interval: Literal["auto", "bootstrap"] = "auto"
+
+    def takes(self, label: str) -> bool:
+        """Whether rows of this label count; patterns may hold `*`, `?` and `[…]`."""
+        if self.include:
+            return any(label == pattern or fnmatchcase(label, pattern) for pattern in self.include)
+        return not any(label == pattern or fnmatchcase(label, pattern) for pattern in self.exclude)
+
+    def plan(self) -> dict[str, Any]:
+        """What a manifest says about it."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "identity": identity(self.function),
+            "params": self.params,
+            "facets": self.facets,
+            "labels": {"include": self.include, "exclude": self.exclude},
+            "policy": msgspec.to_builtins(self.policy),
+            "level": self.level,
+            "interval": self.interval,
+        }
+
+
+def bind_metric(
+    *,
+    name: str = "",
+    type: str = "",
+    params: Mapping[str, Any] | None = None,
+    facets: Sequence[str] = (),
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    policy: Policy | Mapping[str, str] | None = None,
+    path: str | None = None,
+    module: str | None = None,
+    function_name: str | None = None,
+    function: Callable[..., Any] | None = None,
+    base: Path | None = None,
+    level: float = 0.95,
+    interval: Literal["auto", "bootstrap"] = "auto",
+    where: str = "",
+) -> BoundMetric:
+    """A metric from a config's words (`type`, or `path` or `module` with `function_name`), or from a function."""
+    if include and exclude:
+        raise UserError(
+            "labels: include and exclude exclude each other",
+            where=f"{where}.labels".lstrip("."),
+            fix="keep one of them",
+        )
+    if not 0 < level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {level!r}", where=where, fix="0.95 is usual")
+    for facet in facets:
+        if facet in OWN_KEYS:
+            raise UserError(
+                f"every metric row has a field {facet!r}, so no facet can have this name",
+                where=f"{where}.facets".lstrip("."),
+                fix="copy the value into `metadata` under another name",
+            )
+    own = type if type not in ("", "built_in", "custom") else function_name or name
+    found = function or _load(own, path, module, function_name, base, where)
+    marks: dict[str, Any] = getattr(found, "__assay__", {})
+    called = inspect.signature(found).parameters
+    rows_name = next((known for known in _ROWS_NAMES if known in called), None)
+    if rows_name is None and not (marks or "group" in called):
+        raise UserError(
+            f"{_name(found)} is no metric: {inspect.signature(found)}",
+            where=where,
+            fix="use (group, *, …) or (evaluation_results, facets, **params)",
+        )
+    own = own or _name(found)
+    return BoundMetric(
+        name=name or own,
+        type=own,
+        function=found,
+        params=registry.check_params(_parameter_view(found, rows_name), params or {}, where=where),
+        facets=list(dict.fromkeys(facets)),
+        include=list(include),
+        exclude=list(exclude),
+        policy=_policy(policy, where),
+        rows_name=rows_name,
+        takes_facets=rows_name is not None and "facets" in called,
+        wants_rows=rows_name is not None or bool(marks.get("rows")) or bool(marks.get("columns")),
+        columns=list(marks.get("columns", ())),
+        ordered=bool(marks.get("ordered", not str(found.__module__).startswith("assay."))),
+        level=level,
+        interval=interval,
+    )
+
+
+def _load(
+    own: str, path: str | None, module: str | None, function_name: str | None, base: Path | None, where: str
+) -> Callable[..., Any]:
+    if path is not None:
+        return registry.load_function(path, function_name or "calculate_metric", base=base, where=where)
+    if module is not None:
+        return registry.metric.get(f"{module}.{function_name or 'calculate_metric'}", base=base, where=where)
+    if not own:
+        raise UserError("a metric needs a type", where=where, fix=registry.nearest("", registry.metric.names()))
+    return registry.metric.get(own, base=base, where=where)
+
+
+def _policy(policy: Policy | Mapping[str, str] | None, where: str) -> Policy:
+    try:
+        return policy if isinstance(policy, Policy) else msgspec.convert(dict(policy or {}), Policy)
+    except msgspec.ValidationError as error:
+        raise UserError(
+            f"policy: {error}", where=where, fix="each of on_error, on_unparsed, on_refused is wrong or exclude"
+        ) from None
+
+
+def _parameter_view(function: Callable[..., Any], rows_name: str | None) -> Callable[..., Any]:
+    """The first seed's functions take their parameters by any keyword, not only by keyword-only ones."""
+    if rows_name is None:
+        return function
+
+    def view(**params: Any) -> None: ...
+
+    called = inspect.signature(function).parameters.values()
+    named = [
+        p.replace(kind=p.KEYWORD_ONLY)
+        for p in called
+        if p.name not in (rows_name, "facets") and p.kind < p.VAR_KEYWORD and p.kind != p.VAR_POSITIONAL
+    ]
+    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
+    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
+    view.__name__ = _name(function)
+    return view
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return cast("str", getattr(function, "__name__", function.__class__.__name__))

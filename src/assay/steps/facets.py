@@ -1,0 +1,155 @@
+"""Facets: how a name in a config finds a value in a row, and how such values are told apart and ordered.
+
+At each level a key that contains the dots wins over a path. An evaluation row is searched first, then inside its
+`metadata`; what it lacks comes from its response (the same two places), then from its item (fields, data, metadata).
+Values keep their JSON types: 0, 0.0, false and null are four different groups, and nothing is joined into strings.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from assay.errors import UserError
+from assay.registry import nearest
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_RANKS: dict[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3, list: 4, dict: 5}
+
+
+def find(row: Any, facet: str) -> Any:
+    """The value at `facet`, or UNSET."""
+    if not isinstance(row, dict):
+        return UNSET
+    fields = cast("dict[str, Any]", row)
+    if facet in fields:
+        return fields[facet]
+    head = facet.rpartition(".")[0]
+    while head:
+        if head in fields:
+            found = find(fields[head], facet[len(head) + 1 :])
+            if found is not UNSET:
+                return found
+        head = head.rpartition(".")[0]
+    return UNSET
+
+
+def find_in_row(row: Mapping[str, Any], facet: str) -> Any:
+    """In an evaluation or a response: the row, then inside its `metadata`."""
+    found = find(row, facet)
+    if found is UNSET and not facet.startswith("metadata."):
+        found = find(row.get("metadata"), facet)
+    return found
+
+
+def find_in_item(row: Mapping[str, Any], facet: str) -> Any:
+    """In an item: its fields, then inside `data`, then inside `metadata`."""
+    for part in (row, row.get("data"), row.get("metadata")):
+        found = find(part, facet)
+        if found is not UNSET:
+            return found
+    return UNSET
+
+
+def typed(value: Any) -> bytes:
+    """Equal for equal values of equal types only; mappings are equal in any order of their keys."""
+    return _encode(value)
+
+
+def order(value: Any) -> tuple[int, Any, str]:
+    """A sort key over values of all JSON types: null, false, true, numbers, text, lists, mappings."""
+    rank = _RANKS[type(value)]
+    comparable = 0 if value is None else typed(value) if rank > 3 else value
+    return rank, comparable, type(value).__name__
+
+
+def unknown(facet: str, rows: Iterable[Mapping[str, Any]], where: str = "") -> UserError:
+    """The error for a facet that exists in no row; `rows` are examples of what does exist."""
+    names = {name for row in rows for name in _names(row)}
+    return UserError(f"the facet {facet!r} exists in no row", where=where, fix=nearest(facet, names))
+
+
+def _names(row: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in row.items():
+        if key in ("metadata", "data") and isinstance(value, dict):
+            inner = cast("dict[str, Any]", value)
+            yield from (f"metadata.{name}" if key == "metadata" else name for name in inner)
+        else:
+            yield key
+
+
+# ---- narrow decoding: only the facets leave the JSON text
+
+
+class Narrow(msgspec.Struct):
+    """A struct type that decodes only what the facets may need.
+
+    `fields` are its top-level attributes beside those of `base`; `places` has, for each facet, the attribute paths
+    that may hold it, first choice first.
+    """
+
+    type: type[msgspec.Struct]
+    fields: list[str]
+    places: list[list[str]]
+
+
+def narrow(facets: Iterable[str], base: Mapping[str, tuple[Any, Any]], leaf: Any) -> Narrow | None:
+    """`base`: fields that are decoded anyway, name → (type, default or ...). None: these facets need whole rows."""
+    tree: dict[str, Any] = {}
+    places: list[list[str]] = []
+    for facet in facets:
+        if facet.count(".") > 3:
+            return None
+        paths = list(_splits(facet))
+        if not facet.startswith("metadata."):
+            paths += [("metadata", *path) for path in paths]
+        found: list[str] = []
+        for path in paths:
+            if path[0] in base:
+                found += [path[0]] if len(path) == 1 else []
+            elif (place := _plant(tree, path)) is None:
+                return None
+            else:
+                found.append(place)
+        places.append(found)
+    fields = [
+        (name, *described) if described[1] is not ... else (name, described[0]) for name, described in base.items()
+    ]
+    made = msgspec.defstruct("Narrow", [*fields, *_fields(tree, leaf)], frozen=True, gc=False)
+    return Narrow(made, [f"f{number}" for number in range(len(tree))], places)
+
+
+def _splits(facet: str) -> Iterator[tuple[str, ...]]:
+    yield (facet,)
+    head = facet.rpartition(".")[0]
+    while head:
+        yield from ((head, *rest) for rest in _splits(facet[len(head) + 1 :]))
+        head = head.rpartition(".")[0]
+
+
+def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> str | None:
+    """Put a path into the tree; its attribute path, or None where it runs through or ends at another one."""
+    place: list[str] = []
+    for depth, key in enumerate(path):
+        last = depth == len(path) - 1
+        node = tree.setdefault(key, None if last else {})
+        if (node is None) != last:
+            return None
+        place.append(f"f{list(tree).index(key)}")
+        tree = cast("dict[str, Any]", node)
+    return ".".join(place)
+
+
+def _fields(tree: Mapping[str, Any], leaf: Any) -> Iterator[tuple[str, Any, Any]]:
+    for number, (key, node) in enumerate(tree.items()):
+        if node is None:
+            yield (f"f{number}", leaf | msgspec.UnsetType, msgspec.field(name=key, default=UNSET))
+        else:
+            inner = msgspec.defstruct("Inner", list(_fields(node, leaf)), frozen=True, gc=False)
+            yield (f"f{number}", inner, msgspec.field(name=key, default=inner()))
+
+
+def first_of(values: Iterable[Any]) -> Any:
+    """The first value that is not UNSET."""
+    return next((value for value in values if value is not UNSET), UNSET)

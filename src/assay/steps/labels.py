@@ -1,0 +1,93 @@
+"""The rows of one scorer call: what came back, or why nothing did."""
+
+import time
+from typing import Any
+
+import msgspec
+
+from assay.errors import CallError
+from assay.interfaces import Score
+from assay.records import Evaluation, EvaluationOutcome
+from assay.steps.cases import Call
+from assay.steps.scoring import labels_of
+
+Result = tuple[Any, BaseException | None]
+"""What a scorer returned, and what it raised."""
+
+
+def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
+    """The rows of one call; a call without labels still leaves one, so that it is not made again."""
+    error, kind = None, None
+    more: dict[str, Any] = {}
+    not_scored = unscorable(call)
+    if not_scored is not None:
+        scores = [Score(label=call.scorer.name, outcome=not_scored[0], error=not_scored[1])]
+        seconds = 0.0
+    else:
+        assert result is not None
+        value, failure = result
+        try:
+            if failure is not None:
+                raise failure
+            scores, more = labels_of(value, call.scorer.name)
+        except Exception as raised:  # a scorer is user code: whatever it raises or returns is this row's result
+            error, kind = _described(raised)
+            scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
+    if not scores:
+        return [_row(call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)]
+    count = len(scores)
+    return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
+
+
+def _row(
+    call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
+) -> Evaluation:
+    response = call.case.responses[0]
+    payoff, passed = score.score, score.passed
+    if call.players is not None and payoff is not None:
+        payoff = 1.0 - payoff if call.seat else payoff
+        passed = payoff > 0.5
+    model_name = response.model_name if call.players is None else " vs ".join(call.players)
+    return Evaluation(
+        item_id=response.item_id,
+        sample_id=response.sample_id,
+        sample_index=response.sample_index,
+        label=score.label,
+        model_name=model_name,
+        passed=passed,
+        score=payoff,
+        detailed_results=score.details,
+        evaluation_time=seconds,
+        timestamp=time.time(),
+        metadata={**response.metadata, "evaluation": more} if more else response.metadata,
+        key=call.key.hex(),
+        part=part,
+        responses=[row.key for row in call.case.responses],
+        scorer=call.scorer.name,
+        outcome=score.outcome,
+        error=score.error,
+        error_kind=kind or ("permanent" if score.outcome == "errored" else None),  # type: ignore[arg-type]
+        value=msgspec.to_builtins(score.value, str_keys=True),
+        players=call.players,
+        seat=call.seat,
+    )
+
+
+def unscorable(call: Call) -> tuple[EvaluationOutcome, str] | None:
+    """The outcome of a call that need not be made, and why."""
+    if call.problem is not None:
+        return "errored", call.problem
+    for row in call.case.responses:
+        if row.outcome != "ok":
+            return row.outcome, f"the response of {row.model_name!r} is {row.outcome}" + (
+                f": {row.error}" if row.error else ""
+            )
+    return None
+
+
+def _described(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, CallError):
+        return error.what, error.kind
+    if isinstance(error, TimeoutError):
+        return f"the scorer {error}" if str(error) else "the scorer took too long", "transient"
+    return f"{type(error).__name__}: {error}", "permanent"

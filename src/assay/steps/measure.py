@@ -1,0 +1,224 @@
+"""One metric over one group of rows: policy, the metric itself, counts, bounds and interval.
+
+A metric computes a value and nothing else; whatever must be the same for all metrics, and right, is done here.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.errors import AssayError
+from assay.interfaces import FloatArray, Group, Values
+from assay.records import MetricRow
+from assay.stats.intervals import Interval, mean_interval
+from assay.steps.bound_metric import OWN_KEYS, BoundMetric, Policy, bind_metric
+from assay.steps.columns import OUTCOMES
+from assay.steps.facets import find_in_row
+
+__all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Sample(msgspec.Struct, kw_only=True):
+    """All rows of one group, before the policy, sorted by (item, sample). `load` reads them as dicts, in that order."""
+
+    label: str
+    facets: dict[str, Any]
+    item: npt.NDArray[np.int64]
+    sample: npt.NDArray[np.int64]
+    passed: Mask
+    score: FloatArray
+    outcome: npt.NDArray[np.int8]
+    load: Callable[[], list[dict[str, Any]]]
+
+
+def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
+    """The row of this group; several where a custom function returned a list."""
+    used, excluded = _by_policy(bound.policy, sample.outcome)
+    rows = sample.load() if bound.wants_rows else []
+    found, error = _called(bound, sample, rows, used, excluded, None)
+    bounds = _bounds(bound, sample, rows, used, excluded, found)
+    made: list[MetricRow] = []
+    for values in found:
+        interval = _interval(bound, sample, used, values)
+        row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": list(bound.facets)}
+        row.update(sample.facets)
+        row.update(label=sample.label, value=values.value)
+        row.setdefault(bound.type, values.value)
+        for key, value in values.fields.items():
+            if key not in OWN_KEYS:
+                row.setdefault(key, value)
+        row.update(ci_low=interval.low, ci_high=interval.high, ci_level=bound.level, ci_method=interval.method)
+        row.update(_counts(sample, used))
+        row["policy"] = msgspec.to_builtins(bound.policy)
+        row.update(bounds)
+        if error is not None:
+            row["error"] = error
+        elif values.value is None and values.reason:
+            row["reason"] = values.reason
+        made.append(row)
+    return made
+
+
+# ---- policy, counts and bounds
+
+
+def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8]) -> tuple[Mask, Mask]:
+    """The rows that count, and those left out although a verdict was due."""
+    treatment = {"errored": policy.on_error, "unparsed": policy.on_unparsed, "refused": policy.on_refused}
+    used = np.array([name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES])[outcome]
+    return used, ~used & (outcome != OUTCOMES.index("skipped"))
+
+
+def _counts(sample: Sample, used: Mask) -> dict[str, Any]:
+    total, items = len(sample.item), _distinct(sample.item)
+    counts = np.bincount(sample.outcome, minlength=len(OUTCOMES)).tolist()
+    return {
+        "total_sample_count": total,
+        "total_item_count": items,
+        "average_sample_count": total // items if total % items == 0 else total / items,
+        "used_sample_count": int(used.sum()),
+        **{f"{name}_count": count for name, count in zip(OUTCOMES, counts, strict=True)},
+    }
+
+
+def _distinct(ordered: npt.NDArray[np.int64]) -> int:
+    return 1 + int(np.count_nonzero(np.diff(ordered))) if len(ordered) else 0
+
+
+def _bounds(
+    bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], used: Mask, excluded: Mask, found: list[Values]
+) -> dict[str, float | None]:
+    """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
+    wrong = right = found[0].value if len(found) == 1 else None
+    if excluded.any() and len(found) == 1:
+        (low, _), (high, _) = (_called(bound, sample, rows, used, excluded, right) for right in (False, True))
+        wrong, right = low[0].value, high[0].value
+    return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
+
+
+def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) -> Interval:
+    if values.value is None:
+        return Interval(None, None, "none: there is no value")
+    if values.per_item is None:
+        return Interval(None, None, f"none: {values.reason or 'the value is no mean over items'}")
+    scores = sample.score[used & (sample.outcome == 0)]
+    bounded = bool(0 <= values.value <= 1 and np.all((scores >= 0) & (scores <= 1)))
+    return mean_interval(
+        values.per_item,
+        samples=int(used.sum()),
+        bounded=bounded,
+        level=bound.level,
+        bootstrap=bound.interval == "bootstrap",
+    )
+
+
+# ---- the call
+
+
+def _called(
+    bound: BoundMetric,
+    sample: Sample,
+    rows: list[dict[str, Any]],
+    used: Mask,
+    excluded: Mask,
+    excluded_as: bool | None,
+) -> tuple[list[Values], str | None]:
+    """What the metric says and, should it raise, why; excluded rows are left out (None) or count as given."""
+    kept = used if excluded_as is None else used | excluded
+    if not kept.any():
+        return [Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")], None
+    group = _group(bound, sample, rows, kept, excluded & bool(excluded_as))
+    try:
+        if bound.rows_name is None:
+            result = bound.function(group, **bound.params)
+        else:
+            given: dict[str, Any] = {bound.rows_name: group.rows}
+            if bound.takes_facets:
+                given["facets"] = list(bound.facets)
+            result = bound.function(**given, **bound.params)
+        return _values(bound, result), None
+    except Exception as error:  # user code may raise anything: this group's row says it, the others stand
+        text = error.what if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        return [Values(value=None)], text
+
+
+def _group(bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], kept: Mask, right: Mask) -> Group:
+    """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then an end of the
+    scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
+    scored = sample.outcome == 0
+    seen = sample.score[scored]
+    low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+    passed = np.where(scored, sample.passed, right)
+    score = np.where(scored, sample.score, np.where(right, high, low))
+    dicts: list[dict[str, Any]] = []
+    if bound.wants_rows:
+        dicts = [
+            {**rows[at], "label": sample.label, "passed": bool(passed[at]), "score": float(score[at])}
+            for at in np.flatnonzero(kept).tolist()
+        ]
+    columns = {name: [_or_none(find_in_row(row, name)) for row in dicts] for name in bound.columns}
+    return Group(
+        item=sample.item[kept],
+        sample=sample.sample[kept],
+        passed=passed[kept],
+        score=score[kept],
+        columns=columns,
+        rows=dicts,
+        label=sample.label,
+        facets=sample.facets,
+    )
+
+
+def _or_none(value: Any) -> Any:
+    return None if value is msgspec.UNSET else value
+
+
+# ---- what metrics return
+
+
+def _values(bound: BoundMetric, result: Any) -> list[Values]:
+    if isinstance(result, Values):
+        fields = _plain(result.fields)
+        return [Values(value=_number(result.value), fields=fields, per_item=result.per_item, reason=result.reason)]
+    if isinstance(result, list) and result and all(isinstance(entry, dict) for entry in cast("list[Any]", result)):
+        return [_of_mapping(bound, entry) for entry in cast("list[dict[str, Any]]", result)]
+    if isinstance(result, Mapping):
+        return [_of_mapping(bound, cast("Mapping[str, Any]", result))]
+    if result is None or isinstance(result, (int, float, np.number, np.bool_)):
+        return [Values(value=_number(result), reason="the metric returned no finite number")]
+    raise TypeError(f"the metric returned {type(result).__name__}, not a number or a mapping")
+
+
+def _of_mapping(bound: BoundMetric, result: Mapping[str, Any]) -> Values:
+    """The value is `value`, or the field named like the metric, or the only number."""
+    fields = cast("dict[str, Any]", _plain(dict(result)))
+    numbers = [key for key, value in fields.items() if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    named = [key for key in ("value", bound.type, bound.name) if key in fields]
+    key = named[0] if named else numbers[0] if len(numbers) == 1 else None
+    if key is None:
+        return Values(value=None, fields=fields, reason="which field is the value? name it `value`")
+    reason = str(fields.get("reason") or fields.get("error") or f"{key} is no finite number")
+    return Values(value=_number(fields[key]), fields=fields, reason=reason)
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_from_numpy)
+
+
+def _from_numpy(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return cast("Any", value).tolist()
+    raise TypeError(f"a metric's field holds {type(value).__name__}, which is no JSON value")

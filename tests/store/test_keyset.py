@@ -1,0 +1,72 @@
+import random
+import sys
+from array import array
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.store import keyset
+from assay.store.keys import short
+from assay.store.keyset import KeySet, Seen
+
+words = st.integers(0, 2**64 - 1)
+
+
+@given(st.lists(words, max_size=200), st.lists(words, max_size=20))
+def test_agrees_with_a_set(inside: list[int], others: list[int]) -> None:
+    keys = KeySet(inside)
+    assert list(keys) == sorted(set(inside))
+    assert len(keys) == len(set(inside))
+    for key in [*inside, *others, 0, 2**64 - 1]:
+        assert (key in keys) == (key in set(inside))
+
+
+def test_agrees_with_a_set_when_large() -> None:
+    draw = random.Random(5).getrandbits
+    inside = [draw(64) for _ in range(50_000)]
+    keys = KeySet(array("Q", inside))
+    assert all(key in keys for key in inside)
+    assert not any(key ^ 1 in keys for key in inside)
+
+
+def test_uneven_keys_are_found_too() -> None:
+    keys = KeySet(range(10_000))
+    assert 9_999 in keys
+    assert 10_000 not in keys
+
+
+def test_keys_as_bytes() -> None:
+    key = bytes(range(16))
+    assert key in KeySet([short(key)])
+    assert bytes(16) not in KeySet([1])
+
+
+@given(st.sets(words, max_size=50), st.data())
+def test_unmarked_are_those_nobody_asked_for(inside: set[int], data: st.DataObject) -> None:
+    keys = KeySet(inside)
+    asked = data.draw(st.sets(st.sampled_from(sorted(inside)))) if inside else set()
+    for key in asked:
+        assert keys.mark(key)
+    assert keys.mark(2**64 - 1) == (2**64 - 1 in inside)
+    assert set(keys.unmarked()) == inside - asked - {2**64 - 1}
+
+
+def test_about_ten_bytes_a_key() -> None:
+    keys = KeySet(array("Q", [random.Random(1).getrandbits(64) ^ n << 32 for n in range(100_000)]))
+    size = sum(sys.getsizeof(part) for part in vars(keys).values())
+    assert size <= 11 * len(keys)
+
+
+@given(st.lists(st.integers(0, 40), max_size=200))
+def test_seen_tells_new_from_old(sequence: list[int]) -> None:
+    seen, known = Seen(), set[int]()
+    for key in sequence:
+        assert seen.add(key) == (key not in known)
+        known.add(key)
+
+
+def test_seen_beyond_its_buffer(monkeypatch) -> None:
+    monkeypatch.setattr(keyset, "_BUFFER", 10)
+    seen = Seen()
+    assert all(seen.add(key) for key in range(1000))
+    assert not any(seen.add(key) for key in range(1000))

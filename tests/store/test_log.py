@@ -1,0 +1,183 @@
+import os
+import threading
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.errors import StoreError
+from assay.interfaces import Log
+from assay.store.log import FileLog, MemoryLog
+
+line_texts = st.binary(max_size=40).map(lambda line: line.replace(b"\n", b""))
+
+
+@pytest.fixture(params=["file", "memory"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
+    return FileLog(tmp_path / "sub" / "rows.jsonl") if request.param == "file" else MemoryLog()
+
+
+def lines_of(log: Log) -> list[bytes]:
+    return [line for _, line in log.scan()]
+
+
+def test_a_log_that_does_not_exist_is_empty(log: Log, tmp_path: Path) -> None:
+    assert lines_of(log) == []
+    assert log.segments() == []
+    log.sync()
+    log.append(b"")
+    assert list(tmp_path.iterdir()) == []  # reading never creates
+
+
+@given(batches=st.lists(st.lists(line_texts, min_size=1, max_size=4), max_size=8))
+def test_what_is_appended_is_scanned_and_read(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[bytes]]
+) -> None:
+    for log in (FileLog(tmp_path_factory.mktemp("log") / "rows.jsonl"), MemoryLog()):
+        for batch in batches:
+            log.append(b"".join(line + b"\n" for line in batch))
+        expected = [line for batch in batches for line in batch]
+        assert lines_of(log) == expected
+        assert [log.read(position) for position, _ in log.scan()] == expected
+        log.close()
+
+
+def test_half_a_line_is_refused(log: Log) -> None:
+    with pytest.raises(ValueError, match="line feed"):
+        log.append(b"one\ntwo")
+    assert lines_of(log) == []
+
+
+def test_replace_may_read_what_it_replaces(log: Log) -> None:
+    log.append(b"1\n2\n3\n")
+    before = log.segments()
+    log.replace(line + b"\n" for _, line in log.scan() if line != b"2")
+    assert lines_of(log) == [b"1", b"3"]
+    assert log.segments() != before
+    log.append(b"4\n")
+    assert lines_of(log) == [b"1", b"3", b"4"]
+
+
+def test_equal_segments_mean_equal_lines(log: Log) -> None:
+    log.append(b"1\n")
+    before = log.segments()
+    assert log.segments() == before
+    log.append(b"2\n")
+    assert log.segments() != before
+
+
+def test_a_position_that_nobody_gave_is_an_error(log: Log) -> None:
+    log.append(b"1\n")
+    with pytest.raises(StoreError, match="no line"):
+        log.read(99)
+
+
+def test_a_failing_replacement_changes_nothing(tmp_path: Path) -> None:
+    log = FileLog(tmp_path / "rows.jsonl")
+    log.append(b"1\n")
+
+    def broken():
+        yield b"2\n"
+        raise KeyError("source failed")
+
+    with pytest.raises(KeyError):
+        log.replace(broken())
+    assert lines_of(log) == [b"1"]
+    assert os.listdir(tmp_path) == ["rows.jsonl"]
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 4097, 16384, 20480, 5_000_000])
+def test_long_lines_are_read_whole(tmp_path: Path, size: int) -> None:
+    log = FileLog(tmp_path / "rows.jsonl")
+    long = os.urandom(size).replace(b"\n", b" ")
+    log.append(b"short\n" + long + b"\nend\n")
+    found = dict(log.scan())
+    assert list(found.values()) == [b"short", long, b"end"]
+    assert [log.read(position) for position in found] == [b"short", long, b"end"]
+
+
+def test_scanning_holds_a_block_not_the_file(tmp_path: Path) -> None:
+    log = FileLog(tmp_path / "rows.jsonl")
+    log.append((b"x" * 399 + b"\n") * 50_000)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in log.scan()) == 50_000
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_further_segments_follow_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "rows.d"
+    folder.mkdir()
+    (folder / "b.jsonl").write_bytes(b"4\n5\n")
+    log = FileLog(tmp_path / "rows.jsonl")
+    log.append(b"1\n2\n")
+    before = dict(log.scan())
+    (folder / "a.jsonl").write_bytes(b"3")  # whole, without its line feed
+    (folder / "note.txt").write_bytes(b"not ours\n")
+    assert lines_of(log) == [b"1", b"2", b"3", b"4", b"5"]
+    assert [log.read(position) for position, _ in log.scan()] == lines_of(log)
+    assert {position: log.read(position) for position in before} == before
+    assert [segment.name for segment in log.segments()] == ["rows.jsonl", "rows.d/a.jsonl", "rows.d/b.jsonl"]
+    log.replace([b"6\n"])
+    assert lines_of(log) == [b"6"]
+    assert os.listdir(folder) == ["note.txt"]
+
+
+@pytest.mark.parametrize(
+    ("tail", "kept"),
+    [
+        (b'{"a": 1', []),
+        (b'{"a": "\xc3', []),
+        (b"\0" * 70_000, []),
+        (b"[" * 100_000, []),
+        (b'{"a": 1}', [b'{"a": 1}']),
+        (b'{"a": NaN}', [b'{"a": NaN}']),
+        (b'"' + b"x" * 200_000 + b'"', [b'"' + b"x" * 200_000 + b'"']),
+    ],
+    ids=["cut", "cut in a character", "zeros", "deep", "whole", "whole with NaN", "whole and long"],
+)
+@pytest.mark.parametrize("before", [[], [b"1", b"2"]])
+def test_a_torn_end_is_never_seen_and_then_cut(
+    tmp_path: Path, before: list[bytes], tail: bytes, kept: list[bytes]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in before) + tail)
+    log = FileLog(path)
+    assert lines_of(log) == before + kept
+    assert path.read_bytes().endswith(tail)  # reading repairs nothing
+    log.append(b"3\n")
+    assert path.read_bytes() == b"".join(line + b"\n" for line in [*before, *kept, b"3"])
+
+
+def test_threads_may_append_together(tmp_path: Path) -> None:
+    log = FileLog(tmp_path / "rows.jsonl")
+    batches = [b"".join(b"%d-%d\n" % (worker, n) for n in range(200)) for worker in range(8)]
+
+    def work(batch: bytes) -> None:
+        for line in batch.splitlines(keepends=True):
+            log.append(line)
+
+    threads = [threading.Thread(target=work, args=(batch,)) for batch in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(lines_of(log)) == sorted(b"".join(batches).splitlines())
+
+
+def test_a_closed_log_opens_again_and_keeps_no_descriptor(tmp_path: Path) -> None:
+    open_before = len(os.listdir("/proc/self/fd"))
+    log = FileLog(tmp_path / "rows.jsonl")
+    for n in range(3):
+        log.append(b"%d\n" % n)
+        log.read(0)
+        log.close()
+    assert lines_of(log) == [b"0", b"1", b"2"]
+    log.append(b"3\n")
+    log.read(0)
+    del log
+    assert len(os.listdir("/proc/self/fd")) == open_before
