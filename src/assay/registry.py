@@ -11,11 +11,15 @@ import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from assay.errors import UserError
 from assay.usercode import load_file
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,12 +78,9 @@ class Registry:
 
     def names(self) -> list[str]:
         """Every name that needs no import of user code: built-ins, registered ones, entry points."""
-        from importlib.metadata import entry_points
-
         package = importlib.import_module(self.package)
         built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
-        entries = [entry.name for entry in entry_points(group=f"assay.{self.kind}s")]
-        return sorted({*built_in, *self._found, *entries})
+        return sorted({*built_in, *self._found, *_entry_points(f"assay.{self.kind}s")})
 
     def _built_in(self, name: str) -> Callable[..., Any] | None:
         module = f"{self.package}.{name}"
@@ -100,11 +101,16 @@ class Registry:
         return self._found.get(name)
 
     def _entry_point(self, name: str) -> Callable[..., Any] | None:
-        from importlib.metadata import entry_points
+        entry = _entry_points(f"assay.{self.kind}s").get(name)
+        return None if entry is None else entry.load()
 
-        for entry in entry_points(group=f"assay.{self.kind}s", name=name):
-            return entry.load()
-        return None
+
+@cache
+def _entry_points(group: str) -> "dict[str, EntryPoint]":
+    """Looked for once per process: it means reading the metadata of every installed package."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def load_function(path: str, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
@@ -191,7 +197,8 @@ def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
     try:
         return msgspec.convert(value, annotation)
     except msgspec.ValidationError as error:
-        raise UserError(f"{name}: {error}, got {value!r}", where=where) from None
+        shown = f" ({value!r})" if isinstance(value, (bool, int, float)) else ""  # text might be a misplaced secret
+        raise UserError(f"{name}: {error}{shown}", where=where) from None
     except TypeError:  # an annotation that msgspec does not know: the function itself must judge
         return value
 

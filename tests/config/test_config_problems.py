@@ -69,6 +69,8 @@ def _any(problems: list[UserError], start: str) -> str:
         ({"models": 5}, "models must be a list, got 5", "models"),
         ({"models": [5]}, "models[0] must be a mapping, got 5", "models[0]"),
         ({"models": [{"type": "demo"}]}, "models[0] needs a name", "models[0]"),
+        ({"models": [{"name": "m", "config": 5}]}, "config must be a mapping", "models[0].config"),
+        ({"models": [{"name": "m", "params": [5]}]}, "params must be a mapping", "models[0].params"),
         ({"models": [{"name": 7}]}, "name must be text that is not empty, got 7", "models[0].name"),
         (
             {"models": [{"name": "m", "inference": {"top_p": 2}}]},

@@ -9,6 +9,8 @@ from assay.errors import UserError
 from assay.records import Item
 from assay.store.items import decode_item, encode_item, normalise, normalise_all
 
+from .conftest import unhurried
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -98,6 +100,7 @@ def test_an_implicit_ground_truth_is_not_stored() -> None:
     }
 
 
+@unhurried
 @given(st.dictionaries(names, values, max_size=6).filter(lambda row: not isinstance(row.get("id"), (list, dict))))
 def test_the_stored_row_gives_the_same_item(row: dict[str, Any]) -> None:
     item = normalise(row)

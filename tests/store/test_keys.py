@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from assay.store import keys
 
+from .conftest import unhurried
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -33,6 +35,7 @@ def test_canonical_is_one_encoding_for_equal_values() -> None:
     assert keys.canonical(True) != keys.canonical(1)
 
 
+@unhurried
 @given(json_values, json_values)
 def test_different_values_have_different_encodings(first: object, second: object) -> None:
     if keys.canonical(first) == keys.canonical(second):

@@ -9,9 +9,12 @@ from assay.store import keyset
 from assay.store.keys import short
 from assay.store.keyset import KeySet, Seen
 
+from .conftest import unhurried
+
 words = st.integers(0, 2**64 - 1)
 
 
+@unhurried
 @given(st.lists(words, max_size=200), st.lists(words, max_size=20))
 def test_agrees_with_a_set(inside: list[int], others: list[int]) -> None:
     keys = KeySet(inside)
@@ -41,6 +44,7 @@ def test_keys_as_bytes() -> None:
     assert bytes(16) not in KeySet([1])
 
 
+@unhurried
 @given(st.sets(words, max_size=50), st.data())
 def test_unmarked_are_those_nobody_asked_for(inside: set[int], data: st.DataObject) -> None:
     keys = KeySet(inside)
@@ -57,6 +61,7 @@ def test_about_ten_bytes_a_key() -> None:
     assert size <= 11 * len(keys)
 
 
+@unhurried
 @given(st.lists(st.integers(0, 40), max_size=200))
 def test_seen_tells_new_from_old(sequence: list[int]) -> None:
     seen, known = Seen(), set[int]()

@@ -11,6 +11,8 @@ from assay.errors import StoreError
 from assay.interfaces import Log
 from assay.store.log import FileLog, MemoryLog
 
+from .conftest import unhurried
+
 line_texts = st.binary(max_size=40).map(lambda line: line.replace(b"\n", b""))
 
 
@@ -31,6 +33,7 @@ def test_a_log_that_does_not_exist_is_empty(log: Log, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []  # reading never creates
 
 
+@unhurried
 @given(batches=st.lists(st.lists(line_texts, min_size=1, max_size=4), max_size=8))
 def test_what_is_appended_is_scanned_and_read(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[bytes]]

@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from assay.store.names import safe_name
 
+from .conftest import unhurried
+
 
 @pytest.mark.parametrize("id", ["a", "run-1", "GPT_4.1", "x" * 100, "0"])
 def test_plain_ids_are_their_own_name(id: str) -> None:
@@ -25,6 +27,7 @@ def test_the_name_stays_readable_and_stable() -> None:
     assert safe_name("models/llama 3:8b") == "models-llama-3-8b~ae2e789f6e78344d"
 
 
+@unhurried
 @given(st.text(), st.text())
 def test_names_are_safe_and_distinct(first: str, second: str) -> None:
     for name in (safe_name(first), safe_name(second)):

@@ -10,6 +10,8 @@ from assay.records import Response
 from assay.store.log import FileLog, MemoryLog
 from assay.store.repair import open_rows, row_decoder
 
+from .conftest import unhurried
+
 decode = row_decoder(Response)
 ROWS = [
     b'{"item_id":"a","response":"one"}',
@@ -95,7 +97,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(unhurried, max_examples=200)
 @given(rows=rows, noise=st.binary(max_size=30), data=st.data())
 def test_damage_anywhere_costs_only_the_lines_it_hits(
     tmp_path_factory: pytest.TempPathFactory, rows: list[bytes], noise: bytes, data: st.DataObject

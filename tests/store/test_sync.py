@@ -55,6 +55,21 @@ def test_a_slow_disk_does_not_stop_the_appender() -> None:
         assert log.synced_lines == 101
 
 
+def test_a_flush_waits_for_the_sync_under_way() -> None:
+    log = Watched()
+    log.gate.clear()
+    with GroupSync(interval=0) as group:
+        group.append(log, b"1\n")
+        assert log.entered.wait(10)
+        flusher = threading.Thread(target=group.flush)
+        flusher.start()
+        flusher.join(0.05)
+        assert flusher.is_alive()  # the line is not on the disk yet
+        log.gate.set()
+        flusher.join(10)
+        assert log.synced_lines == 1
+
+
 def test_close_syncs_everything_and_ends_the_thread() -> None:
     log = Watched()
     group = GroupSync(interval=1000)

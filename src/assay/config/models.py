@@ -68,20 +68,18 @@ def _from_text(text: str) -> dict[str, Any]:
 
 def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str, Any]:
     """`config` below `params` below the keys of the entry itself."""
-    layers = ["config"]
     # beside a function's own keys, `params` are what the function gets
-    if not _FUNCTION_KEYS & entry.keys():
-        layers.append("params")
+    nested = ("config",) if _FUNCTION_KEYS & entry.keys() else ("config", "params")
+    layers: list[tuple[Key, Any]] = [((*key, name), entry[name]) for name in nested if entry.get(name) is not None]
+    layers.append((key, {name: value for name, value in entry.items() if name not in nested}))
     merged: dict[str, Any] = {}
-    for layer in layers:
-        for name, value in (entry.get(layer) or {}).items() if isinstance(entry.get(layer), Mapping | None) else ():
-            document.moved((*key, *(() if name in FIELDS else ("params",)), name), (*key, layer, name))
-            merged[name] = value
-    for name, value in entry.items():
-        if name in layers and isinstance(value, Mapping | None):
+    for origin, layer in layers:
+        if not isinstance(layer, Mapping):
+            merged[str(origin[-1])] = layer  # not what it should be: kept for the checks
             continue
-        document.moved((*key, *(() if name in FIELDS else ("params",)), name), (*key, name))
-        merged[name] = value
+        for name, value in layer.items():
+            document.moved((*key, name) if name in FIELDS else (*key, "params", name), (*origin, name))
+            merged[name] = value
     return merged
 
 

@@ -67,8 +67,9 @@ def _check_models(config: Config, document: Document) -> None:
         if endpoint is not None and not _is_address(endpoint):
             fix = "write it like http://localhost:1234"
             document.report(f"the endpoint is no address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
-        if not isinstance(model.params.get("headers", {}), Mapping):
-            document.report("headers must be a mapping", (*key, "params", "headers"))
+        for name in ("config", "params", "headers"):
+            if not isinstance(model.params.get(name, {}), Mapping):
+                document.report(f"{name} must be a mapping", (*key, name))
         variable = model.params.get("api_key_env")
         if variable is not None:
             fix = "remove `api_key`" if "api_key" in model.params else "write the name of a variable"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.models._settle import settle_at_exit
 
 MAX_BODY = 64 * 1024 * 1024
 _PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
@@ -117,6 +118,7 @@ class Transport:
         for certificate in certificates():
             builder = builder.add_root_certificate_pem(certificate)
         self._errors = exceptions
+        settle_at_exit()
         try:
             self._client = builder.default_headers(self._headers).build()
         except ValueError:  # its text may hold the value of a header

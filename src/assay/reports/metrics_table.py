@@ -24,10 +24,10 @@ def metrics_table(rows: Sequence[MetricRow]) -> Table:
     left |= {"label": "label", "metric_name": "metric"}
     shared = [key for key in left if len(rows) > 1 and len({cell(row.get(key)) for row in rows}) == 1]
     title = ", ".join(f"{left[key]}: {cell(rows[0].get(key))}" for key in shared)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None, title_justify="left")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title=title or None, title_justify="left")
     for key, name in left.items():
         if key not in shared:
-            table.add_column(escape(name), overflow="fold", min_width=min(len(name), 8))
+            table.add_column(escape(name), overflow="fold", min_width=min(len(name), 10))
     for name in ("value", _level(rows), "items", "samples", "failed"):
         table.add_column(name, justify="right", no_wrap=name != "failed")
     for row in rows:

@@ -72,7 +72,7 @@ class Live(_Display):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
         for name in ("step", "", "done"):
             table.add_column(name, overflow="ellipsis", no_wrap=True)
         for name in ("rate", "left", "errors", "retries", "tokens"):

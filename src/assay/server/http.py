@@ -182,7 +182,8 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.paused = False
-        self._pour()
+        if self.huge_left:  # not now: asyncio calls this in the middle of a write of its own
+            asyncio.get_running_loop().call_soon(self._pour)
 
 
 def dechunk(buffer: bytearray, start: int) -> tuple[bytes | None, int]:

@@ -13,8 +13,8 @@ def t_quantile(probability: float, freedom: float) -> float:
     if probability == 0.5:
         return 0.0
     normal = NormalDist().inv_cdf(probability)
-    if freedom > 1e7:
-        return normal
+    if freedom > 1e7:  # the next term of the expansion is below the precision of a float
+        return normal + (normal**3 + normal) / (4 * freedom)
     low, high = 0.0, max(2 * normal, 1.0)
     while _upper_tail(high, freedom) > 1 - probability:
         low, high = high, 2 * high

@@ -1,12 +1,12 @@
 """From a config's names to things that work: models, tasks, scorers, metrics, rows of a dataset."""
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from assay import registry
-from assay.config import Config, DatasetConfig, ModelConfig, secret
+from assay.config import Config, DatasetConfig, ModelConfig, environment, secret, where
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Limits, Model, Prompt, Task
 from assay.steps.measure import BoundMetric, bind_metric
@@ -16,45 +16,55 @@ DEFAULT_CONCURRENCY = 64
 
 
 class Problems:
-    """Collects the problems of several bindings, so that a user sees all of them at once."""
+    """Collects the problems of several bindings, so that a user sees all of them at once, each with its place."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, config: Config) -> None:
+        self.config = config
         self.found: list[UserError] = []
 
-    def __enter__(self) -> "Problems":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, ConfigError):
+    @contextmanager
+    def at(self, *key: str | int) -> Generator[None]:
+        """Keep the problem of one binding; if it does not say where it is, it is at this key of the config."""
+        try:
+            yield
+        except ConfigError as error:
             self.found.extend(error.problems)
-        elif isinstance(error, UserError):
+        except UserError as error:
+            error.where = error.where or (where(self.config, *key) if key else "")
             self.found.append(error)
-        else:
-            return False
-        return True
 
     def raise_any(self) -> None:
         if self.found:
-            raise ConfigError(self.found, source=self.source)
+            raise ConfigError(self.found, source=self.config.source)
 
 
 def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dict[str, Model]:
-    problems = Problems(config.source)
+    """By name. `environ` holds the keys that the config refers to; by default the process's, `.env` included."""
+    variables = environment(config, environ)
+    problems = Problems(config)
     models: dict[str, Model] = {}
     for number, entry in enumerate(config.models):
-        with problems:
-            models[entry.name] = _bind_model(config, entry, environ or os.environ, f"models[{number}]")
+        with problems.at("models", number):
+            models[entry.name] = _bind_model(config, entry, variables)
     problems.raise_any()
     return models
 
 
-def _bind_model(config: Config, entry: ModelConfig, environ: Mapping[str, str], where: str) -> Model:
-    factory = registry.model.get(entry.type, base=Path(config.base), where=f"{where}.type")
+def _bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
+    factory = registry.model.get(entry.type, base=Path(config.base))
     params = dict(entry.params)
-    if "api_key" in params:
-        params["api_key"] = secret(params["api_key"], environ)
-    return factory(entry.name, **registry.check_params(factory, params, where=where))
+    if isinstance(params.get("api_key"), str):
+        params["api_key"] = _revealed(params["api_key"], variables)
+    if isinstance(params.get("headers"), dict):
+        params["headers"] = {name: _revealed(text, variables) for name, text in params["headers"].items()}
+    return factory(entry.name, **registry.check_params(factory, params))
+
+
+def _revealed(reference: str, variables: Mapping[str, str]) -> str:
+    value = secret(reference, variables)
+    if value is None:
+        raise UserError(f"{reference} is not set", fix="put it into the environment or into `.env`")
+    return value
 
 
 def bind_limits(config: Config) -> dict[str, Limits]:
@@ -77,12 +87,12 @@ def _limits(config: Config, entry: ModelConfig) -> Limits:
 
 def bind_prompts(config: Config) -> list[Prompt]:
     make = registry.prompt.get("jinja")
-    problems = Problems(config.source)
+    problems = Problems(config)
     prompts: list[Prompt] = []
     for number, entry in enumerate(config.prompts):
-        with problems:
-            where = entry.path or f"prompts[{number}]"
-            prompts.append(make(entry.text if entry.messages is None else entry.messages, name=entry.name, where=where))
+        with problems.at("prompts", number):
+            source = entry.text if entry.messages is None else entry.messages
+            prompts.append(make(source, name=entry.name, where=entry.path))
     problems.raise_any()
     return prompts
 
@@ -91,7 +101,7 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     """Every model with every prompt, then the config's own function tasks."""
     make_prompt_task = registry.task.get("prompt")
     make_function_task = registry.task.get("function")
-    problems = Problems(config.source)
+    problems = Problems(config)
     count = samples or config.num_samples
     tasks: list[Task] = []
     prompts = bind_prompts(config)
@@ -101,43 +111,39 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
             timeout = entry.timeout or config.timeout
             tasks.append(make_prompt_task(prompt, models[entry.name], params=params, samples=count, timeout=timeout))
     for number, entry in enumerate(config.tasks):
-        where = f"tasks[{number}]"
-        with problems:
+        with problems.at("tasks", number):
             base = Path(config.base)
             if entry.path:
-                function = registry.load_function(entry.path, entry.function_name or entry.name, base=base, where=where)
+                function = registry.load_function(entry.path, entry.function_name or entry.name, base=base)
             else:
-                function = registry.task.get(entry.function or entry.name, base=base, where=where)
+                function = registry.task.get(entry.function or entry.name, base=base)
             tasks.append(make_function_task(function, name=entry.name, params=entry.params))
     problems.raise_any()
     return tasks
 
 
 def bind_scorers(config: Config) -> list[BoundScorer]:
-    problems = Problems(config.source)
+    problems = Problems(config)
     scorers: list[BoundScorer] = []
     for number, entry in enumerate(config.evaluation_methods):
-        where = f"evaluation_methods[{number}]"
-        with problems:
+        with problems.at("evaluation_methods", number):
             function = load_scorer(
                 entry.type,
                 path=entry.path or None,
                 module=entry.module or None,
                 function_name=entry.function_name or None,
                 base=Path(config.base),
-                where=where,
             )
-            bound = bind_scorer(function, name=entry.name, params=entry.params, timeout=entry.timeout, where=where)
-            scorers.append(bound)
+            scorers.append(bind_scorer(function, name=entry.name, params=entry.params, timeout=entry.timeout))
     problems.raise_any()
     return scorers
 
 
 def bind_metrics(config: Config) -> list[BoundMetric]:
-    problems = Problems(config.source)
+    problems = Problems(config)
     metrics: list[BoundMetric] = []
     for number, entry in enumerate(config.metrics):
-        with problems:
+        with problems.at("metrics", number):
             metrics.append(
                 bind_metric(
                     name=entry.name,
@@ -155,7 +161,6 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     module=entry.module or None,
                     function_name=entry.function_name or None,
                     base=Path(config.base),
-                    where=f"metrics[{number}]",
                 )
             )
     problems.raise_any()

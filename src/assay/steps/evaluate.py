@@ -161,6 +161,10 @@ def _is_finished(old: Manifest, wanted: str, retry_errors: bool) -> bool:
     return old.complete and old.digest == wanted and not repeat
 
 
+def _row_count(run: Manifest | None) -> int:
+    return sum(count for name, count in run.counts.items() if name != "transient") if run is not None else 0
+
+
 class _Job:
     """One call of `Evaluator.evaluate`."""
 
@@ -183,6 +187,9 @@ class _Job:
         self.encode = msgspec.json.Encoder().encode
         self.sync = GroupSync()
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
+        rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
+        for scorer in scorers:
+            self.progress[scorer.name].total = rows if rows and scorer.form != "match" else None
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
     async def run(self, retry_errors: bool) -> Manifest:
@@ -191,7 +198,9 @@ class _Job:
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
         self.manifest.complete = False
         store.put_manifest(self.manifest)
-        lanes = Lanes(self.evaluator.limits, self.evaluator.default_limits, lambda name: progress.lane(f"calls to {name}"))
+        lanes = Lanes(
+            self.evaluator.limits, self.evaluator.default_limits, lambda name: progress.lane(f"calls to {name}")
+        )
         threads = Threads(self.evaluator.threads)
         calls = store.log("evaluation", self.manifest.id, "calls")
         traces = store.log("evaluation", self.manifest.id, "traces")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.config import Config, parse_model, resolved, to_yaml
+from assay.config import Config, environment, parse_model, resolved, to_yaml
 from assay.errors import ConfigError, RunFailed, UserError
 from assay.interfaces import Model, Task
 from assay.records import Manifest, MetricRow
@@ -96,7 +96,7 @@ class Experiment:
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Inference, scoring and metrics, as far as the mode says."""
-        os.environ.update(self.config.env_vars)
+        os.environ.update(environment(self.config, self.environ))  # user code sees `.env` and `env_vars`, too
         mode = self.options.mode or self.config.mode
         result = Result(folder=str(self.folder), notes=self.progress.notes)
         models, tasks, samples = self.bind_tasks()
@@ -147,11 +147,11 @@ class Experiment:
 
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
-        problems = bind.Problems(self.config.source)
+        problems = bind.Problems(self.config)
         for check in (self.bind_tasks, self._bind_scoring):
-            with problems:
+            with problems.at():
                 check()
-        with problems, self.trial_store() as store:
+        with problems.at(), self.trial_store() as store:
             self.ingest(store)
         problems.raise_any()
         return self._warnings()
@@ -177,9 +177,9 @@ class Experiment:
             yield FlatStore(Path(folder) / self.id)
 
     def _bind_scoring(self) -> None:
-        problems = bind.Problems(self.config.source)
+        problems = bind.Problems(self.config)
         for check in (bind.bind_scorers, bind.bind_metrics):
-            with problems:
+            with problems.at():
                 check(self.config)
         problems.raise_any()
 

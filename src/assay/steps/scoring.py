@@ -93,7 +93,7 @@ def bind_scorer(
 
 
 def load_scorer(
-    type: str, *, path: str | None, module: str | None, function_name: str | None, base: Path, where: str
+    type: str, *, path: str | None, module: str | None, function_name: str | None, base: Path, where: str = ""
 ) -> Callable[..., Any]:
     """The function that a config's evaluation method names."""
     if path is not None:
