@@ -14,6 +14,9 @@ AssayError                 exit code 1
 """
 
 from collections.abc import Sequence
+from typing import Literal
+
+ErrorKind = Literal["transient", "permanent"]
 
 
 class AssayError(Exception):
@@ -69,14 +72,14 @@ class Interrupted(AssayError):
 
 
 class CallError(AssayError):
-    kind = "permanent"
+    kind: ErrorKind = "permanent"
 
 
 class TransientError(CallError):
     """`overload` asks the lane to slow down; `retry_after` is the server's own wish in seconds;
     `unreachable` means that no answer came at all."""
 
-    kind = "transient"
+    kind: ErrorKind = "transient"
 
     def __init__(
         self,

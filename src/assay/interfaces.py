@@ -96,10 +96,15 @@ class Prompt(Protocol):
 
 
 class Work(msgspec.Struct):
-    """A task's view of one item, made once and shared by its samples. Equal fingerprints mean equal work."""
+    """A task's view of one item, made once and shared by its samples. Equal fingerprints mean equal work.
+
+    `prompt` is what the row shows even if the task fails, with `messages` where one text cannot show them.
+    """
 
     fingerprint: bytes
     payload: Any = None
+    prompt: str = ""
+    messages: list[Message] | None = None
 
 
 class Answer(msgspec.Struct, kw_only=True):

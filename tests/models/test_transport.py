@@ -142,6 +142,35 @@ def test_a_huge_body_is_refused_in_little_memory() -> None:
     assert last - first < 20_000, f"{last - first} kB more after four more"
 
 
+SHORT = """
+import asyncio, sys
+from assay.errors import TransientError
+from assay.interfaces import Request
+from assay.models.openai import openai
+
+async def main():
+    model = openai("m", endpoint=sys.argv[1])
+    for _ in range(3):
+        try:
+            await model.complete(Request([{"role": "user", "content": "x"}]))
+        except TransientError:
+            pass
+    await model.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_that_ends_right_after_an_answer_ends_well() -> None:
+    """Without `_settle`, CPython aborts more than half of these."""
+    with running(Options(rate_torn=1.0)) as url:
+        command = [sys.executable, "-c", SHORT, url]
+        children = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(4)]
+        codes = [child.wait(timeout=30) for child in children]
+        codes += [subprocess.run(command, capture_output=True, check=False).returncode for _ in range(4)]
+    assert codes == [0] * 8
+
+
 def test_one_model_serves_several_event_loops(honest: str, ask: Ask) -> None:
     model = openai("m", endpoint=honest)
     assert [ask(model, "What is 2+2?").text for _ in range(2)] == ["4", "4"]

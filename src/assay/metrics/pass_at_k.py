@@ -1,5 +1,6 @@
 """Pass@k: the unbiased estimator over all samples, or the first seed's trials over blocks of k samples."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,7 +14,11 @@ Positive = Annotated[int, Meta(ge=1)]
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 
 
-@metric(ordered=True)
+def _needs_order(params: Mapping[str, Any]) -> bool:
+    return params.get("num_trials", 1) > 1 or params.get("estimator") == "trials"
+
+
+@metric(ordered=_needs_order)
 def pass_at_k(
     group: Group,
     *,

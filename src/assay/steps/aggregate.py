@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.errors import UserError
-from assay.interfaces import Log, Store
+from assay.interfaces import FloatArray, Log, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.registry import nearest
 from assay.steps.columns import Columns, Ints, Reader, decode_row, tie_breakers, verdicts
@@ -169,7 +168,7 @@ def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], orde
     group = np.array([rank[key] for key in keys], dtype=np.int64)[columns.combination]
     outcome, passed, score = verdicts(columns)
     item = _item_ranks(columns)[columns.item]
-    places_of_rows = _sorted(group, item, columns.sample, (score, passed, outcome), logs if ordered else [])
+    places_of_rows = _sorted(group, item, columns.sample, score, logs if ordered else [])
     ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
     for number, key in enumerate(ranked):
         at = places_of_rows[ends[number - 1] if number else 0 : ends[number]]
@@ -195,9 +194,12 @@ def _item_ranks(columns: Columns) -> Ints:
     return ranks
 
 
-def _sorted(group: Ints, item: Ints, sample: Ints, content: tuple[npt.NDArray[Any], ...], logs: Sequence[Log]) -> Ints:
-    """The order of rows by group, item and sample. Rows that tie, as those of two models without a facet for the
-    model, are ordered by their keys where the order matters (`logs` given), never by their place in a file."""
+def _sorted(group: Ints, item: Ints, sample: Ints, score: FloatArray, logs: Sequence[Log]) -> Ints:
+    """The order of rows by group, item and sample.
+
+    Rows may tie, as those of two models without a facet for the model. Where their order matters (`logs` given) their
+    keys decide, otherwise their scores, so that sums are equal to the last bit; never their place in a file.
+    """
     lowest = int(sample.min())
     items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
     if (int(group.max()) + 1) * items * samples < 2**62:
@@ -206,8 +208,8 @@ def _sorted(group: Ints, item: Ints, sample: Ints, content: tuple[npt.NDArray[An
         ordered = joint[found]
         if not (ordered[1:] == ordered[:-1]).any():
             return found
-    ties = (tie_breakers(logs),) if logs else ()
-    return np.lexsort((*content, *ties, sample, item, group))
+    ties = tie_breakers(logs) if logs else (score,)
+    return np.lexsort((*ties, sample, item, group))
 
 
 def _load(columns: Columns, at: Ints, logs: Sequence[Log]) -> list[dict[str, Any]]:

@@ -120,11 +120,13 @@ def bind_metric(
             fix="use (group, *, …) or (evaluation_results, facets, **params)",
         )
     own = own or _name(found)
+    checked = registry.check_params(_parameter_view(found, rows_name), params or {}, where=where)
+    ordered = marks.get("ordered", not str(found.__module__).startswith("assay."))
     return BoundMetric(
         name=name or own,
         type=own,
         function=found,
-        params=registry.check_params(_parameter_view(found, rows_name), params or {}, where=where),
+        params=checked,
         facets=list(dict.fromkeys(facets)),
         include=list(include),
         exclude=list(exclude),
@@ -133,7 +135,7 @@ def bind_metric(
         takes_facets=rows_name is not None and "facets" in called,
         wants_rows=rows_name is not None or bool(marks.get("rows")) or bool(marks.get("columns")),
         columns=list(marks.get("columns", ())),
-        ordered=bool(marks.get("ordered", not str(found.__module__).startswith("assay."))),
+        ordered=bool(ordered(checked) if callable(ordered) else ordered),
         level=level,
         interval=interval,
     )

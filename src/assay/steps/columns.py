@@ -113,13 +113,15 @@ class Reader:
 
     def read(self, log: Log, where: str) -> None:
         self._starts.append(len(self._item))
-        scan, number = log.scan(), 0
-        while pairs := list(islice(scan, _BATCH)):
-            lines = [line for _, line in pairs]
-            if not any(self._read_narrow(layout, lines) for layout in self._layouts):
-                pairs = self._read_whole(pairs, where, number)
-            if self._keep_positions:
-                self._positions.extend([position for position, _ in pairs])
+        scan, number, positions = log.scan(), 0, array("q")
+        keep = positions.append if self._keep_positions else None
+        while lines := [line for position, line in islice(scan, _BATCH) if keep is None or keep(position) is None]:
+            if any(self._read_narrow(layout, lines) for layout in self._layouts):
+                self._positions.extend(positions)
+            else:
+                taken = self._read_whole(lines, where, number)
+                self._positions.extend(positions[at] for at in taken if keep)
+            del positions[:]
             number += len(lines)
 
     def columns(self) -> Columns:
@@ -143,15 +145,12 @@ class Reader:
         if len(rows) != len(lines):
             return False
         known = layout.known
-        keys = list(map(layout.key, rows))
-        codes = list(map(known.get, keys))
+        codes = list(map(known.get, map(layout.key, rows)))
         if None in codes:
-            for at, key in enumerate(keys):
-                if codes[at] is None:
-                    if key not in known:
-                        row = rows[at]
-                        known[key] = self._code(row.label, row.outcome, row.passed, layout.values(row))
-                    codes[at] = known[key]
+            for row in rows:
+                if (key := layout.key(row)) not in known:
+                    known[key] = self._code(row.label, row.outcome, row.passed, layout.values(row))
+            codes = [known[layout.key(row)] for row in rows]
         self._combination.extend(cast("list[int]", codes))
         self._item.extend(map(self._items.__getitem__, [row.item_id for row in rows]))
         self._sample.extend([row.sample_index for row in rows])
@@ -159,21 +158,23 @@ class Reader:
         self._score.extend(scores if None not in scores else [math.nan if s is None else s for s in scores])
         return True
 
-    def _read_whole(self, pairs: list[tuple[int, bytes]], where: str, number: int) -> list[tuple[int, bytes]]:
-        taken: list[tuple[int, bytes]] = []
-        for at, pair in enumerate(pairs, number + 1):
-            if not pair[1].strip():
+    def _read_whole(self, lines: list[bytes], where: str, before: int) -> list[int]:
+        """Which lines hold rows: a foreign file may have blank ones."""
+        taken: list[int] = []
+        for at, line in enumerate(lines):
+            if not line.strip():
                 continue
-            row = decode_row(pair[1], f"{where}, line {at}")
+            place = f"{where}, line {before + at + 1}"
+            row = decode_row(line, place)
             if "item_id" not in row:
-                raise UserError("an evaluation row without item_id", where=f"{where}, line {at}")
+                raise UserError("an evaluation row without item_id", where=place)
             outcome, passed, score = _verdict(row)
             values = tuple(find_in_row(row, facet) for facet in self.facets)
             self._combination.append(self._code(_label(row.get("label")), outcome, passed, values))
             self._item.append(self._items[str(row["item_id"])])
             self._sample.append(int(row.get("sample_index") or 0))
             self._score.append(score)
-            taken.append(pair)
+            taken.append(at)
         return taken
 
     def _code(self, label: str, outcome: EvaluationOutcome, passed: bool | None, values: tuple[Any, ...]) -> int:
@@ -235,10 +236,10 @@ class _Key(msgspec.Struct):
     key: str = ""
 
 
-def tie_breakers(logs: Iterable[Log]) -> npt.NDArray[np.uint64]:
-    """A number for each row that depends on nothing but the row: its key, or else its text."""
+def tie_breakers(logs: Iterable[Log]) -> tuple[npt.NDArray[np.uint64], ...]:
+    """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
     decode = msgspec.json.Decoder(_Key).decode
-    numbers = array("Q")
+    texts, keys = array("Q"), array("Q")
     for log in logs:
         for _, line in log.scan():
             if not line.strip():
@@ -247,5 +248,6 @@ def tie_breakers(logs: Iterable[Log]) -> npt.NDArray[np.uint64]:
                 key = decode(line).key
             except msgspec.DecodeError:
                 key = ""
-            numbers.append(short(key) if key else crc32(line))
-    return np.frombuffer(numbers, dtype=np.uint64)
+            keys.append(short(key) if key else 0)
+            texts.append(crc32(line))
+    return np.frombuffer(texts, dtype=np.uint64), np.frombuffer(keys, dtype=np.uint64)

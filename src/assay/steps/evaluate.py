@@ -6,8 +6,7 @@ hangs or returns nonsense gives an error row; a response that is an error, or wa
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,19 +15,19 @@ from assay.errors import Interrupted, LaneError, RunFailed, UserError
 from assay.interfaces import Limits, Model, Store
 from assay.records import Evaluation, Manifest
 from assay.steps.blocking import run_blocking
+from assay.steps.calling import call_scorer
 from assay.steps.calls import CallLog
 from assay.steps.cases import Call, calls_of
-from assay.steps.context import RowContext, Surroundings
+from assay.steps.context import Surroundings
 from assay.steps.existing import Existing
-from assay.steps.labels import Result, rows_of, unscorable
+from assay.steps.labels import rows_of, unscorable
 from assay.steps.lanes import Lanes
-from assay.steps.plan import plan_digest
+from assay.steps.plan import is_finished, plan_digest
 from assay.steps.pool import Threads
 from assay.steps.progress import Progress
 from assay.steps.scoring import BoundScorer
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
-from assay.store.keys import digest, seed_of
 from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
 
@@ -101,7 +100,7 @@ class Evaluator:
         with self.store.lock("evaluation", evaluation_id):
             old = self.store.manifest("evaluation", evaluation_id)
             rows = self.store.log("evaluation", evaluation_id)
-            if old is not None and _is_finished(old, wanted, retry_errors) and old.segments == rows.segments():
+            if old is not None and is_finished(old, wanted, rows, retry_errors):
                 self._show_present(scorers, old)
                 return old
             manifest = Manifest(
@@ -154,11 +153,6 @@ def check_scorers(runs: Sequence[str], scorers: Sequence[BoundScorer]) -> None:
         if scorer.name in names:
             raise UserError(f"two scorers are called {scorer.name!r}", fix="give one of them another `name:`")
         names.add(scorer.name)
-
-
-def _is_finished(old: Manifest, wanted: str, retry_errors: bool) -> bool:
-    repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
-    return old.complete and old.digest == wanted and not repeat
 
 
 def _row_count(run: Manifest | None) -> int:
@@ -254,7 +248,7 @@ class _Job:
             scorable = [call for call in chunk if unscorable(call) is None]
             started = time.perf_counter()
             try:
-                results = await self._results(scorable, around)
+                results = await call_scorer(scorable, around, self.evaluator.seed)
             except LaneError:
                 return
             seconds = (time.perf_counter() - started) / max(1, len(scorable))
@@ -274,57 +268,6 @@ class _Job:
             fitting = int(CHUNK_SECONDS / seconds) if seconds else LARGEST_CHUNK
             self.chunk_size[scorer.name] = max(1, min(2 * size, fitting, LARGEST_CHUNK))
 
-    async def _results(self, calls: list[Call], around: Surroundings) -> list[Result]:
-        """(what the scorer returned, what it raised) for each call."""
-        if not calls:
-            return []
-        scorer = calls[0].scorer
-        contexts = [self._context(call, around) if scorer.takes_context else None for call in calls]
-        if scorer.batch:
-            return await self._batch(scorer, calls, contexts, around)
-        bound = [scorer.arguments(call.case, context) for call, context in zip(calls, contexts, strict=True)]
-        if scorer.mode == "async":
-            return [await _awaited(scorer, *arguments) for arguments in bound]
-        made = [partial(scorer.function, *positional, **keywords) for positional, keywords in bound]
-        if scorer.mode == "thread":
-            return await around.threads.map(made, scorer.timeout)
-        return [_called(call) for call in made]
-
-    async def _batch(
-        self,
-        scorer: BoundScorer,
-        calls: list[Call],
-        contexts: Sequence[RowContext | None],
-        around: Surroundings,
-    ) -> list[Result]:
-        keywords = {**scorer.params, "contexts": contexts} if scorer.takes_context else scorer.params
-        call = partial(scorer.function, [call.case for call in calls], **keywords)
-        if scorer.mode == "async":
-            result, error = await _awaited(scorer, [[call.case for call in calls]], keywords)
-        elif scorer.mode == "thread":
-            ((result, error),) = await around.threads.map([call], scorer.timeout)
-        else:
-            result, error = _called(call)
-        if error is None and (not isinstance(result, list) or len(result) != len(calls)):
-            error = ValueError(f"a batch of {len(calls)} cases needs a list of as many results")
-        if error is not None:
-            return [(None, error)] * len(calls)
-        return [(entry, None) for entry in result]
-
-    def _context(self, call: Call, around: Surroundings) -> RowContext:
-        response = call.case.responses[0]
-        addresses = [f"{row.task}:{row.item_id}:{row.sample_index}" for row in call.case.responses]
-        owner = digest("scorer-owner", call.scorer.name.encode(), *(address.encode() for address in addresses))
-        return RowContext(
-            around,
-            item_id=response.item_id,
-            sample_index=response.sample_index,
-            seed=seed_of(self.evaluator.seed, owner),
-            owner=owner,
-            name=call.scorer.name,
-            model="",
-        )
-
     def _count(self, call: Call, rows: list[Evaluation]) -> None:
         for row in rows:
             self.existing.count(row.outcome, row.error_kind, first=row.part[0] == 0)
@@ -339,20 +282,3 @@ class _Job:
         self.manifest.ended = time.time()
         self.manifest.complete = finished
         self.evaluator.store.put_manifest(self.manifest)
-
-
-async def _awaited(scorer: BoundScorer, positional: list[Any], keywords: dict[str, Any]) -> Result:
-    try:
-        async with asyncio.timeout(scorer.timeout):
-            return await scorer.function(*positional, **keywords), None
-    except LaneError:
-        raise
-    except Exception as error:  # becomes the row's error
-        return None, error
-
-
-def _called(call: Callable[[], Any]) -> Result:
-    try:
-        return call(), None
-    except Exception as error:  # becomes the row's error
-        return None, error

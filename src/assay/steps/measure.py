@@ -191,7 +191,8 @@ def _values(bound: BoundMetric, result: Any) -> list[Values]:
     if isinstance(result, Mapping):
         return [_of_mapping(bound, cast("Mapping[str, Any]", result))]
     if result is None or isinstance(result, (int, float, np.number, np.bool_)):
-        return [Values(value=_number(result), reason="the metric returned no finite number")]
+        value = _number(result)
+        return [Values(value=value, reason="the metric returned no finite number" if value is None else None)]
     raise TypeError(f"the metric returned {type(result).__name__}, not a number or a mapping")
 
 
@@ -203,8 +204,9 @@ def _of_mapping(bound: BoundMetric, result: Mapping[str, Any]) -> Values:
     key = named[0] if named else numbers[0] if len(numbers) == 1 else None
     if key is None:
         return Values(value=None, fields=fields, reason="which field is the value? name it `value`")
-    reason = str(fields.get("reason") or fields.get("error") or f"{key} is no finite number")
-    return Values(value=_number(fields[key]), fields=fields, reason=reason)
+    value = _number(fields[key])
+    given = fields.get("reason") or fields.get("error") or f"{key!r} is no finite number"
+    return Values(value=value, fields=fields, reason=str(given) if value is None else None)
 
 
 def _number(value: Any) -> float | None:

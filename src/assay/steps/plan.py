@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from assay.interfaces import Task, Work
-from assay.records import Item
+from assay.interfaces import Log, Task, Work
+from assay.records import Item, Manifest
 from assay.store.keys import canonical, digest, response_key
 
 CHARACTERS_PER_TOKEN = 4
@@ -77,6 +77,12 @@ def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str
 def plan_digest(plan: dict[str, Any]) -> str:
     """Equal digests mean equal cells with equal keys. Facets count: they are written into the rows."""
     return digest("plan", canonical(plan)).hex()
+
+
+def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bool:
+    """Whether an earlier run did all of this, so that nothing has to be rendered or read."""
+    repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
+    return old.complete and old.digest == wanted and not repeat and old.segments == rows.segments()
 
 
 def estimated_tokens(work: Work) -> int:

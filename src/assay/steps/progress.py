@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class LaneProgress:
-    """One model, task or scorer: `total` is None where it cannot be known; `calls` are those inside tasks or scorers."""
+    """One model, task or scorer: `total` is None where it cannot be known; `calls` are those inside rows."""
 
     name: str
     total: int | None = None

@@ -10,17 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from assay.errors import CallError, Interrupted, LaneError, RunFailed, UserError
-from assay.interfaces import Answer, Limits, Log, Model, Store, Task
+from assay.errors import CallError, ErrorKind, Interrupted, LaneError, RunFailed, UserError
+from assay.interfaces import Answer, Limits, Model, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.steps.blocking import run_blocking
 from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.existing import Existing
 from assay.steps.lanes import Lane, Lanes
-from assay.steps.plan import Cell, Selection, cells, describe, marked, plan_digest
+from assay.steps.plan import Cell, Selection, cells, describe, is_finished, marked, plan_digest
 from assay.steps.pool import Threads
 from assay.steps.progress import LaneProgress, Progress
+from assay.steps.responses import response_of
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
@@ -134,12 +135,6 @@ def check_tasks(tasks: Sequence[Task]) -> None:
         if task.name in names:
             raise UserError(f"two tasks are called {task.name!r}", fix="give each model and each template its own name")
         names.add(task.name)
-
-
-def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bool:
-    """Whether an earlier run did all of this, so that nothing has to be rendered or read."""
-    repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
-    return old.complete and old.digest == wanted and not repeat and old.segments == rows.segments()
 
 
 class _Job:
@@ -257,7 +252,8 @@ class _Job:
             model=task.lane,
         )
         started = time.perf_counter()
-        answer, error, kind = Answer(outcome="errored"), None, None
+        answer, error = Answer(outcome="errored"), None
+        kind: ErrorKind | None = None
         try:
             if cell.problem is not None:
                 error, kind = cell.problem, "permanent"
@@ -273,43 +269,7 @@ class _Job:
             error, kind = f"{type(failure).__name__}: {failure}", "permanent"
         seconds = time.perf_counter() - started
         context.write_trace(cell.key)
-        return self._response(cell, answer, seconds, error, kind)
-
-    def _response(self, cell: Cell, answer: Answer, seconds: float, error: str | None, kind: str | None) -> Response:
-        done = answer.completion
-        metadata = {**cell.task.facets, "finish_reason": None, "response_id": None}
-        row = Response(
-            item_id=cell.item.id,
-            sample_id=f"{cell.item.id}_sample_{cell.sample}",
-            sample_index=cell.sample,
-            total_samples=self.samples,
-            model_name=cell.task.model_name,
-            prompt=answer.prompt,
-            response=answer.text,
-            inference_time=seconds,
-            timestamp=time.time(),
-            metadata=metadata,
-            error=error,
-            key=cell.key.hex(),
-            task=cell.task.name,
-            outcome=answer.outcome,
-            error_kind=kind,  # type: ignore[arg-type]
-            output=answer.output,
-            messages=answer.messages,
-        )
-        if done is not None:
-            metadata["finish_reason"] = done.finish_reason
-            metadata["response_id"] = done.response_id
-            row.total_tokens = done.total_tokens
-            row.prompt_tokens = done.prompt_tokens
-            row.completion_tokens = done.completion_tokens
-            row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
-            row.reasoning = done.reasoning
-            row.tool_calls = done.tool_calls
-            row.cost = done.cost
-            row.served_model = done.served_model
-            row.served_fingerprint = done.served_fingerprint
-        return row
+        return response_of(cell, answer, self.samples, seconds, error, kind)
 
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()

@@ -71,8 +71,11 @@ def bind_scorer(
     marks: dict[str, Any] = getattr(function, "__assay__", {})
     built_in = str(getattr(function, "__module__", "")).startswith("assay.")
     called = inspect.signature(function).parameters
-    form = _form(function, called, where)
-    checked = registry.check_params(_parameter_view(function, form), params or {}, where=where, reserved=["context"])
+    batch = int(marks.get("batch", 0))
+    form = _form(function, called, batch, where)
+    checked = registry.check_params(
+        _parameter_view(function, form), params or {}, where=where, reserved=["context", "contexts"]
+    )
     is_async = inspect.iscoroutinefunction(function)
     reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
@@ -84,9 +87,9 @@ def bind_scorer(
         form=form,
         mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
         reads=reads,
-        takes_context="context" in called and form != "seed",
+        takes_context=("contexts" if batch else "context") in called and form != "seed",
         timeout=timeout,
-        batch=int(marks.get("batch", 0)),
+        batch=batch,
         player=str(marks.get("player", "model_name")),
         both_seats=bool(marks.get("both_seats", True)),
     )
@@ -103,15 +106,15 @@ def load_scorer(
     return registry.scorer.get(function_name if type == "custom" and function_name else type, base=base, where=where)
 
 
-def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], where: str) -> Form:
+def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str) -> Form:
     if set(called) >= _SEED_NAMES:
         return "seed"
     positional = [
         p for p in called.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
     ]
-    if len(positional) == 2:
+    if len(positional) == (1 if batch else 2):
         return "item"
-    if len(positional) == 3:
+    if len(positional) == 3 and not batch:
         return "match"
     raise UserError(
         f"{getattr(function, '__name__', function)} is no scorer: {inspect.signature(function)}",

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.interfaces import Answer, Context, Message, Model, Prompt, Request, Work
+from assay.interfaces import Answer, Context, Model, Prompt, Request, Work
 from assay.records import Item
 from assay.registry import task
 from assay.store.keys import canonical, digest
@@ -36,20 +36,15 @@ class PromptTask:
 
     def prepare(self, item: Item) -> Work:
         messages = self.prompt.render(item)
-        return Work(digest("prompt", self._settings, _encode(messages)), messages)
+        single = len(messages) == 1 and isinstance(messages[0]["content"], str)
+        fingerprint = digest("prompt", self._settings, _encode(messages))
+        return Work(fingerprint, messages, messages_text(messages), None if single else messages)
 
     async def run(self, work: Work, context: Context) -> Answer:
-        messages: list[Message] = work.payload
-        request = Request(messages, self.params, context.sample_index, context.seed, self.timeout)
+        request = Request(work.payload, self.params, context.sample_index, context.seed, self.timeout)
         completion = await context.send(self.model, request)
-        single = len(messages) == 1 and isinstance(messages[0]["content"], str)
-        return Answer(
-            text=completion.text,
-            outcome="refused" if completion.refused else "ok",
-            prompt=messages_text(messages),
-            messages=None if single else messages,
-            completion=completion,
-        )
+        outcome = "refused" if completion.refused else "ok"
+        return Answer(text=completion.text, outcome=outcome, completion=completion)
 
 
 @task(name="prompt")

@@ -1,0 +1,68 @@
+"""Ctrl-C: the calls in flight may finish, every paid row is kept, and the same command goes on."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.server import Options, running, stats
+from tests.cli.shell import Shell, ended
+from tests.support import wait_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_calls_in_flight_are_kept_and_the_same_command_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    with running(Options(latency_ms=300)) as url:
+        shell = Shell(tmp_path, url, items=16)
+        child = shell.start("run", "CONFIG", "-j", "4")
+        wait_for(lambda: len(shell.lines()) >= 4 and stats(url)["in_flight"] == 4)
+        child.send_signal(number)
+        stopped = ended(child, 10)
+        assert stopped.code == 130
+        assert "run the same command to go on" in stopped.err
+        paid = stats(url)["requests"]
+        assert 8 <= paid < 16
+        assert len(shell.keys()) == len(shell.lines()) == paid
+        assert shell.run().code == 0
+        assert stats(url)["requests"] == len(shell.keys()) == 16
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    with running(Options(latency_ms=60_000)) as url:
+        shell = Shell(tmp_path, url)
+        child = shell.start("run", "CONFIG")
+        wait_for(lambda: stats(url)["in_flight"] == 4)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        wait_for(lambda: child.poll() is not None or time.monotonic() - began > 0.5)
+        assert child.poll() is None, "one signal must leave the calls in flight their time"
+        child.send_signal(signal.SIGINT)
+        assert ended(child, 5).code == 130
+        assert shell.lines() == []
+
+
+SLOW_SCORER = """
+    import asyncio, pathlib
+
+    async def slow(item, response):
+        pathlib.Path(__file__).with_name(f"asked-{item.id}").touch()
+        await asyncio.sleep(0.1 if pathlib.Path(__file__).with_name("quick").exists() else 3600)
+        return True
+"""
+
+
+def test_scoring_that_was_cut_off_is_not_taken_for_finished(shell: Shell) -> None:
+    shell.write("slow.py", SLOW_SCORER)
+    shell.config["evaluation_methods"] = ["exact_match", "slow.py:slow"]
+    child = shell.start("run", "CONFIG")
+    wait_for(lambda: len(list(shell.folder.glob("asked-*"))) == 4)
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGINT)
+    assert ended(child, 10).code == 130
+    assert len(shell.keys("evaluation_results.jsonl")) == 4
+    shell.write("quick", "")
+    assert shell.run().code == 0
+    assert sorted(row["label"] for row in shell.read("evaluation_results.jsonl")) == ["exact_match"] * 4 + ["slow"] * 4

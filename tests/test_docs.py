@@ -1,0 +1,211 @@
+"""The documentation is executed, page by page, so that it cannot rot.
+
+Every block of a page runs in order, in one folder that has `examples/` and the files that the pages mention: `sh` as a
+script that must succeed (`make` and `pip` lines are only checked), `python` as a script, `yaml` through the config's
+loader on top of MINIMAL. A block whose first line is `# name.yaml` or `# name.py` is also saved under that name. After
+`<!-- output -->` a `text` block holds lines of what the block before it printed, in order; `…` stands for any text.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+import assay
+from assay import registry
+from assay.cli import COMMANDS, group
+from assay.config import load
+from assay.config.source import scalar
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+MINIMAL = {"models": ["demo:small"], "dataset": "items.jsonl"}
+MENTIONED = {
+    "items.jsonl": '{"id": "1", "data": {"question": "What is 1 + 1?"}, "ground_truth": "2"}\n',
+    "items.csv": "id,question,answer\n1,What is 1 + 1?,2\n",
+    "strict.txt": "{{question}}",
+    "code.py": "def answer(prompt): return prompt\ndef score(response, ground_truth): return True\ndef rows(): return []\n",
+    "my_model.py": "def answer(prompt): return prompt\n",
+    "output/first/responses.jsonl": "",
+}
+COMMON_FLAGS = {"--help", "-h", "--version", "--debug"}
+PICTURE = ROOT / "docs/images/demo.svg"
+BLOCK = re.compile(r"^(?P<mark><!-- output -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+CHECKED_ONLY = re.compile(r"(?:make|pip install)\b.*")
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("EVAL_")},
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    "COLUMNS": "100",
+}
+
+
+class Block(NamedTuple):
+    line: int
+    kind: str
+    text: str
+    is_output: bool
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text()
+    return [
+        Block(text.count("\n", 0, found.start("text")), found["kind"], found["text"], bool(found["mark"]))
+        for found in BLOCK.finditer(text)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in MENTIONED.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_block_runs(name: str, folder: Path) -> None:
+    printed = ""
+    for block in blocks(ROOT / name):
+        where = f"{name}:{block.line}"
+        saved = re.match(r"# ([\w./-]+\.(?:yaml|py))\n", block.text)
+        if saved:
+            (folder / saved[1]).write_text(block.text)
+        if block.is_output:
+            assert_shown(block.text, printed, where)
+        elif block.kind == "yaml":
+            load({**MINIMAL, **scalar(block.text)}, environ={})
+        elif block.kind == "python":
+            printed = executed([sys.executable, "-W", "error", "-c", block.text], where)
+        elif block.kind == "sh":
+            printed = executed(["bash", "-euo", "pipefail", "-c", without_setup(block.text, where)], where)
+
+
+def executed(command: list[str], where: str) -> str:
+    """What a command prints, errors included, in the order in which it does."""
+    done = subprocess.run(
+        command,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, f"{where}: exit code {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+def without_setup(script: str, where: str) -> str:
+    """The script less the lines that would install something or call `make`, whose targets must exist."""
+    kept: list[str] = []
+    for line in script.splitlines():
+        if not CHECKED_ONLY.fullmatch(line):
+            kept.append(line)
+            continue
+        command, *words = line.partition("#")[0].split()
+        if command == "make":
+            targets = {word for word in words if "=" not in word}
+            assert targets <= make_targets(), f"{where}: the Makefile has no target for `{line}`"
+        else:
+            assert words == ["install", "."], f"{where}: `{line}` is not what pyproject.toml offers"
+    return "\n".join(kept)
+
+
+@cache
+def make_targets() -> set[str]:
+    return set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def assert_shown(shown: str, printed: str, where: str) -> None:
+    lines = iter(words(printed))
+    for wanted in words(shown):
+        pattern = re.sub(r"([\[*?])", r"[\1]", wanted).replace("…", "*")
+        assert any(fnmatchcase(line, pattern) for line in lines), f"{where}: {wanted!r} is not in\n{printed}"
+
+
+def words(text: str) -> list[str]:
+    """The lines of a text without blank ones, rules and the spaces that only align."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return [line for line in lines if line.strip("─ ")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_relative_link_resolves(name: str) -> None:
+    page = ROOT / name
+    prose = BLOCK.sub("", page.read_text())
+    for target in re.findall(r"\]\((?!\w+://)([^)\s]+)\)", prose):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{name}: {target}"
+        assert not anchor or anchor in anchors(file), f"{name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_page_names_every_flag_of_its_command(command: str) -> None:
+    page = (ROOT / f"docs/{command}.md").read_text()
+    found = group.get_command(click.Context(group), command)
+    assert found is not None
+    flags = {flag for option in found.params if isinstance(option, click.Option) for flag in option.opts}
+    assert {flag for flag in flags - COMMON_FLAGS if f"`{flag}" not in page and f"/{flag}" not in page} == set()
+
+
+def test_the_first_page_names_every_command_and_common_flag() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    assert [name for name in [*COMMANDS, *COMMON_FLAGS] if f"`{name}`" not in index] == []
+
+
+@pytest.mark.parametrize("kind", ["dataset", "prompt", "model", "task", "scorer", "metric"])
+def test_a_page_names_every_plug_in_of_its_kind(kind: str) -> None:
+    page = (ROOT / f"docs/{kind}s.md").read_text()
+    built_in = getattr(registry, kind).names()
+    assert built_in
+    assert [name for name in built_in if f"`{name}`" not in page] == []
+
+
+def test_the_python_page_names_everything_public() -> None:
+    page = (ROOT / "docs/python.md").read_text()
+    public = [name for name in dir(assay) if not name.startswith("_")]
+    assert [name for name in public if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_the_picture_shows_what_the_demo_prints(folder: Path) -> None:
+    seen = re.sub(r"<[^>]*>", "\n", PICTURE.read_text().replace("&#160;", " ").replace("&gt;", ">"))
+    assert words(seen) == words(re.sub(r"<[^>]*>", "\n", picture(folder).replace("&#160;", " ").replace("&gt;", ">")))
+
+
+def picture(folder: Path) -> str:
+    """The demo's table as an SVG that asks no other server for a font."""
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+
+    from assay.reports.metrics_table import metrics_table
+
+    rows = assay.run(ROOT / "examples/demo/config.yaml", output_dir=str(folder / "demo")).metrics
+    console = Console(record=True, width=88, file=open(os.devnull, "w"))
+    console.print("$ assay run examples/demo/config.yaml", markup=False, highlight=False)
+    console.print(metrics_table(rows))
+    drawn = console.export_svg(title="assay", theme=MONOKAI, unique_id="demo")
+    return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as temporary:
+        PICTURE.write_text(picture(Path(temporary)))
