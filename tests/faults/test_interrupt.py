@@ -1,7 +1,7 @@
 """Ctrl-C: the calls in flight may finish, every paid row is kept, and the same command goes on."""
 
 import signal
-import time
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,10 +35,9 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
         shell = Shell(tmp_path, url)
         child = shell.start("run", "CONFIG")
         wait_for(lambda: stats(url)["in_flight"] == 4)
-        began = time.monotonic()
         child.send_signal(signal.SIGINT)
-        wait_for(lambda: child.poll() is not None or time.monotonic() - began > 0.5)
-        assert child.poll() is None, "one signal must leave the calls in flight their time"
+        with pytest.raises(subprocess.TimeoutExpired):  # the calls in flight still have their time
+            child.wait(0.5)
         child.send_signal(signal.SIGINT)
         assert ended(child, 5).code == 130
         assert shell.lines() == []
@@ -59,9 +58,9 @@ def test_scoring_that_was_cut_off_is_not_taken_for_finished(shell: Shell) -> Non
     shell.config["evaluation_methods"] = ["exact_match", "slow.py:slow"]
     child = shell.start("run", "CONFIG")
     wait_for(lambda: len(list(shell.folder.glob("asked-*"))) == 4)
-    child.send_signal(signal.SIGINT)
-    child.send_signal(signal.SIGINT)
-    assert ended(child, 10).code == 130
+    for number in (signal.SIGINT, signal.SIGTERM):  # two of the same kind could arrive as one
+        child.send_signal(number)
+    assert ended(child, 5).code == 130
     assert len(shell.keys("evaluation_results.jsonl")) == 4
     shell.write("quick", "")
     assert shell.run().code == 0

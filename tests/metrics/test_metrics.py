@@ -1,5 +1,9 @@
 """The built-in metrics on small groups, through their functions."""
 
+import re
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +13,7 @@ from assay.interfaces import Group
 from assay.metrics.mean import mean
 from assay.metrics.pass_at_k import pass_at_k
 from assay.metrics.pass_rate import pass_rate
-from assay.registry import metric
+from assay.registry import metric, parameters
 
 
 def group(*items: list[int]) -> Group:
@@ -79,3 +83,18 @@ def test_mean_and_pass_rate_weigh_rows_equally() -> None:
         assert found.per_item is not None
         assert found.per_item.mean() == pytest.approx(0.8)
     assert pass_rate(made).fields == {"passed_count": 4, "total_count": 5}
+
+
+def test_the_page_about_metrics_tells_the_truth() -> None:
+    """Its functions run, and its table names every metric and parameter."""
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    for name in metric.names():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(f"`{parameter}`" in row for parameter in parameters(metric.get(name)))
+    own, grouped = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(own, names)
+    rows = [{"detailed_results": {"answer": "four"}}, {"detailed_results": {}}]
+    assert names["calculate_metric"](rows, []) == {"value": 4, "rows": 2}
+    exec(grouped.replace("@metric\n", ""), names)
+    assert names["worst_item"](group([1, 1], [1, 0])).value == 0.5

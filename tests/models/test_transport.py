@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,12 @@ def exchange(
 ) -> Reply:
     """POST once to a server that handles its connection so."""
 
+    open_ends: list[tuple[asyncio.Task[Any], asyncio.StreamWriter]] = []
+
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        open_ends.append((task, writer))
         await reader.readuntil(b"\r\n\r\n")
         try:
             await handler(reader, writer)
@@ -42,6 +48,11 @@ def exchange(
         finally:
             await transport.close()
             server.close()
+            for task, writer in open_ends:
+                task.cancel()
+                writer.transport.abort()
+            await asyncio.gather(*(task for task, _ in open_ends), return_exceptions=True)
+            await server.wait_closed()
 
     return asyncio.run(go())
 
@@ -162,7 +173,7 @@ asyncio.run(main())
 
 
 def test_a_process_that_ends_right_after_an_answer_ends_well() -> None:
-    """Without `_settle`, CPython aborts more than half of these."""
+    """Without `_settle`, CPython aborts about half of these."""
     with running(Options(rate_torn=1.0)) as url:
         command = [sys.executable, "-c", SHORT, url]
         children = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(4)]

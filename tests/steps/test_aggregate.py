@@ -424,3 +424,22 @@ def test_ten_thousand_groups() -> None:
     found = aggregate(rows, bind_metric(type="pass_at_k", facets=["g"]))
     assert len(found) == 10_000
     assert {each["total_sample_count"] for each in found} == {2}
+
+
+def test_a_failure_counts_under_every_label_of_its_scorer() -> None:
+    store = MemoryStore()
+    log = store.log("evaluation", "e")
+    rows = [
+        {"item_id": "a", "label": "clear", "scorer": "judge", "passed": True, "score": 1.0, "outcome": "scored"},
+        {"item_id": "a", "label": "correct", "scorer": "judge", "passed": False, "score": 0.0, "outcome": "scored"},
+        {"item_id": "b", "label": "judge", "scorer": "judge", "passed": None, "score": None, "outcome": "errored"},
+        {"item_id": "b", "label": "exact", "scorer": "exact", "passed": None, "score": None, "outcome": "errored"},
+        {"item_id": "c", "label": "judge", "scorer": "judge", "passed": None, "score": None, "outcome": "unparsed"},
+    ]
+    log.append(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    found = Aggregator(store).aggregate(["e"], [bind_metric(name="mean", type="mean")])
+    assert [(row["label"], row["value"], row["errored_count"], row["unparsed_count"]) for row in found] == [
+        ("clear", 0.5, 1, 1),
+        ("correct", 0.0, 1, 1),
+        ("exact", None, 1, 0),
+    ]

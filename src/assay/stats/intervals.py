@@ -36,7 +36,8 @@ def wilson_of_items(values: FloatArray, samples: int, level: float = 0.95) -> tu
     That number is n items over the design effect s² / p(1-p), at most the samples taken; t replaces the normal
     quantile because s is estimated (Kott and Liu 2009; Dean and Pagano 2015). Near 0 % and 100 % only the few items
     that differ from the rest tell how much items vary, so the effect is drawn towards 1, its largest value, with the
-    weight of 1.5 such items: without that, 30 items at 5 % are covered 85 % of the time.
+    weight of 1.5 such items. Without that, intervals of 30 items at 5 % with a correlation of 0.6 hold the truth 87 %
+    of the time; the weight was chosen by such simulations.
     """
     n = len(values)
     p = min(max(float(values.mean()), 0.0), 1.0)

@@ -5,20 +5,22 @@ The rows are read once, as columns. The order of rows on disk changes no number 
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.errors import UserError
-from assay.interfaces import FloatArray, Log, Store
+from assay.interfaces import Log, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.registry import nearest
-from assay.steps.columns import Columns, Ints, Reader, decode_row, tie_breakers, verdicts
+from assay.steps.columns import Columns, Ints, Reader, decode_row, tie_breakers, under_every_label, verdicts
 from assay.steps.facets import order, typed, unknown
 from assay.steps.join import join_items, join_responses, missing
 from assay.steps.measure import BoundMetric, Sample, measure
+from assay.steps.plan import is_finished
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 
@@ -62,11 +64,14 @@ class Aggregator:
         inputs = self._inputs(evaluations)
         plan = {"metrics": [bound.plan() for bound in metrics]}
         wanted = digest("aggregation", canonical((plan, inputs))).hex()
-        rows, count = self._rows(evaluations, metrics, runs, datasets)
         own = id or wanted[:16]
+        repository = AggregationRepository(self.store)
         with self.store.lock("aggregation", own):
             old = self.store.manifest("aggregation", own)
-            AggregationRepository(self.store).write(own, rows)
+            if old is not None and is_finished(old, wanted, self.store.log("aggregation", own), False):
+                return repository.metrics(own)
+            rows, count = self._rows(evaluations, metrics, runs, datasets)
+            repository.write(own, rows)
             self.store.put_manifest(
                 Manifest(
                     kind="aggregation",
@@ -121,7 +126,7 @@ class Aggregator:
                 items = self._datasets(evaluations, behind) if datasets is None else datasets
                 join_items(columns, facets, [self.store.log("dataset", one) for one in items])
                 self._check(columns, facets, logs)
-        return _measured(columns, facets, metrics, logs), len(columns.item)
+        return _measured(under_every_label(columns), facets, metrics, logs), len(columns.item)
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
         return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")
@@ -168,7 +173,11 @@ def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], orde
     group = np.array([rank[key] for key in keys], dtype=np.int64)[columns.combination]
     outcome, passed, score = verdicts(columns)
     item = _item_ranks(columns)[columns.item]
-    places_of_rows = _sorted(group, item, columns.sample, score, logs if ordered else [])
+
+    def ties() -> list[npt.NDArray[Any]]:
+        return [column[columns.row] for column in tie_breakers(logs)] if ordered else [score]
+
+    places_of_rows = _sorted(group, item, columns.sample, ties)
     ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
     for number, key in enumerate(ranked):
         at = places_of_rows[ends[number - 1] if number else 0 : ends[number]]
@@ -194,11 +203,11 @@ def _item_ranks(columns: Columns) -> Ints:
     return ranks
 
 
-def _sorted(group: Ints, item: Ints, sample: Ints, score: FloatArray, logs: Sequence[Log]) -> Ints:
+def _sorted(group: Ints, item: Ints, sample: Ints, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:
     """The order of rows by group, item and sample.
 
-    Rows may tie, as those of two models without a facet for the model. Where their order matters (`logs` given) their
-    keys decide, otherwise their scores, so that sums are equal to the last bit; never their place in a file.
+    Rows may tie, as those of two models without a facet for the model. Then `ties` decides: their keys where their
+    order matters, otherwise their scores, so that sums are equal to the last bit; never their place in a file.
     """
     lowest = int(sample.min())
     items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
@@ -208,8 +217,7 @@ def _sorted(group: Ints, item: Ints, sample: Ints, score: FloatArray, logs: Sequ
         ordered = joint[found]
         if not (ordered[1:] == ordered[:-1]).any():
             return found
-    ties = tie_breakers(logs) if logs else (score,)
-    return np.lexsort((*ties, sample, item, group))
+    return np.lexsort((*ties(), sample, item, group))
 
 
 def _load(columns: Columns, at: Ints, logs: Sequence[Log]) -> list[dict[str, Any]]:

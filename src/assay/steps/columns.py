@@ -26,11 +26,13 @@ from assay.store.keys import short
 
 Ints = npt.NDArray[np.int64]
 OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
+_FAILED = {"errored", "unparsed", "refused"}
 _BATCH = 1024
 _BASE: dict[str, tuple[Any, Any]] = {
     "item_id": (str | int, ...),
     "outcome": (EvaluationOutcome, ...),
     "label": (str, ""),
+    "scorer": (str, ""),
     "sample_index": (int, 0),
     "passed": (bool | None, None),
     "score": (float | None, None),
@@ -41,13 +43,15 @@ class Combination(NamedTuple):
     """What a row is apart from its item, sample and score. A facet that the row lacks is UNSET."""
 
     label: str
+    scorer: str
     outcome: EvaluationOutcome
     passed: bool | None
     values: tuple[Any, ...]
 
 
 class Columns(msgspec.Struct):
-    """Row i of the logs, in order of reading, is entry i of each column; `starts` has the first row of each log."""
+    """Rows in the order of reading; `starts` has the first of each log, `row` the number of each among all rows read
+    (a row that counts under several labels stands there several times)."""
 
     item: npt.NDArray[np.int32]
     sample: Ints
@@ -57,6 +61,7 @@ class Columns(msgspec.Struct):
     items: dict[str, int]
     starts: list[int]
     positions: Ints
+    row: Ints
 
 
 class _Codes(dict[str | int, int]):
@@ -75,7 +80,7 @@ class _Layout:
     def __init__(self, found: Narrow, raw: bool) -> None:
         self.decode_lines = msgspec.json.Decoder(found.type).decode_lines
         self.places = [[attrgetter(place) for place in places] for places in found.places]
-        top = ["label", "outcome", "passed", *found.fields]
+        top = ["label", "scorer", "outcome", "passed", *found.fields]
         base = {place for places in found.places for place in places if place in _BASE}
         self.key = self._raw_key if raw else attrgetter(*top, *sorted(base - set(top)))
         self.known: dict[Any, int] = {}
@@ -84,6 +89,7 @@ class _Layout:
         values = (place(row) for places in self.places for place in places)
         return (
             row.label,
+            row.scorer,
             row.outcome,
             row.passed,
             *(bytes(v) if isinstance(v, msgspec.Raw) else v for v in values),
@@ -113,15 +119,13 @@ class Reader:
 
     def read(self, log: Log, where: str) -> None:
         self._starts.append(len(self._item))
-        scan, number, positions = log.scan(), 0, array("q")
-        keep = positions.append if self._keep_positions else None
-        while lines := [line for position, line in islice(scan, _BATCH) if keep is None or keep(position) is None]:
-            if any(self._read_narrow(layout, lines) for layout in self._layouts):
-                self._positions.extend(positions)
-            else:
-                taken = self._read_whole(lines, where, number)
-                self._positions.extend(positions[at] for at in taken if keep)
-            del positions[:]
+        scan, number = log.scan(), 0
+        while pairs := list(islice(scan, _BATCH)):
+            lines = [line for _, line in pairs]
+            if not any(self._read_narrow(layout, lines) for layout in self._layouts):
+                pairs = self._read_whole(pairs, where, number)
+            if self._keep_positions:
+                self._positions.extend([position for position, _ in pairs])
             number += len(lines)
 
     def columns(self) -> Columns:
@@ -134,6 +138,7 @@ class Reader:
             items=cast("dict[str, int]", self._items),
             starts=self._starts,
             positions=np.frombuffer(self._positions, dtype=np.int64),
+            row=np.arange(len(self._item)),
         )
 
     def _read_narrow(self, layout: _Layout, lines: list[bytes]) -> bool:
@@ -149,7 +154,7 @@ class Reader:
         if None in codes:
             for row in rows:
                 if (key := layout.key(row)) not in known:
-                    known[key] = self._code(row.label, row.outcome, row.passed, layout.values(row))
+                    known[key] = self._code(row.label, row.scorer, row.outcome, row.passed, layout.values(row))
             codes = [known[layout.key(row)] for row in rows]
         self._combination.extend(cast("list[int]", codes))
         self._item.extend(map(self._items.__getitem__, [row.item_id for row in rows]))
@@ -158,31 +163,70 @@ class Reader:
         self._score.extend(scores if None not in scores else [math.nan if s is None else s for s in scores])
         return True
 
-    def _read_whole(self, lines: list[bytes], where: str, before: int) -> list[int]:
-        """Which lines hold rows: a foreign file may have blank ones."""
-        taken: list[int] = []
-        for at, line in enumerate(lines):
-            if not line.strip():
+    def _read_whole(self, pairs: list[tuple[int, bytes]], where: str, before: int) -> list[tuple[int, bytes]]:
+        """The lines that hold rows: a foreign file may have blank ones."""
+        taken: list[tuple[int, bytes]] = []
+        for number, pair in enumerate(pairs, before + 1):
+            if not pair[1].strip():
                 continue
-            place = f"{where}, line {before + at + 1}"
-            row = decode_row(line, place)
+            place = f"{where}, line {number}"
+            row = decode_row(pair[1], place)
             if "item_id" not in row:
                 raise UserError("an evaluation row without item_id", where=place)
             outcome, passed, score = _verdict(row)
             values = tuple(find_in_row(row, facet) for facet in self.facets)
-            self._combination.append(self._code(_label(row.get("label")), outcome, passed, values))
+            self._combination.append(
+                self._code(_label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values)
+            )
             self._item.append(self._items[str(row["item_id"])])
             self._sample.append(int(row.get("sample_index") or 0))
             self._score.append(score)
-            taken.append(at)
+            taken.append(pair)
         return taken
 
-    def _code(self, label: str, outcome: EvaluationOutcome, passed: bool | None, values: tuple[Any, ...]) -> int:
-        key = (label, outcome, passed, *(UNSET if value is UNSET else typed(value) for value in values))
+    def _code(
+        self, label: str, scorer: str, outcome: EvaluationOutcome, passed: bool | None, values: tuple[Any, ...]
+    ) -> int:
+        key = (label, scorer, outcome, passed, *(UNSET if value is UNSET else typed(value) for value in values))
         if key not in self._codes:
             self._codes[key] = len(self._combinations)
-            self._combinations.append(Combination(label, outcome, passed, values))
+            self._combinations.append(Combination(label, scorer, outcome, passed, values))
         return self._codes[key]
+
+
+def under_every_label(columns: Columns) -> Columns:
+    """Rows of scorer calls that failed before they could name a label count under every label of that scorer:
+    otherwise a failure would be missing from the very denominators that it belongs to."""
+    labels: dict[str, dict[str, None]] = {}
+    for one in columns.combinations:
+        if one.scorer and one.outcome == "scored":
+            labels.setdefault(one.scorer, {})[one.label] = None
+    spread: dict[int, list[int]] = {}
+    combinations = list(columns.combinations)
+    for number, one in enumerate(columns.combinations):
+        own = labels.get(one.scorer, {})
+        if own and one.outcome in _FAILED and one.label == one.scorer and one.label not in own:
+            spread[number] = list(range(len(combinations), len(combinations) + len(own)))
+            combinations += [one._replace(label=label) for label in own]
+    if not spread:
+        return columns
+    copies = np.array([len(spread.get(number, "1")) for number in range(len(columns.combinations))])
+    row = np.repeat(columns.row, copies[columns.combination])
+    combination = columns.combination[row]
+    for number, codes in spread.items():
+        at = combination == number
+        combination[at] = np.resize(codes, int(at.sum()))
+    return Columns(
+        item=columns.item[row],
+        sample=columns.sample[row],
+        score=columns.score[row],
+        combination=combination,
+        combinations=combinations,
+        items=columns.items,
+        starts=np.searchsorted(row, columns.starts).tolist(),
+        positions=columns.positions[row] if len(columns.positions) else columns.positions,
+        row=row,
+    )
 
 
 def decode_row(line: bytes, where: str) -> dict[str, Any]:

@@ -184,6 +184,7 @@ class _Job:
         rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
         for scorer in scorers:
             self.progress[scorer.name].total = rows if rows and scorer.form != "match" else None
+        self.unfinished = 0  # calls that a worker has taken and not yet committed
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
     async def run(self, retry_errors: bool) -> Manifest:
@@ -221,7 +222,7 @@ class _Job:
         missing = self._missing()
         workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
         await finish(workers, self.stop, self.evaluator.grace)
-        if self.stop.requested and next(missing, None) is not None:
+        if self.stop.requested and (self.unfinished or next(missing, None) is not None):
             raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
         stopped = next((lane.stopped for lane in around.lanes if lane.stopped is not None), None)
         if stopped is not None:
@@ -243,6 +244,7 @@ class _Job:
 
     async def _work(self, missing: Iterator[list[Call]], around: Surroundings) -> None:
         for chunk in missing:
+            self.unfinished += len(chunk)
             if self.stop.requested:
                 return
             scorable = [call for call in chunk if unscorable(call) is None]
@@ -260,6 +262,7 @@ class _Job:
                 lines += [self.encode(row) + b"\n" for row in rows]
                 self._count(call, rows)
             self.sync.append(self.log, b"".join(lines))
+            self.unfinished -= len(chunk)
             await asyncio.sleep(0)
 
     def _size_chunks(self, scorer: BoundScorer, size: int, seconds: float) -> None:

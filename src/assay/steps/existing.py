@@ -200,10 +200,11 @@ def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:
 
 
 def _blocks(log: Log, chosen: Flags) -> Iterator[bytes]:
-    """The chosen lines of a log, raw, about a megabyte at a time; lines beyond the flags are not chosen."""
+    """The chosen rows of a log, raw, about a megabyte at a time; rows beyond the flags are not chosen."""
     block: list[bytes] = []
     size = 0
-    for (_, line), wanted in zip(log.scan(), chosen, strict=False):
+    rows = (line for _, line in log.scan() if line.strip())  # a blank line is no row and has no flag
+    for line, wanted in zip(rows, chosen, strict=False):
         if wanted:
             block += (line, b"\n")
             size += len(line)

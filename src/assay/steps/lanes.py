@@ -17,6 +17,7 @@ from assay.steps.progress import LaneProgress
 BACKOFF = 0.25
 LONGEST_BACKOFF = 30.0
 OVERLOAD_TRIES = 20
+PAUSES_BETWEEN_PROBES = 30  # a probe that fails costs a pause: at most one part in thirty of the time
 
 
 class Lane:
@@ -31,6 +32,7 @@ class Lane:
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
+        self._probe_from = 0.0
         self._last_answer = 0.0
         self._random = random.Random()
 
@@ -50,7 +52,7 @@ class Lane:
 
     async def _try(self, model: Model, request: Request) -> Completion:
         await self._enter()
-        token = self.adaptive.sent()
+        token = self.adaptive.sent(self._in_flight)
         overloaded = False
         try:
             async with asyncio.timeout(
@@ -76,7 +78,7 @@ class Lane:
         except Exception as error:
             raise PermanentError(f"{type(error).__name__}: {error}") from error
         finally:
-            self.adaptive.finished(token, overloaded)
+            self.adaptive.finished(token, overloaded, may_probe=time.monotonic() >= self._probe_from)
             self._leave()
 
     def stop(self, error: LaneError) -> None:
@@ -102,6 +104,7 @@ class Lane:
     async def _back_off(self, error: TransientError, tries: int) -> None:
         if error.retry_after is not None:
             self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+            self._probe_from = self._paused_until + PAUSES_BETWEEN_PROBES * error.retry_after
             self.progress.waiting_until = time.time() + error.retry_after
         delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1)) * self._random.uniform(0.5, 1.0)
         await asyncio.sleep(delay)

@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Sample(msgspec.Struct, kw_only=True):
-    """All rows of one group, before the policy, sorted by (item, sample). `load` reads them as dicts, in that order."""
+    """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order."""
 
     label: str
     facets: dict[str, Any]
