@@ -1,14 +1,19 @@
 """What tests of the whole engine share: an experiment in a folder, and what a run of it did."""
 
+import asyncio
 import json
+import selectors
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from unittest import mock
 
 import assay
 from assay.steps.blocking import run_blocking
 from assay.steps.experiment import Result
 
+T = TypeVar("T")
 COUNTED = {"run", "evaluate"}
 
 
@@ -100,3 +105,33 @@ def wait_for(condition: Any, seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < end, "the condition did not come true in time"
         time.sleep(0.005)
+
+
+class VirtualClock(selectors.SelectSelector):
+    """Passes the time that an event loop would wait, at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        assert timeout is not None, "everybody waits and nothing is going to happen"
+        self.now += max(0.0, timeout)
+        return super().select(0)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    time = monotonic
+
+
+def in_virtual_time(make: Callable[[VirtualClock], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine in a loop that never waits; lanes see the same clock."""
+    clock = VirtualClock()
+    loop = asyncio.SelectorEventLoop(clock)
+    loop.time = clock.monotonic  # type: ignore[method-assign]
+    with mock.patch("assay.steps.lanes.time", clock):
+        try:
+            return loop.run_until_complete(make(clock))
+        finally:
+            loop.close()

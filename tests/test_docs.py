@@ -9,11 +9,17 @@ loader on top of MINIMAL. A block whose first line is `# name.yaml` or `# name.p
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
+from html import unescape
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import NamedTuple
 
 import click
@@ -33,10 +39,11 @@ MENTIONED = {
     "items.jsonl": '{"id": "1", "data": {"question": "What is 1 + 1?"}, "ground_truth": "2"}\n',
     "items.csv": "id,question,answer\n1,What is 1 + 1?,2\n",
     "strict.txt": "{{question}}",
-    "code.py": "def answer(prompt): return prompt\ndef score(response, ground_truth): return True\ndef rows(): return []\n",
-    "my_model.py": "def answer(prompt): return prompt\n",
+    "code.py": "def answer(prompt): ...\ndef score(response, ground_truth): ...\ndef rows(): ...\n",
+    "my_model.py": "def answer(prompt): ...\n",
     "output/first/responses.jsonl": "",
 }
+PORT = "8137"  # what the pages write; the test takes a free one instead
 COMMON_FLAGS = {"--help", "-h", "--version", "--debug"}
 PICTURE = ROOT / "docs/images/demo.svg"
 BLOCK = re.compile(r"^(?P<mark><!-- output -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -92,18 +99,25 @@ def test_every_block_runs(name: str, folder: Path) -> None:
 
 
 def executed(command: list[str], where: str) -> str:
-    """What a command prints, errors included, in the order in which it does."""
-    done = subprocess.run(
-        command,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, f"{where}: exit code {done.returncode}\n{done.stdout}"
-    return done.stdout
+    """What a command prints, errors included. What it left running is ended with it."""
+    with TemporaryFile("w+") as output:
+        with subprocess.Popen(
+            command,
+            env=ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        ) as process:
+            try:
+                process.wait(timeout=60)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        output.seek(0)
+        printed = output.read()
+    assert process.returncode == 0, f"{where}: exit code {process.returncode}\n{printed}"
+    return printed
 
 
 def without_setup(script: str, where: str) -> str:
@@ -119,7 +133,13 @@ def without_setup(script: str, where: str) -> str:
             assert targets <= make_targets(), f"{where}: the Makefile has no target for `{line}`"
         else:
             assert words == ["install", "."], f"{where}: `{line}` is not what pyproject.toml offers"
-    return "\n".join(kept)
+    return "\n".join(kept).replace(PORT, free_port())
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 @cache
@@ -185,8 +205,12 @@ def test_the_python_page_names_everything_public() -> None:
 
 
 def test_the_picture_shows_what_the_demo_prints(folder: Path) -> None:
-    seen = re.sub(r"<[^>]*>", "\n", PICTURE.read_text().replace("&#160;", " ").replace("&gt;", ">"))
-    assert words(seen) == words(re.sub(r"<[^>]*>", "\n", picture(folder).replace("&#160;", " ").replace("&gt;", ">")))
+    assert seen(PICTURE.read_text()) == seen(picture(folder))
+
+
+def seen(drawing: str) -> list[str]:
+    """The texts of an SVG."""
+    return words(unescape(re.sub(r"<[^>]*>", "\n", drawing)))
 
 
 def picture(folder: Path) -> str:
@@ -197,7 +221,7 @@ def picture(folder: Path) -> str:
     from assay.reports.metrics_table import metrics_table
 
     rows = assay.run(ROOT / "examples/demo/config.yaml", output_dir=str(folder / "demo")).metrics
-    console = Console(record=True, width=88, file=open(os.devnull, "w"))
+    console = Console(record=True, width=88, file=StringIO())
     console.print("$ assay run examples/demo/config.yaml", markup=False, highlight=False)
     console.print(metrics_table(rows))
     drawn = console.export_svg(title="assay", theme=MONOKAI, unique_id="demo")
@@ -205,7 +229,5 @@ def picture(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
-
     with TemporaryDirectory() as temporary:
         PICTURE.write_text(picture(Path(temporary)))

@@ -185,12 +185,12 @@ class Score(msgspec.Struct, kw_only=True):
 class Group(msgspec.Struct, kw_only=True):
     """The rows of one facet combination and label, after the failure policy, as columns of equal length.
 
-    `item` holds item numbers in order of item id and rows are sorted by (item, sample): equal rows give an equal
-    group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked for them.
+    `item` holds item numbers that depend on the item ids alone, and rows are sorted by (item, sample): equal rows give
+    an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     """
 
-    item: npt.NDArray[np.int64]
-    sample: npt.NDArray[np.int64]
+    item: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int32]
     passed: npt.NDArray[np.bool_]
     score: FloatArray
     columns: dict[str, list[Any]] = {}
@@ -200,8 +200,10 @@ class Group(msgspec.Struct, kw_only=True):
 
     def per_item(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Samples and passes of each item: (n, c)."""
-        _, inverse = np.unique(self.item, return_inverse=True)
-        return np.bincount(inverse), np.bincount(inverse, weights=self.passed).astype(np.int64)
+        if not len(self.item):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        starts = np.flatnonzero(np.diff(self.item, prepend=self.item[0] - 1))
+        return np.diff(starts, append=len(self.item)), np.add.reduceat(self.passed.astype(np.int64), starts)
 
 
 class Values(msgspec.Struct, kw_only=True):

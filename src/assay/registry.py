@@ -52,7 +52,7 @@ class Registry:
         def register(function: F) -> F:
             key = name or function.__name__
             known = self._found.get(key)
-            if known is not None and _origin(known) != _origin(function):
+            if known is not None and _defined_as(known) != _defined_as(function):
                 raise UserError(
                     f"two {self.kind}s are called {key!r}",
                     where=f"{_origin(known)} and {_origin(function)}",
@@ -128,13 +128,21 @@ def load_function(path: str, name: str, *, base: Path | None = None, where: str 
 
 def _dotted(name: str, where: str) -> Callable[..., Any] | None:
     module, _, attribute = name.rpartition(".")
+    if not all(part.isidentifier() for part in name.split(".")):
+        return None
     try:
         found = getattr(importlib.import_module(module), attribute, None)
-    except ModuleNotFoundError as error:
-        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and (module == missing or module.startswith(f"{missing}.")):
             return None
-        raise UserError(f"{name!r} cannot be imported: {error}", where=where) from error
+        raise UserError(f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where) from error
     return found if callable(found) else None
+
+
+def _defined_as(function: Callable[..., Any]) -> tuple[str, str]:
+    """Module and name: equal for a function that is defined again, in a notebook's cell or in an edited file."""
+    return function.__module__, getattr(function, "__qualname__", repr(function))
 
 
 def _origin(function: Callable[..., Any]) -> str:
@@ -154,19 +162,26 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def check_params(
-    function: Callable[..., Any], params: Mapping[str, Any], *, where: str = "", reserved: Iterable[str] = ()
+    function: Callable[..., Any],
+    params: Mapping[str, Any],
+    *,
+    where: str = "",
+    reserved: Iterable[str] = (),
+    given: int | None = None,
 ) -> dict[str, Any]:
-    """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation."""
-    signature = inspect.signature(function)
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
-    known = {name: p for name, p in parameters(function).items() if name not in set(reserved)}
+    """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation.
+
+    User code need not make its parameters keyword-only: with `given`, what follows the engine's own first `given`
+    arguments may be set as well.
+    """
+    called = inspect.signature(function).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in called.values())
+    known = parameters(function)
+    if given is not None:
+        free = [p for p in called.values() if p.kind is p.POSITIONAL_OR_KEYWORD][given:]
+        known = {**{p.name: p for p in free}, **known}
+    known = {name: p for name, p in known.items() if name not in set(reserved)}
     name = getattr(function, "__name__", str(function))
-    if open_ended:
-        known.update(
-            (key, p)
-            for key, p in signature.parameters.items()
-            if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and key in params
-        )
     checked: dict[str, Any] = {}
     hints = _hints(function)
     for key, value in params.items():

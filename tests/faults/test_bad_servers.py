@@ -113,6 +113,31 @@ def test_one_bad_lane_does_not_cost_the_rows_of_another(shell: Shell) -> None:
     assert shell.run("-m", "good").code == 0
 
 
+def test_a_judge_that_cannot_be_asked_stops_scoring_and_keeps_the_rest(shell: Shell) -> None:
+    shell.write(
+        "judge.py",
+        """
+        async def judge(item, response, *, context, model):
+            await context.complete([{"role": "user", "content": item.id}], model=model)
+            return True
+        """,
+    )
+    shell.config |= {
+        "models": [shell.model("good"), shell.model("unauthorised")],
+        "evaluation_methods": ["exact_match", {"name": "judge.py:judge", "params": {"model": "unauthorised"}}],
+    }
+    shell.run("-m", "good", "--mode", "inference")
+    with shell.counted() as calls:
+        stopped = shell.run("-m", "good", "-j", "2")
+    assert stopped.code == 1
+    assert "refused the API key" in stopped.err
+    assert calls["requests"] <= 2
+    assert not (shell.out / "metrics.jsonl").exists()
+    shell.config["evaluation_methods"][1]["params"]["model"] = "good"
+    assert shell.run("-m", "good").code == 0
+    assert sorted(row["label"] for row in shell.read("evaluation_results.jsonl")) == ["exact_match"] * 4 + ["judge"] * 4
+
+
 def test_nothing_listening_stops_soon_and_names_the_address(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"

@@ -65,7 +65,7 @@ def group() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a user's mistake is a message and an exit code, never a traceback (unless --debug)."""
+    """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
@@ -87,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from assay.text.plain import plain
 
         if debug:
-            raise
+            import traceback
+
+            traceback.print_exc()
         if isinstance(error, AssayError):
             click.echo(f"error: {plain(str(error))}", err=True)
             sys.exit(error.exit_code)

@@ -3,6 +3,8 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
@@ -28,29 +30,29 @@ def command(debug: bool, dry_run: bool, as_json: bool, no_progress: bool, **opti
 
     The same command goes on where an earlier one stopped.
     """
-    experiment = experiment_of(**options)
-    if dry_run:
-        from assay.cli.plan import show
+    with _failure_as_event() if as_json else nullcontext():
+        experiment = experiment_of(**options)
+        if dry_run:
+            from assay.cli.plan import show
 
-        show(experiment, as_json)
-        return
-    if as_json:
-        _run_for_programs(experiment, no_progress)
-    else:
-        _run_for_people(experiment, no_progress)
+            show(experiment, as_json)
+        elif as_json:
+            _run_for_programs(experiment, no_progress)
+        else:
+            _run_for_people(experiment, no_progress)
 
 
 def _run_for_people(experiment: Any, no_progress: bool) -> None:
     from rich.console import Console
 
-    from assay.reports.metrics_table import metrics_table, reasons
+    from assay.reports.metrics_table import metrics_view, reasons
     from assay.reports.progress import Lines, Live, Silent
 
     display = Silent if no_progress else Live if sys.stderr.isatty() else Lines
     result = asyncio.run(_run(experiment, display(experiment.progress)))
     console = Console()
     if result.metrics:
-        console.print(metrics_table(result.metrics))
+        console.print(metrics_view(result.metrics, console))
         for reason in reasons(result.metrics):
             console.print(f"note: {reason}", style="yellow", markup=False)
     elif result.run is not None:
@@ -62,15 +64,22 @@ def _run_for_people(experiment: Any, no_progress: bool) -> None:
 def _run_for_programs(experiment: Any, no_progress: bool) -> None:
     import msgspec
 
-    from assay.errors import AssayError
     from assay.reports.progress import Events, Silent, emit
 
-    try:
-        result = asyncio.run(_run(experiment, (Silent if no_progress else Events)(experiment.progress)))
-    except AssayError as error:
-        emit({"event": "result", "ok": False, "error": str(error), "exit_code": error.exit_code})
-        raise
+    result = asyncio.run(_run(experiment, (Silent if no_progress else Events)(experiment.progress)))
     emit({"event": "result", "ok": True, **msgspec.to_builtins(result)})
+
+
+@contextmanager
+def _failure_as_event() -> Generator[None]:
+    """The last line of --json is the result, whatever goes wrong and however early."""
+    try:
+        yield
+    except Exception as error:
+        from assay.reports.progress import emit
+
+        emit({"event": "result", "ok": False, "error": str(error), "exit_code": getattr(error, "exit_code", 1)})
+        raise
 
 
 async def _run(experiment: Any, display: Any) -> Any:

@@ -18,13 +18,15 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; limits that
+    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; a `helper` is only
+    called by tasks and scorers, not run by itself; limits that
     are null are the config's or the lane's own."""
 
     name: Text
     type: Text = "openai"
     params: dict[str, Any] = {}
     inference: dict[str, Any] = {}
+    helper: bool = False
     timeout: Positive | None = None
     max_retries: Natural | None = None
     max_concurrency: Count | None = None

@@ -8,13 +8,20 @@ from typing import Any
 from assay.datasets._rows import bad_row
 from assay.registry import dataset
 
+LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than many documents
+
 
 @dataset
 def csv(path: Path, *, delimiter: str = ",") -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.csv` file, streamed; quoted fields may hold line feeds."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = reader.DictReader(file, delimiter=delimiter, strict=True)
+        reader.field_size_limit(LONGEST_FIELD)
         try:
+            header = list(rows.fieldnames or [])
+            repeated = next((name for name in header if header.count(name) > 1), None)
+            if repeated is not None:
+                raise bad_row(f"two columns are called {repeated!r}", f"{path}:1")
             for row in rows:
                 place = f"{path}:{rows.line_num}"
                 if None in row:

@@ -4,19 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from assay.datasets._rows import bad_row, checked
+from assay.datasets._rows import bad_row, checked, decoded
 from assay.registry import dataset
 
 
 @dataset
 def json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.json` file. The file is read whole: use jsonl for data that does not fit into memory."""
-    try:
-        content = msgspec.json.decode(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_row(f"not JSON: {error}", str(path)) from None
+    content = decoded(path.read_bytes().removeprefix(b"\xef\xbb\xbf"), str(path))
     rows = content.get("items") if isinstance(content, dict) else content
     if not isinstance(rows, list):
         raise bad_row('expected a list of objects or {"items": [...]}', str(path))

@@ -38,7 +38,7 @@ class JinjaPrompt:
             self.render(item)
         except KeyError as error:
             return f"the template uses {error.args[0]!r}; {nearest(str(error.args[0]), variables(item))}"
-        except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+        except Exception as error:  # a template calls filters and methods, which may raise anything
             return f"the template fails: {error}"
         return None
 

@@ -4,14 +4,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from assay.records import MetricRow
 from assay.text.plain import plain
 
 LONGEST_FACET = 40
 FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_count": "refused"}
+
+
+def metrics_view(rows: Sequence[MetricRow], console: Console) -> RenderableType:
+    """The table where it fits; on a terminal too narrow for it, a paragraph for each row: nothing is left out."""
+    table = metrics_table(rows)
+    unbounded = console.options.update(max_width=10_000)
+    if Measurement.get(console, unbounded, table).minimum <= console.width:
+        return table
+    return Group(*(_paragraph(row) for row in rows))
+
+
+def _paragraph(row: MetricRow) -> Text:
+    names = [*row.get("facets", []), "label", "metric_name"]
+    who = ", ".join(cell(row.get(name)) for name in dict.fromkeys(names))
+    counts = f"{_count(row, 'total_item_count')} items, {_count(row, 'total_sample_count')} samples"
+    return Text.from_markup(f"{who}: {_value(row)} ({_interval(row)}), {counts}, {_failures(row)} failed")
 
 
 def metrics_table(rows: Sequence[MetricRow]) -> Table:
@@ -23,7 +42,7 @@ def metrics_table(rows: Sequence[MetricRow]) -> Table:
     left = {facet: facet.removeprefix("metadata.") for facet in facets}
     left |= {"label": "label", "metric_name": "metric"}
     shared = [key for key in left if len(rows) > 1 and len({cell(row.get(key)) for row in rows}) == 1]
-    title = ", ".join(f"{left[key]}: {cell(rows[0].get(key))}" for key in shared)
+    title = ", ".join(f"{escape(left[key])}: {cell(rows[0].get(key))}" for key in shared)
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title=title or None, title_justify="left")
     for key, name in left.items():
         if key not in shared:

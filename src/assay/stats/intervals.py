@@ -104,7 +104,7 @@ def mean_interval(
         return Interval(*wilson(float(values.sum()), n, level), "wilson")
     if low == high and not unit:
         return Interval(None, None, "none: all items have the same value")
-    if bootstrap and low != high:
+    if bootstrap and low != high and len(np.unique(values)) <= _MOST_DISTINCT:
         return Interval(*bootstrap_mean(values, level), "bootstrap")
     if unit:
         return Interval(*wilson_of_items(values, samples, level), "wilson_of_items")
@@ -115,7 +115,7 @@ def _binary(values: FloatArray) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
-def item_contributions(item: npt.NDArray[np.int64], values: FloatArray) -> FloatArray:
+def item_contributions(item: npt.NDArray[np.integer], values: FloatArray) -> FloatArray:
     """Per-item values whose mean is the plain mean of all `values`, also when items have unequal numbers of them.
 
     With equal numbers these are the items' means; otherwise the linearised ratio, x̄ + (nᵢ/n̄)(x̄ᵢ - x̄), whose

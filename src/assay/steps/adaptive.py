@@ -15,7 +15,8 @@ class Adaptive:
 
     START = 8
     PATIENCE = 8  # windows (as many calls as the limit allows) at the plateau before it tries one more
-    MOST_PATIENCE = 512
+    MOST_PATIENCE = 32
+    FORGIVEN = 0.03  # share of refusals that is always put up with
     DOUBTS = 3  # refusals at a level that had been fine before the limit is halved to see whether that helps
 
     def __init__(self, ceiling: int) -> None:
@@ -32,30 +33,39 @@ class Adaptive:
         self._doubts = self._calls_in_doubt = 0
         self._undoubted = self.limit
         self._share_before_test: float | None = None
+        self._credit = 1.0
 
     def sent(self, in_flight: int) -> int:
         """A token to hand back to `finished`; `in_flight` counts this call too."""
         self._most = max(self._most, in_flight)
         return self._epoch
 
-    def finished(self, token: int, overloaded: bool, may_probe: bool = True) -> None:
-        """`may_probe`: whether a refusal, should one more call be tried now, would be cheap enough."""
+    def finished(self, token: int, overloaded: bool, cheap: bool = True) -> None:
+        """`cheap`: refusals cost nothing but themselves; where each one stops the lane for a while, none is risked."""
         if token != self._epoch:
             if overloaded and token == self._burst:
                 self._take_place()
             return
         self._calls += 1
         self._refusals += overloaded
+        self._credit = min(self._credit + self.FORGIVEN, 3.0)
         if self._share_before_test is not None:
             self._judge(self._share_before_test)
-        elif overloaded and not self._is_noise():
+        elif overloaded and not self._is_noise() and not (cheap and self._forgive()):
             self._refused()
-        elif self._calls >= max(8, self.limit):
-            self._end_window(may_probe)
+        elif self._calls >= max(20 if self.noise else 8, self.limit):
+            self._end_window(cheap)
 
     def _is_noise(self) -> bool:
-        allowed = (2 * self.noise + 0.05) * max(self._calls, 20, self.limit)
+        allowed = min(2 * self.noise + 0.05, 0.5) * max(self._calls, 20, self.limit)
         return self.noise > 0 and self._refusals <= allowed
+
+    def _forgive(self) -> bool:
+        """Rare refusals are no reason to act. A limit that is too high shows at once: the next call is refused too."""
+        proved = self.limit <= self._plateau < INFINITE
+        forgiven = self._credit >= 1 and (proved or self._refusals == 1)
+        self._credit -= forgiven
+        return forgiven
 
     def _refused(self) -> None:
         if self.limit > self._plateau or self._plateau == INFINITE:
@@ -70,7 +80,7 @@ class Adaptive:
         self.limit = min(self.limit, float(max(self._most, 1)))
         self._next_epoch()
         self._take_place()
-        if self._doubts >= self.DOUBTS and self.limit > 1:
+        if self._doubts >= self.DOUBTS:
             self._share_before_test = self._doubts / self._calls_in_doubt
             self._halve()
 
@@ -85,17 +95,20 @@ class Adaptive:
         self._next_epoch()
 
     def _judge(self, share_before: float) -> None:
-        """The limit was halved: has it helped? As many calls are looked at as should hold three refusals."""
+        """The limit was halved: has it helped? As many calls are looked at as should hold five refusals."""
+        if self._calls < max(8, self.limit, min(100, 5 / share_before)):
+            return
         share = self._refusals / self._calls
-        if self._calls >= max(8, self.limit) and share > 0.5 and self.limit > 1:
+        if share > 0.5 and self.limit > 1:
             self._halve()
-        elif self._calls >= max(8, min(100, 3 / share_before)):
-            self._share_before_test = None
-            self._doubts = 0
-            if self._refusals > 1 and share >= 0.4 * share_before:
-                self.noise = max(self.noise, share)
-                self.limit, self._plateau = self._undoubted, INFINITE
-            self._next_epoch()
+            return
+        self._share_before_test = None
+        self._doubts = 0
+        self._patience = self.PATIENCE
+        if self._refusals > 1 and 0.4 * share_before <= share <= 0.5:
+            self.noise = max(self.noise, share)
+            self.limit, self._plateau = self._undoubted, INFINITE
+        self._next_epoch()
 
     def _end_window(self, may_probe: bool) -> None:
         share = self._refusals / self._calls
@@ -107,7 +120,9 @@ class Adaptive:
         self._calls = self._refusals = self._most = 0
 
     def _grow(self, may_probe: bool) -> None:
-        if self.limit > self._plateau:  # one more was tried, and it worked
+        if self.limit > self._plateau and self._refusals and not self.noise:
+            self.limit = self._plateau
+        elif self.limit > self._plateau:  # one more was tried, and it worked
             self._plateau = self.limit
             self._step *= 2
             self._patience, self._quiet = self.PATIENCE, self.PATIENCE

@@ -24,6 +24,8 @@ from assay.steps.plan import is_finished
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 
+Codes = npt.NDArray[np.int32]
+
 
 class Aggregator:
     """Computes metrics from stored evaluations and stores them."""
@@ -170,14 +172,15 @@ def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], orde
         keys.append(key)
     ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1]))
     rank = {key: number for number, key in enumerate(ranked)}
-    group = np.array([rank[key] for key in keys], dtype=np.int64)[columns.combination]
+    group = np.array([rank[key] for key in keys], dtype=np.int32)[columns.combination]
     outcome, passed, score = verdicts(columns)
-    item = _item_ranks(columns)[columns.item]
 
     def ties() -> list[npt.NDArray[Any]]:
-        return [column[columns.row] for column in tie_breakers(logs)] if ordered else [score]
+        if not ordered:
+            return [score]
+        return [column if columns.row is None else column[columns.row] for column in tie_breakers(logs)]
 
-    places_of_rows = _sorted(group, item, columns.sample, ties)
+    places_of_rows = _sorted(group, columns.item, columns.sample, ties)
     ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
     for number, key in enumerate(ranked):
         at = places_of_rows[ends[number - 1] if number else 0 : ends[number]]
@@ -187,7 +190,7 @@ def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], orde
         yield Sample(
             label=label,
             facets=dict(zip(places, values, strict=True)),
-            item=item[at],
+            item=columns.item[at],
             sample=columns.sample[at],
             passed=passed[at],
             score=score[at],
@@ -196,14 +199,7 @@ def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], orde
         )
 
 
-def _item_ranks(columns: Columns) -> Ints:
-    """Item numbers in order of item id, by the code that reading gave them."""
-    ranks = np.empty(len(columns.items), dtype=np.int64)
-    ranks[[columns.items[id] for id in sorted(columns.items)]] = np.arange(len(columns.items))
-    return ranks
-
-
-def _sorted(group: Ints, item: Ints, sample: Ints, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:
+def _sorted(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:
     """The order of rows by group, item and sample.
 
     Rows may tie, as those of two models without a facet for the model. Then `ties` decides: their keys where their
@@ -212,10 +208,14 @@ def _sorted(group: Ints, item: Ints, sample: Ints, ties: Callable[[], list[npt.N
     lowest = int(sample.min())
     items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
     if (int(group.max()) + 1) * items * samples < 2**62:
-        joint = (group * items + item) * samples + (sample - lowest)
+        joint = group.astype(np.int64)
+        joint *= items
+        joint += item
+        joint *= samples
+        joint += sample - lowest
         found = np.argsort(joint)
-        ordered = joint[found]
-        if not (ordered[1:] == ordered[:-1]).any():
+        joint.sort()
+        if not (joint[1:] == joint[:-1]).any():
             return found
     return np.lexsort((*ties(), sample, item, group))
 

@@ -106,6 +106,8 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     tasks: list[Task] = []
     prompts = bind_prompts(config)
     for entry in config.models:
+        if entry.helper:
+            continue
         params = {**config.sample_params, **entry.inference}
         for prompt in prompts:
             timeout = entry.timeout or config.timeout
@@ -161,6 +163,7 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     module=entry.module or None,
                     function_name=entry.function_name or None,
                     base=Path(config.base),
+                    level=config.ci_level,
                 )
             )
     problems.raise_any()
@@ -177,4 +180,4 @@ def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[
     else:
         name = f"{source.module}.{source.function_name}" if source.module else source.function_name
         function = registry.dataset.get(name, base=base, where="dataset")
-    return read(function, params=registry.check_params(function, source.params, where="dataset.params"))
+    return read(function, params=registry.check_params(function, source.params, where="dataset.params", given=0))

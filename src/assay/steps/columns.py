@@ -22,14 +22,14 @@ from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
 from assay.records import EvaluationOutcome
 from assay.steps.facets import Narrow, find_in_row, first_of, narrow, typed
-from assay.store.keys import short
+from assay.store.keys import id_hash, short
 
 Ints = npt.NDArray[np.int64]
 OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
 _FAILED = {"errored", "unparsed", "refused"}
 _BATCH = 1024
 _BASE: dict[str, tuple[Any, Any]] = {
-    "item_id": (str | int, ...),
+    "item_id": (str, ...),
     "outcome": (EvaluationOutcome, ...),
     "label": (str, ""),
     "scorer": (str, ""),
@@ -50,28 +50,19 @@ class Combination(NamedTuple):
 
 
 class Columns(msgspec.Struct):
-    """Rows in the order of reading; `starts` has the first of each log, `row` the number of each among all rows read
-    (a row that counts under several labels stands there several times)."""
+    """Rows in the order of reading. `item` is a place in `ids`, the sorted hashes of the item ids, so that it does not
+    depend on the order of rows; `starts` has the first row of each log; `row` is the number of each among all rows
+    read, where a row that counts under several labels stands there several times."""
 
     item: npt.NDArray[np.int32]
-    sample: Ints
+    sample: npt.NDArray[np.int32]
     score: FloatArray
-    combination: Ints
+    combination: npt.NDArray[np.int32]
     combinations: list[Combination]
-    items: dict[str, int]
+    ids: npt.NDArray[np.uint64]
     starts: list[int]
     positions: Ints
-    row: Ints
-
-
-class _Codes(dict[str | int, int]):
-    """Item ids by order of appearance; a number that stands for an id counts as its text."""
-
-    def __missing__(self, key: str | int) -> int:
-        code = self[str(key)] if isinstance(key, int) else len(self)
-        if not isinstance(key, int):
-            self[key] = code
-        return code
+    row: Ints | None = None
 
 
 class _Layout:
@@ -110,11 +101,10 @@ class Reader:
         for leaf, raw in ((str | None, False), (msgspec.Raw, True)):
             if (found := narrow(self.facets, _BASE, leaf)) is not None:
                 self._layouts.append(_Layout(found, raw))
-        self._items = _Codes()
         self._codes: dict[Any, int] = {}
         self._combinations: list[Combination] = []
-        self._item, self._sample, self._score = array("i"), array("q"), array("d")
-        self._combination, self._positions = array("q"), array("q")
+        self._item, self._sample, self._score = array("Q"), array("i"), array("d")
+        self._combination, self._positions = array("i"), array("q")
         self._starts: list[int] = []
 
     def read(self, log: Log, where: str) -> None:
@@ -129,16 +119,16 @@ class Reader:
             number += len(lines)
 
     def columns(self) -> Columns:
+        ids, item = np.unique(np.frombuffer(self._item, dtype=np.uint64), return_inverse=True)
         return Columns(
-            item=np.frombuffer(self._item, dtype=np.int32),
-            sample=np.frombuffer(self._sample, dtype=np.int64),
+            item=item.astype(np.int32),
+            sample=np.frombuffer(self._sample, dtype=np.int32),
             score=np.frombuffer(self._score, dtype=np.float64),
-            combination=np.frombuffer(self._combination, dtype=np.int64),
+            combination=np.frombuffer(self._combination, dtype=np.int32),
             combinations=self._combinations,
-            items=cast("dict[str, int]", self._items),
+            ids=ids,
             starts=self._starts,
             positions=np.frombuffer(self._positions, dtype=np.int64),
-            row=np.arange(len(self._item)),
         )
 
     def _read_narrow(self, layout: _Layout, lines: list[bytes]) -> bool:
@@ -157,7 +147,7 @@ class Reader:
                     known[key] = self._code(row.label, row.scorer, row.outcome, row.passed, layout.values(row))
             codes = [known[layout.key(row)] for row in rows]
         self._combination.extend(cast("list[int]", codes))
-        self._item.extend(map(self._items.__getitem__, [row.item_id for row in rows]))
+        self._item.extend([id_hash(row.item_id) for row in rows])
         self._sample.extend([row.sample_index for row in rows])
         scores = [row.score for row in rows]
         self._score.extend(scores if None not in scores else [math.nan if s is None else s for s in scores])
@@ -178,7 +168,7 @@ class Reader:
             self._combination.append(
                 self._code(_label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values)
             )
-            self._item.append(self._items[str(row["item_id"])])
+            self._item.append(id_hash(str(row["item_id"])))
             self._sample.append(int(row.get("sample_index") or 0))
             self._score.append(score)
             taken.append(pair)
@@ -211,7 +201,7 @@ def under_every_label(columns: Columns) -> Columns:
     if not spread:
         return columns
     copies = np.array([len(spread.get(number, "1")) for number in range(len(columns.combinations))])
-    row = np.repeat(columns.row, copies[columns.combination])
+    row = np.repeat(np.arange(len(columns.item)), copies[columns.combination])
     combination = columns.combination[row]
     for number, codes in spread.items():
         at = combination == number
@@ -222,7 +212,7 @@ def under_every_label(columns: Columns) -> Columns:
         score=columns.score[row],
         combination=combination,
         combinations=combinations,
-        items=columns.items,
+        ids=columns.ids,
         starts=np.searchsorted(row, columns.starts).tolist(),
         positions=columns.positions[row] if len(columns.positions) else columns.positions,
         row=row,

@@ -1,9 +1,12 @@
 """The door from tasks and scorers to models, threads, random seeds and traces."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,6 +17,9 @@ from assay.registry import nearest
 from assay.steps.calls import CallLog, OwnCalls
 from assay.steps.lanes import Lanes
 from assay.steps.pool import Threads
+from assay.store.keys import short
+
+_span: ContextVar[int | None] = ContextVar("span", default=None)  # branches that run side by side keep their own
 
 
 class Surroundings:
@@ -77,7 +83,7 @@ class RowContext:
         self._model = model
         self._own: OwnCalls | None = None
         self._spans: list[dict[str, Any]] = []
-        self._open: list[int] = []
+        self._lock = threading.Lock()
 
     async def complete(
         self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
@@ -90,7 +96,8 @@ class RowContext:
         if known is not None:
             return known
         limits = self._around.lanes[target.name].limits
-        request = Request(messages, params, self.sample_index, self.seed + ordinal, limits.timeout)
+        seed = self.seed ^ short(key) >> 1  # two steps that ask the same are still two samples
+        request = Request(messages, params, self.sample_index, seed, limits.timeout)
         started = time.perf_counter()
         completion = await self._around.lanes.send(target, request)
         seconds = time.perf_counter() - started
@@ -101,6 +108,8 @@ class RowContext:
     def complete_sync(
         self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
     ) -> Completion:
+        if _running_loop() is self._around.loop:
+            raise UserError("complete_sync would wait for itself here", fix="use `await context.complete(...)`")
         call = self.complete(messages, model=model, step=step, **params)
         return asyncio.run_coroutine_threadsafe(call, self._around.loop).result()
 
@@ -108,20 +117,21 @@ class RowContext:
         return await self._around.lanes.send(model, request)
 
     async def thread(self, call: Callable[[], Any]) -> Any:
-        return await self._around.threads.call(call, self._around.timeout)
+        return await self._around.threads.call(partial(copy_context().run, call), self._around.timeout)
 
     @contextmanager
     def span(self, name: str, **data: Any) -> Generator[dict[str, Any]]:
         record: dict[str, Any] = {
             "name": name,
-            "parent": self._open[-1] if self._open else None,
+            "parent": _span.get(),
             "start": time.time(),
             "end": None,
             "error": None,
             "data": dict(data),
         }
-        self._spans.append(record)
-        self._open.append(len(self._spans) - 1)
+        with self._lock:
+            self._spans.append(record)
+            token = _span.set(len(self._spans) - 1)
         try:
             yield record["data"]
         except BaseException as error:
@@ -129,7 +139,7 @@ class RowContext:
             raise
         finally:
             record["end"] = time.time()
-            self._open.pop()
+            _span.reset(token)
 
     def write_trace(self, key: bytes) -> None:
         """Store the row's spans, if it made any; what is no JSON value is stored as its text."""
@@ -142,3 +152,10 @@ class RowContext:
             }
             line = msgspec.json.encode({**row, "spans": self._spans}, enc_hook=str)
             self._around.traces.append(line + b"\n")
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -37,13 +37,12 @@ class Row(msgspec.Struct):
 
 
 class Existing:
-    """8 bytes a row for its key, one for its state, one for its place among the labels of a call."""
+    """Holds 8 bytes a row, its key, while a step runs."""
 
     def __init__(self, store: Store, kind: Kind, id: str) -> None:
         self._log = store.log(kind, id)
         self._superseded = store.log(kind, id, "superseded")
         self._rejected = store.log(kind, id, "rejected")
-        self._one_row_a_key = kind == "run"
         self._keys = KeySet()
         self._counts: Counter[str] = Counter()
         self.total = 0
@@ -64,20 +63,21 @@ class Existing:
         """
         decode = row_decoder(Row)
         found = open_rows(self._log, self._rejected if repair else None, decode, notice=note)
-        rows = _Table((row for _, row in found), self._one_row_a_key)
+        rows = _Table(row for _, row in found)
         put_aside = open_rows(self._superseded, self._rejected if repair else None, decode)
-        old = _Table((row for _, row in put_aside), self._one_row_a_key)
+        old = _Table(row for _, row in put_aside)
         if not len(rows.keys) and not len(old.keys):
             return None
         plan, runs_now = _plan(planned)
-        keep = rows.whole & np.isin(rows.keys, plan) & (not fresh)
-        again = rows.state == _TRANSIENT
+        keep = rows.first_commits(rows.complete & np.isin(rows.keys, plan)) & (not fresh)
+        again = rows.commits_with(_TRANSIENT)
         if retry_errors:
-            again |= rows.state == _ERRORED
+            again |= rows.commits_with(_ERRORED)
         retried = keep & again & np.isin(rows.keys, runs_now)
         keep &= ~retried
-        back = old.whole & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried]) & (not fresh)
-        back &= (old.state != _TRANSIENT) & (old.state != _ERRORED)
+        failed = old.commits_with(_TRANSIENT) | old.commits_with(_ERRORED)
+        back = old.complete & ~failed & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried])
+        back = old.first_commits(back) & (not fresh)
         return Comparison(rows, old, keep, back, retried, runs_now)
 
     def settle(
@@ -164,30 +164,36 @@ class Comparison:
 
 
 class _Table:
-    """Rows as columns, in the order of the file."""
+    """Rows as columns, in the order of the file. The labels of one scorer call are one commit: neighbours with one
+    key, numbered from 0. A commit that was torn between two of its lines is not complete."""
 
-    def __init__(self, rows: Iterable[Row], one_row_a_key: bool) -> None:
-        keys, states, firsts, counts = array("Q"), bytearray(), bytearray(), array("q")
+    def __init__(self, rows: Iterable[Row]) -> None:
+        keys, states, parts, sizes = array("Q"), bytearray(), array("i"), array("i")
         for row in rows:
             keys.append(short(row.key))
             transient = row.outcome == "errored" and row.error_kind == "transient"
             states.append(_TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED))
-            firsts.append(row.part[0] == 0)
-            counts.append(row.part[1])
+            parts.append(row.part[0])
+            sizes.append(max(row.part[1], 1))
         self.keys: Keys = np.array(keys, np.uint64)
         self.state = np.frombuffer(bytes(states), np.uint8)
-        self.first: Flags = np.frombuffer(bytes(firsts), np.bool_)
-        self.whole: Flags = self._one_each() if one_row_a_key else self._complete(np.array(counts, np.int64))
+        part = np.array(parts, np.int32)
+        self.first: Flags = part == 0
+        begins = self.first.copy()
+        begins[:1] = True
+        begins[1:] |= (self.keys[1:] != self.keys[:-1]) | (part[1:] != part[:-1] + 1)
+        self._commit = np.cumsum(begins, dtype=np.int32) - 1
+        self.complete: Flags = np.bincount(self._commit)[self._commit] == np.array(sizes, np.int32)
 
-    def _one_each(self) -> Flags:
-        whole = np.zeros(len(self.keys), np.bool_)
-        whole[np.unique(self.keys, return_index=True)[1]] = True
-        return whole
+    def commits_with(self, state: int) -> Flags:
+        """The rows of commits that have a row of this state."""
+        return np.isin(self._commit, self._commit[self.state == state])
 
-    def _complete(self, counts: npt.NDArray[np.int64]) -> Flags:
-        """Whether a row's call has all its labels: a commit that was torn between two of its lines has not."""
-        _, inverse, have = np.unique(self.keys, return_inverse=True, return_counts=True)
-        return have[inverse] == np.maximum(counts, 1)
+    def first_commits(self, chosen: Flags) -> Flags:
+        """Of the chosen rows those of the first commit of each key."""
+        places = np.flatnonzero(chosen & self.first)
+        earliest = places[np.unique(self.keys[places], return_index=True)[1]]
+        return chosen & np.isin(self._commit, self._commit[earliest])
 
 
 def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:

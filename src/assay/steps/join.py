@@ -17,7 +17,7 @@ from msgspec import UNSET
 from assay.interfaces import Log
 from assay.steps.columns import Columns, Combination, Ints, decode_row
 from assay.steps.facets import find_in_item, find_in_row, typed
-from assay.store.keys import short
+from assay.store.keys import id_hash, short
 
 Keys = npt.NDArray[np.uint64]
 
@@ -47,10 +47,11 @@ def join_items(columns: Columns, facets: Sequence[str], datasets: Sequence[Log])
     if not wanted or not datasets:
         return
     found = [_Values() for _ in wanted]
-    codes = np.full((len(wanted), len(columns.items)), -1, dtype=np.int64)
+    codes = np.full((len(wanted), len(columns.ids)), -1, dtype=np.int64)
     for row in _rows(datasets, "items"):
-        item = columns.items.get(str(row.get("id")))
-        if item is not None:
+        id = np.uint64(id_hash(str(row.get("id"))))
+        item = int(np.searchsorted(columns.ids, id))
+        if item < len(columns.ids) and columns.ids[item] == id:
             for number, (values, at) in enumerate(zip(found, wanted, strict=True)):
                 codes[number, item] = values.code(find_in_item(row, facets[at]))
     for number, (values, at) in enumerate(zip(found, wanted, strict=True)):
@@ -110,11 +111,13 @@ def _fill(columns: Columns, at: int, values: list[Any], codes: Ints) -> None:
     """Split the combinations that lack facet `at` by the joined value of their rows."""
     lacking = np.array([one.values[at] is UNSET for one in columns.combinations])
     codes = np.where(lacking[columns.combination], codes, -1)
-    pairs, numbers = np.unique(columns.combination * (len(values) + 1) + codes + 1, return_inverse=True)
+    pairs, numbers = np.unique(
+        columns.combination.astype(np.int64) * (len(values) + 1) + codes + 1, return_inverse=True
+    )
     made: list[Combination] = []
     for old, code in (divmod(int(pair), len(values) + 1) for pair in pairs):
         one = columns.combinations[old]
         if code:
             one = one._replace(values=(*one.values[:at], values[code - 1], *one.values[at + 1 :]))
         made.append(one)
-    columns.combinations, columns.combination = made, numbers.astype(np.int64)
+    columns.combinations, columns.combination = made, numbers.astype(np.int32)

@@ -17,7 +17,7 @@ Result = tuple[Any, BaseException | None]
 
 def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
     """The rows of one call; a call without labels still leaves one, so that it is not made again."""
-    error, kind = None, None
+    kind = None
     more: dict[str, Any] = {}
     not_scored = unscorable(call)
     if not_scored is not None:
@@ -26,12 +26,14 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
     else:
         assert result is not None
         value, failure = result
-        try:
-            if failure is not None:
-                raise failure
-            scores, more = labels_of(value, call.scorer.name)
-        except Exception as raised:  # a scorer is user code: whatever it raises or returns is this row's result
-            error, kind = _described(raised)
+        scores: list[Score] = []
+        if failure is None:
+            try:
+                scores, more = _storable(*labels_of(value, call.scorer.name))
+            except Exception as raised:  # a scorer is user code: whatever it returns is this row's result
+                failure = raised
+        if failure is not None:
+            error, kind = _described(failure)
             scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
     if not scores:
         return [_row(call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)]
@@ -67,10 +69,30 @@ def _row(
         outcome=score.outcome,
         error=score.error,
         error_kind=kind or ("permanent" if score.outcome == "errored" else None),  # type: ignore[arg-type]
-        value=msgspec.to_builtins(score.value, str_keys=True),
+        value=score.value,
         players=call.players,
         seat=call.seat,
     )
+
+
+def _storable(scores: list[Score], more: dict[str, Any]) -> tuple[list[Score], dict[str, Any]]:
+    """The same as JSON values; TypeError or UnicodeError for what can be none."""
+    for score in scores:
+        score.label.encode()
+        score.details, score.value = _json_value(score.details), _json_value(score.value)
+    return scores, _json_value(more)
+
+
+def _json_value(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_from_numpy)) if value else value
+
+
+def _from_numpy(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"the scorer returned {type(value).__name__}, which is no JSON value")
 
 
 def unscorable(call: Call) -> tuple[EvaluationOutcome, str] | None:

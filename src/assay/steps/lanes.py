@@ -53,7 +53,7 @@ class Lane:
     async def _try(self, model: Model, request: Request) -> Completion:
         await self._enter()
         token = self.adaptive.sent(self._in_flight)
-        overloaded = False
+        overloaded, pause = False, None
         try:
             async with asyncio.timeout(
                 request.timeout + 5
@@ -65,7 +65,7 @@ class Lane:
             overloaded = True
             raise TransientError(f"no answer within {request.timeout:g} s", overload=True) from None
         except TransientError as error:
-            overloaded = error.overload
+            overloaded, pause = error.overload, error.retry_after
             if not error.unreachable:
                 self._last_answer = time.monotonic()
             raise
@@ -78,7 +78,7 @@ class Lane:
         except Exception as error:
             raise PermanentError(f"{type(error).__name__}: {error}") from error
         finally:
-            self.adaptive.finished(token, overloaded, may_probe=time.monotonic() >= self._probe_from)
+            self.adaptive.finished(token, overloaded, cheap=not pause and time.monotonic() >= self._probe_from)
             self._leave()
 
     def stop(self, error: LaneError) -> None:

@@ -29,8 +29,8 @@ class Sample(msgspec.Struct, kw_only=True):
 
     label: str
     facets: dict[str, Any]
-    item: npt.NDArray[np.int64]
-    sample: npt.NDArray[np.int64]
+    item: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int32]
     passed: Mask
     score: FloatArray
     outcome: npt.NDArray[np.int8]
@@ -87,7 +87,7 @@ def _counts(sample: Sample, used: Mask) -> dict[str, Any]:
     }
 
 
-def _distinct(ordered: npt.NDArray[np.int64]) -> int:
+def _distinct(ordered: npt.NDArray[np.int32]) -> int:
     return 1 + int(np.count_nonzero(np.diff(ordered))) if len(ordered) else 0
 
 
@@ -152,10 +152,12 @@ def _group(bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], kept:
     """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then an end of the
     scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
     scored = sample.outcome == 0
-    seen = sample.score[scored]
-    low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
-    passed = np.where(scored, sample.passed, right)
-    score = np.where(scored, sample.score, np.where(right, high, low))
+    passed, score = sample.passed, sample.score
+    if not scored.all():
+        seen = score[scored]
+        low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+        passed = np.where(scored, passed, right)
+        score = np.where(scored, score, np.where(right, high, low))
     dicts: list[dict[str, Any]] = []
     if bound.wants_rows:
         dicts = [
@@ -163,11 +165,12 @@ def _group(bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], kept:
             for at in np.flatnonzero(kept).tolist()
         ]
     columns = {name: [_or_none(find_in_row(row, name)) for row in dicts] for name in bound.columns}
+    chosen = slice(None) if kept.all() else kept
     return Group(
-        item=sample.item[kept],
-        sample=sample.sample[kept],
-        passed=passed[kept],
-        score=score[kept],
+        item=sample.item[chosen],
+        sample=sample.sample[chosen],
+        passed=passed[chosen],
+        score=score[chosen],
         columns=columns,
         rows=dicts,
         label=sample.label,

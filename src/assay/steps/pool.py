@@ -12,26 +12,40 @@ R = TypeVar("R")
 
 
 class _Chunk:
-    """Calls that one thread makes one after the other; `started` tells how long the current one has been running."""
+    """Calls that one thread makes one after the other, until they are done or given up on."""
 
     def __init__(self, calls: Sequence[Callable[[], Any]], done: Callable[[], None]) -> None:
         self.calls = calls
         self.done = done
         self.results: list[tuple[Any, BaseException | None]] = []
-        self.started = 0.0
+        self.started = 0.0  # when the current call began
         self.abandoned = False
+        self._lock = threading.Lock()
 
     def run(self) -> None:
+        self.started = time.monotonic()
         for call in self.calls:
-            self.started = time.monotonic()
             try:
                 result: tuple[Any, BaseException | None] = (call(), None)
             except BaseException as error:  # whatever user code raises, SystemExit included, is its result
                 result = (None, error)
-            if self.abandoned:
-                return
-            self.results.append(result)
+            with self._lock:
+                if self.abandoned:
+                    return
+                self.results.append(result)
+                self.started = time.monotonic()
         self.done()
+
+    def left(self, timeout: float) -> float:
+        """Seconds that the current call still has."""
+        return timeout - (time.monotonic() - self.started) if self.started else timeout
+
+    def give_up(self, timeout: float | None = None) -> bool:
+        """Leave the thread behind, if its current call has had its time; then the next call has not begun."""
+        with self._lock:
+            if timeout is None or (self.left(timeout) <= 0 and len(self.results) < len(self.calls)):
+                self.abandoned = True
+            return self.abandoned
 
 
 class Threads:
@@ -42,12 +56,15 @@ class Threads:
         self._places = asyncio.Semaphore(size)
         self._queue: queue.SimpleQueue[_Chunk | None] = queue.SimpleQueue()
         self._idle = 0
+        self._closed = False
         self._lock = threading.Lock()
 
     async def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
         """The function's result; TimeoutError after `timeout` seconds, its thread left behind."""
         (result,) = await self.map([function], timeout)
         value, error = result
+        if error is not None and not isinstance(error, Exception):  # raised here, it would end the event loop
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if error is not None:
             raise error
         return value
@@ -78,25 +95,15 @@ class Threads:
         self._start(chunk)
         while True:
             try:
-                wait = None if timeout is None else self._wait(chunk, timeout)
+                wait = None if timeout is None else max(0.01, chunk.left(timeout))
                 await asyncio.wait_for(finished.wait(), wait)
                 return chunk.results
             except TimeoutError:
-                finished_calls = len(chunk.results)
-                if timeout is not None and chunk.started and time.monotonic() - chunk.started >= timeout:
-                    chunk.abandoned = True
-                    results = list(chunk.results)
-                    if len(results) == finished_calls:  # else it ended in this very moment: not the one that hangs
-                        results.append((None, TimeoutError(f"took longer than {timeout:g} s")))
-                    return results
+                if chunk.give_up(timeout):
+                    return [*chunk.results, (None, TimeoutError(f"took longer than {timeout:g} s"))]
             except asyncio.CancelledError:
-                chunk.abandoned = True
+                chunk.give_up()
                 raise
-
-    @staticmethod
-    def _wait(chunk: _Chunk, timeout: float) -> float:
-        running = time.monotonic() - chunk.started if chunk.started else 0.0
-        return max(0.01, timeout - running)
 
     def _start(self, chunk: _Chunk) -> None:
         with self._lock:
@@ -112,14 +119,15 @@ class Threads:
             if chunk is None:
                 return
             chunk.run()
-            if chunk.abandoned:
-                return
             with self._lock:
+                if chunk.abandoned or self._closed:
+                    return
                 self._idle += 1
 
     def close(self) -> None:
-        """Let the idle threads end."""
+        """Let the threads end, the busy ones after their work."""
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, 0
         for _ in range(idle):
             self._queue.put(None)

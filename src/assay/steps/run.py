@@ -227,7 +227,8 @@ class _Job:
             row = await self._row(cell, around)
             if row is None:
                 return
-            self.sync.append(self.log, self.encode(row) + b"\n")
+            row, line = self._written(row)
+            self.sync.append(self.log, line)
             self.existing.count(row.outcome, row.error_kind)
             progress = lane.progress
             progress.done += 1
@@ -265,11 +266,24 @@ class _Job:
             error, kind = failure.what, failure.kind
         except TimeoutError as failure:
             error, kind = f"the task {failure}", "transient"
-        except Exception as failure:  # a task is user code: whatever it raises is this row's result
+        except (Exception, SystemExit) as failure:  # a task is user code: whatever it raises is this row's result
             error, kind = f"{type(failure).__name__}: {failure}", "permanent"
         seconds = time.perf_counter() - started
         context.write_trace(cell.key)
         return response_of(cell, answer, self.samples, seconds, error, kind)
+
+    def _written(self, row: Response) -> tuple[Response, bytes]:
+        """The row and its line; an answer that JSON cannot hold (a lone surrogate, a user's object) is an error."""
+        try:
+            return row, self.encode(row) + b"\n"
+        except (TypeError, ValueError, OverflowError, RecursionError) as failure:
+            error = f"the answer cannot be written as JSON: {failure}"
+            nothing = {"output": None, "messages": None, "reasoning": None, "tool_calls": None}
+            row = msgspec.structs.replace(row, response="", prompt="", **nothing)
+            row.error, row.outcome, row.error_kind = error, "errored", "permanent"
+            row.metadata |= {"finish_reason": None, "response_id": None}
+            row.served_model = row.served_fingerprint = None
+            return row, self.encode(row) + b"\n"
 
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()

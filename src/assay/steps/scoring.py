@@ -4,10 +4,12 @@ labels of one shape."""
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from assay import registry
 from assay.errors import UserError
@@ -21,6 +23,7 @@ Mode = Literal["inline", "thread", "async"]
 Reads = Literal["item", "ground_truth"]
 
 _SEED_NAMES = {"response", "ground_truth"}
+_CONTEXTS = ("context", "contexts")
 
 
 class Case(msgspec.Struct):
@@ -74,7 +77,11 @@ def bind_scorer(
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
     checked = registry.check_params(
-        _parameter_view(function, form), params or {}, where=where, reserved=["context", "contexts"]
+        _parameter_view(function, form),
+        params or {},
+        where=where,
+        reserved=["context", "contexts"],
+        given=_given(form, batch),
     )
     is_async = inspect.iscoroutinefunction(function)
     reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
@@ -106,6 +113,11 @@ def load_scorer(
     return registry.scorer.get(function_name if type == "custom" and function_name else type, base=base, where=where)
 
 
+def _given(form: Form, batch: int) -> int:
+    """How many arguments come from the engine."""
+    return {"seed": 0, "match": 3, "item": 1 if batch else 2}[form]
+
+
 def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str) -> Form:
     if set(called) >= _SEED_NAMES:
         return "seed"
@@ -119,7 +131,8 @@ def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter],
     raise UserError(
         f"{getattr(function, '__name__', function)} is no scorer: {inspect.signature(function)}",
         where=where,
-        fix="use (item, response, *, …), (item, first, second, *, …) or (response, ground_truth, **params)",
+        fix="use (item, response, *, …), (item, first, second, *, …), (response, ground_truth, **params) "
+        "or, with @scorer(batch=128), (cases, *, …)",
     )
 
 
@@ -158,24 +171,29 @@ def _seed_call(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
     """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it."""
-    if isinstance(result, Score):
-        return [_complete(result, name)], {}
+    entries, more = [result], {}
     if isinstance(result, (list, tuple)):
-        return [_complete(entry if isinstance(entry, Score) else _entry(entry, name), name) for entry in result], {}
-    if isinstance(result, dict) and "labels" in result:
-        entries = result["labels"]
+        entries = list(result)
+    elif isinstance(result, dict) and "labels" in result:
+        entries, more = result["labels"], _further(result, "labels")
         if not isinstance(entries, list):
             raise ValueError(f"`labels` must be a list, found {type(entries).__name__}")
-        custom = result.get("custom_fields") or {}
-        more = {key: value for key, value in result.items() if key not in ("labels", "custom_fields")}
-        return [_complete(_entry(entry, name), name) for entry in entries], {**more, **custom}
-    return [_complete(_entry(result, name), name)], {}
+    elif isinstance(result, dict) and "result" in result:
+        more = _further(result, "label", "result")
+    return [_complete(_entry(entry, name), name) for entry in entries], more
+
+
+def _further(result: dict[str, Any], *own: str) -> dict[str, Any]:
+    custom = result.get("custom_fields") or {}
+    return {**{key: value for key, value in result.items() if key not in (*own, "custom_fields")}, **custom}
 
 
 def _entry(entry: Any, name: str) -> Score:
-    if isinstance(entry, bool):
-        return Score(passed=entry)
-    if isinstance(entry, (int, float)):
+    if isinstance(entry, Score):
+        return copy(entry)  # the scorer may return the same one again
+    if isinstance(entry, (bool, np.bool_)):
+        return Score(passed=bool(entry))
+    if isinstance(entry, (int, float, np.number)):
         return Score(score=float(entry))
     if not isinstance(entry, dict):
         raise ValueError(f"a scorer must return a Score, a bool, a number or a dict, found {type(entry).__name__}")
@@ -197,21 +215,11 @@ def _label(label: Any, name: str) -> str:
 
 
 def _score(fields: dict[str, Any], label: str) -> Score:
-    passed, score = fields.get("passed"), fields.get("score")
-    if passed is not None and not isinstance(passed, (bool, int)):
-        raise ValueError(f"`passed` must be true or false, found {passed!r}")
-    if isinstance(score, str) or (score is not None and not isinstance(score, (bool, int, float))):
-        raise ValueError(f"`score` must be a number, found {score!r}")
     custom = fields.get("custom_fields")
     details = {key: value for key, value in fields.items() if key not in ("passed", "score", "custom_fields", "label")}
     if isinstance(custom, dict):
         details.update(custom)
-    return Score(
-        label=label,
-        passed=None if passed is None else bool(passed),
-        score=None if score is None else float(score),
-        details=details,
-    )
+    return Score(label=label, passed=fields.get("passed"), score=fields.get("score"), details=details)
 
 
 def _complete(score: Score, name: str) -> Score:
@@ -220,13 +228,18 @@ def _complete(score: Score, name: str) -> Score:
         score.label = name
     if score.outcome != "scored":
         return score
-    if score.score is not None and not math.isfinite(score.score):
-        raise ValueError(f"the score is {score.score}, which is no number to compute with")
-    if score.passed is None and score.score is None:
+    passed: Any = score.passed
+    number: Any = score.score
+    if passed is not None and not isinstance(passed, (bool, int, np.bool_)):
+        raise ValueError(f"`passed` must be true or false, found {passed!r}")
+    if number is not None and not isinstance(number, (bool, int, float, np.number)):
+        raise ValueError(f"`score` must be a number, found {number!r}")
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"the score is {number}, which is no number to compute with")
+    if passed is None and number is None:
         if score.value is None:
             raise ValueError("the scorer gave neither `passed` nor `score`")
-    elif score.score is None:
-        score.score = 1.0 if score.passed else 0.0
-    elif score.passed is None:
-        score.passed = score.score > 0
+        return score
+    score.score = float(number) if number is not None else 1.0 if passed else 0.0
+    score.passed = bool(passed) if passed is not None else score.score > 0
     return score

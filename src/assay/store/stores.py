@@ -104,10 +104,10 @@ class _DiskStore(ABC):
 class FlatStore(_DiskStore):
     """An experiment folder: one artefact of each kind in one directory. `id` is their id by default."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: str | Path) -> None:
         super().__init__()
-        self.folder = folder
-        self.id = folder.resolve().name or "experiment"
+        self.folder = Path(folder)
+        self.id = self.folder.resolve().name or "experiment"
 
     def directory(self, kind: Kind, id: str) -> Path:
         return self.folder
@@ -133,9 +133,9 @@ class FlatStore(_DiskStore):
 class FolderStore(_DiskStore):
     """A repository root: `datasets/<id>/`, `runs/<id>/`, `evaluations/<id>/`, `aggregations/<id>/`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str | Path) -> None:
         super().__init__()
-        self.root = root
+        self.root = Path(root)
 
     def directory(self, kind: Kind, id: str) -> Path:
         return self.root / _FOLDERS[kind] / safe_name(id)
@@ -178,8 +178,9 @@ class MemoryStore:
         return nullcontext()
 
 
-def open_store(folder: Path) -> FlatStore | FolderStore:
+def open_store(folder: str | Path) -> FlatStore | FolderStore:
     """The store in a folder: a repository root if it has one of its four sub-folders, else an experiment."""
+    folder = Path(folder)
     is_root = any((folder / name).is_dir() for name in _FOLDERS.values())
     return FolderStore(folder) if is_root else FlatStore(folder)
 

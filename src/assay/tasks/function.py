@@ -84,7 +84,7 @@ def function(
     return FunctionTask(
         source,
         name or source.__name__,
-        check_params(source, params or {}, reserved=["context"]),
+        check_params(source, params or {}, reserved=["context"], given=1),
         facets or {},
         lane,
     )
