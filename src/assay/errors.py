@@ -76,8 +76,8 @@ class CallError(AssayError):
 
 
 class TransientError(CallError):
-    """`overload` asks the lane to slow down; `retry_after` is the server's own wish in seconds;
-    `unreachable` means that no answer came at all."""
+    """`overload` asks the lane to slow down; `retry_after` is the server's own wish in seconds; `unreachable` means
+    that no answer came at all, `timed_out` that none came in time."""
 
     kind: ErrorKind = "transient"
 
@@ -90,11 +90,13 @@ class TransientError(CallError):
         overload: bool = False,
         retry_after: float | None = None,
         unreachable: bool = False,
+        timed_out: bool = False,
     ) -> None:
         super().__init__(what, where=where, fix=fix)
         self.overload = overload
         self.retry_after = retry_after
         self.unreachable = unreachable
+        self.timed_out = timed_out
 
 
 class PermanentError(CallError):

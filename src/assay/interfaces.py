@@ -202,8 +202,8 @@ class Group(msgspec.Struct, kw_only=True):
         """Samples and passes of each item: (n, c)."""
         if not len(self.item):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        starts = np.flatnonzero(np.diff(self.item, prepend=self.item[0] - 1))
-        return np.diff(starts, append=len(self.item)), np.add.reduceat(self.passed.astype(np.int64), starts)
+        starts = np.concatenate([[0], np.flatnonzero(self.item[1:] != self.item[:-1]) + 1])
+        return np.diff(starts, append=len(self.item)), np.add.reduceat(self.passed, starts, dtype=np.int64)
 
 
 class Values(msgspec.Struct, kw_only=True):

@@ -18,6 +18,7 @@ from typing import Any
 from assay.errors import UserError
 
 _loaded: dict[str, tuple[ModuleType, str]] = {}
+_local: set[str] = set()  # every file that was a source of user code
 
 
 def load_file(file: Path, *, where: str = "") -> ModuleType:
@@ -28,13 +29,14 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     known = _loaded.get(str(file))
     if known is not None and known[1] == now:
         return known[0]
-    _forget(files)
+    _forget(files, file.parent)
     name = f"assay_user_{file.stem}_{hashlib.blake2b(str(file).encode(), digest_size=6).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UserError(f"{file.name!r} is not a Python file", where=where or str(file))
-    if str(file.parent) not in sys.path:
-        sys.path.insert(0, str(file.parent))
+    if str(file.parent) in sys.path:
+        sys.path.remove(str(file.parent))
+    sys.path.insert(0, str(file.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -131,11 +133,16 @@ def _bytecode(function: Callable[..., Any]) -> str:
     return state.hexdigest()
 
 
-def _forget(files: list[Path]) -> None:
-    names = {str(file) for file in files}
+def _forget(files: list[Path], root: Path) -> None:
+    """Let the files be imported anew, and no module of the same name from another user's folder in their place."""
+    own = {str(file) for file in files}
+    below = [file.relative_to(root).with_suffix("") for file in files if file.is_relative_to(root)]
+    names = {".".join(path.parts).removesuffix(".__init__") for path in below}
     for name, module in list(sys.modules.items()):
-        if getattr(module, "__file__", None) in names and name != "__main__":
+        file = getattr(module, "__file__", None)
+        if name != "__main__" and (file in own or (name in names and file in _local)):
             del sys.modules[name]
+    _local.update(own)
     importlib.invalidate_caches()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any
 from assay.server.process import stats
 
 COMMAND = [sys.executable, "-m", "assay"]
+OURS_ALONE = re.compile("EVAL_|COLUMNS$|LINES$|NO_COLOR$|FORCE_COLOR$|TERM$|TTY_")  # what the tests set themselves
 NEVER_SHOWN = ("Traceback", "internal error", "Exception ignored", "never awaited", "Warning")
 
 
@@ -81,7 +83,7 @@ class Shell:
         """`assay WORDS`, not waited for; CONFIG among the words is the config."""
         config = str(self.save())
         command = [*COMMAND, *(config if word == "CONFIG" else word for word in words)]
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")}
+        environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)}
         environ |= self.environ
         return subprocess.Popen(command, stdout=stdout, stderr=stderr, text=True, cwd=self.folder, env=environ)
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.shell import Ended, Shell, question
 
+pytestmark = pytest.mark.slow
 STRANGE_IDS = [
     "a/b/c",
     "../../x",

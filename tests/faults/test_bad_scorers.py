@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.slow
 SCORERS = str(Path(__file__).with_name("bad_scorers.py"))
 ERRORS = {
     "raises": "RuntimeError: the scorer broke",

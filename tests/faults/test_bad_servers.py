@@ -12,6 +12,7 @@ import pytest
 from assay.server import Options, running
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.slow
 ANSWERS = Path(__file__).with_name("bad_answers.py")
 
 

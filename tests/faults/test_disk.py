@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, question
 
 pytestmark = pytest.mark.slow
 
@@ -40,9 +40,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.fixture
 def on_disk(shell: Shell, disk: Disk) -> Shell:
-    shell.rows = [
-        {"id": f"q{n}", "data": {"question": f"{n} + 1"}, "ground_truth": {"answer": str(n + 1)}} for n in range(300)
-    ]
+    shell.rows = [question(number) for number in range(300)]
     shell.config["output_dir"] = str(disk.folder / "out")
     return shell
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.slow
 FILES = ("responses.jsonl", "evaluation_results.jsonl")
 GARBAGE = {
     "random bytes": random.Random(1).randbytes(300).replace(b"\n", b"").replace(b"\r", b""),

@@ -11,6 +11,8 @@ import pytest
 from assay.server import Options, running, stats
 from tests.cli.shell import Shell
 
+pytestmark = pytest.mark.slow
+
 KILLS = 25  # in each of the two steps
 ITEMS, SAMPLES, CONCURRENCY = 100, 3, 4
 CELLS = ITEMS * SAMPLES
@@ -37,7 +39,6 @@ def shell(tmp_path: Path) -> Shell:
     return shell
 
 
-@pytest.mark.slow
 def test_fifty_kills_cost_only_the_calls_in_flight(shell: Shell) -> None:
     with running(Options(latency_ms=40)) as url:
         shell.config["models"] = [{"name": "mock", "endpoint": url}]

@@ -8,6 +8,7 @@ import pytest
 from assay.server import Options, running
 from tests.cli.shell import Ended, Shell
 
+pytestmark = pytest.mark.slow
 KEY = "sk-proj-4f9a77c1d2e8b05593aa61"
 HEADER = "tenant-91b7e2f0c4d84"
 ECHOES = {

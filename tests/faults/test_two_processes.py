@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from assay.server import Options, running
 from tests.cli.shell import Shell, ended
 from tests.support import wait_for
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_second_process_is_refused_and_told_who_is_there(tmp_path: Path) -> None:

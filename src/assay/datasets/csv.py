@@ -29,5 +29,7 @@ def csv(path: Path, *, delimiter: str = ",") -> Iterator[tuple[str, dict[str, An
                 if None in row.values():
                     raise bad_row("fewer fields than the header has", place)
                 yield place, dict(row)
-        except (reader.Error, UnicodeDecodeError) as error:
-            raise bad_row(str(error), f"{path}:{rows.line_num}") from None
+        except reader.Error as error:
+            raise bad_row(str(error), f"{path}:{rows.line_num + 1}") from None
+        except UnicodeDecodeError as error:  # text is decoded in blocks, ahead of the rows
+            raise bad_row(str(error), f"{path}, after line {rows.line_num}") from None

@@ -4,13 +4,14 @@ The typed decoder handles the answers that keep to the API. Anything else is dec
 is picked out of it; only an answer without a choice is an error, and worth another try.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion
-from assay.models._failures import excerpt, server_message
+from assay.models._failures import excerpt, scrub_body, server_message
 from assay.text.messages import content_text
 
 
@@ -47,16 +48,17 @@ _NO_USAGE = _Usage()
 _NO_MESSAGE = _Message()
 
 
-def read_answer(body: bytes) -> Completion:
-    """The completion in the body of a 2xx answer. Raises TransientError if there is none in it."""
+def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
+    """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
     try:
         answer = _decode(body)
     except msgspec.ValidationError:
         answer = _pick(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise TransientError(f"the server's answer is not JSON: {excerpt(body) or 'it is empty'}") from None
+        said = excerpt(scrub_body(body, secrets)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {said}") from None
     if not answer.choices:
-        raise TransientError(f"the server's answer has no choices: {server_message(body)[1]}")
+        raise TransientError(f"the server's answer has no choices: {server_message(scrub_body(body, secrets))[1]}")
     choice = answer.choices[0]
     message = choice.message or _NO_MESSAGE
     usage = answer.usage or _NO_USAGE

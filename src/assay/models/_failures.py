@@ -18,7 +18,8 @@ _OVERLOAD = (503, 529)
 def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Iterable[str]) -> CallError:
     """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
     status = reply.status
-    code, message = server_message(reply.body)
+    secrets = list(secrets)
+    code, message = server_message(scrub_body(reply.body, secrets))
     said = scrub(f"HTTP {status}: {message}" if message else f"HTTP {status}", secrets)
     if code == "insufficient_quota":
         return LaneError(f"the account has no credit left ({said})", where=where)
@@ -83,6 +84,13 @@ def excerpt(body: bytes, length: int = 200) -> str:
     """The beginning of what a server sent, on one line, without control characters."""
     text = body[: length * 4].decode(errors="replace")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())[:length]
+
+
+def scrub_body(body: bytes, secrets: Iterable[str]) -> bytes:
+    """The same for raw bytes, to be done before they are cut to an excerpt: half a key is a leak too."""
+    for secret in secrets:
+        body = body.replace(secret.encode(), b"[secret]")
+    return body
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:

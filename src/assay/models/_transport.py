@@ -59,7 +59,11 @@ class Transport:
                 return Reply(status, {name: value for name, value in found if value is not None}, content)
         except self._errors.RequestTimeoutError:
             raise TransientError(
-                f"no answer within {timeout:g} s", where=self.shown, overload=True, fix="raise `timeout`"
+                f"no answer within {timeout:g} s",
+                where=self.shown,
+                fix="raise `timeout`",
+                overload=True,
+                timed_out=True,
             ) from None
         except self._errors.PyreqwestError as error:
             raise self._failure(error) from None

@@ -10,7 +10,7 @@ import msgspec
 from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
-from assay.models._failures import WANTED_HEADERS, failure, scrub
+from assay.models._failures import WANTED_HEADERS, failure
 from assay.models._transport import Transport
 from assay.registry import model
 from assay.text.messages import messages_text
@@ -85,9 +85,10 @@ class OpenAIModel:
                 secrets=self._secrets,
             )
         try:
-            return read_answer(reply.body)
+            return read_answer(reply.body, self._secrets)
         except TransientError as error:
-            raise TransientError(scrub(error.what, self._secrets), where=self._transport.shown) from None
+            error.where = self._transport.shown
+            raise
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""

@@ -76,6 +76,7 @@ class PythonModel:
             raise TransientError(
                 f"{self.name!r} gave no answer within {request.timeout:g} s",
                 overload=True,
+                timed_out=True,
                 fix="raise `timeout`",
             ) from None
         return self._completion(result)

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from assay.interfaces import FloatArray
 
+_TABLE = 256  # up to this many samples an item all pairs (n, c) are tabled, which is quicker than finding the distinct
+
 Counts = npt.NDArray[np.int64]
 
 
@@ -17,7 +19,12 @@ def pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     no factorial, nothing that overflows or cancels.
     """
     width = int(samples.max(initial=0)) + 1
-    pairs, inverse = cast("tuple[Counts, Counts]", np.unique(samples * width + passes, return_inverse=True))
+    inverse = samples * width
+    inverse += passes
+    if width <= _TABLE:
+        pairs = np.arange(width * width)
+    else:
+        pairs, inverse = cast("tuple[Counts, Counts]", np.unique(inverse, return_inverse=True))
     n, c = np.divmod(pairs, width)
     none_passes = np.ones(len(pairs))
     for drawn in range(k):

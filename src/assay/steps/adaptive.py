@@ -2,9 +2,9 @@
 
 It doubles until the first refusal. A refused call was one too many, so it takes its place with it: of a burst, as many
 calls stay in flight as the server accepted, and that level is held. From there one more is tried, ever more rarely
-while that fails and in growing steps while it works. Refusals at a level that had been fine are put to a test: the
-limit is halved. If that helps, the server has become slower; if it does not, refusals come at random, whatever the
-number of calls in flight, and are no reason to slow down.
+while that fails and in growing steps while it works. More than a few refusals at a level that had been fine are put to
+a test: the limit is halved. If that helps, the server has become slower; if it does not, refusals come at random,
+whatever the number of calls in flight, and are no reason to slow down.
 """
 
 INFINITE = float("inf")

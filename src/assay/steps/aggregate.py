@@ -6,6 +6,7 @@ The rows are read once, as columns. The order of rows on disk changes no number 
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from assay.steps.plan import is_finished
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 
+WORTH_A_THREAD = 200 << 20  # bytes: about a second; a thread has a heap of its own, which costs memory
 Codes = npt.NDArray[np.int32]
 
 
@@ -43,9 +45,11 @@ class Aggregator:
         runs: Sequence[str] | None = None,
         datasets: Sequence[str] | None = None,
     ) -> list[MetricRow]:
-        return await asyncio.to_thread(
-            self.aggregate, evaluations, metrics, id=id, name=name, runs=runs, datasets=datasets
-        )
+        """The same; what takes long leaves the loop to others meanwhile."""
+        work = partial(self.aggregate, evaluations, metrics, id=id, name=name, runs=runs, datasets=datasets)
+        logs = [self.store.log("evaluation", one) for one in evaluations]
+        size = sum(segment.size for log in logs for segment in log.segments())
+        return await asyncio.to_thread(work) if size > WORTH_A_THREAD else work()
 
     def aggregate(
         self,

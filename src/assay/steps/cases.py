@@ -29,14 +29,18 @@ class Call(msgspec.Struct):
     problem: str | None = None
 
 
-def calls_of(scorers: Sequence[BoundScorer], runs: Sequence[tuple[str, Log]], items: ItemIndex) -> Iterator[Call]:
+def calls_of(
+    scorers: Sequence[BoundScorer],
+    runs: Sequence[tuple[str, Log]],
+    items: ItemIndex,
+    note: Callable[[str], None] = lambda text: None,
+) -> Iterator[Call]:
     """Every call, in the order of the responses; matches afterwards, in the order of the items."""
     single = [scorer for scorer in scorers if scorer.form != "match"]
     decode = response_decoder()
     seen = _Seen()
     for _, log in runs if single else ():
-        for _, line in log.scan():
-            response = decode(line)
+        for _, line, response in readable(log, decode, note):
             item = items.get(response.item_id)
             known = item or Item(id=response.item_id)
             problem = None if item is not None else f"the item {response.item_id!r} is not in the dataset"
@@ -67,6 +71,22 @@ def response_decoder() -> Callable[[bytes], Response]:
         return row
 
     return decode
+
+
+def readable(
+    log: Log, decode: Callable[[bytes], Response], note: Callable[[str], None] = lambda text: None
+) -> Iterator[tuple[int, bytes, Response]]:
+    """(position, line, response) of every line that holds one; the run that owns the file sets the others aside."""
+    unreadable = 0
+    for position, line in log.scan():
+        try:
+            response = decode(line)
+        except (ValueError, RecursionError):
+            unreadable += bool(line.strip())
+            continue
+        yield position, line, response
+    if unreadable:
+        note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
 
 
 def content_of(response: Response) -> bytes:
@@ -104,8 +124,7 @@ def _matches(scorer: BoundScorer, runs: Sequence[tuple[str, Log]], items: ItemIn
     order, sample, player, log_number, position = array("q"), array("q"), array("q"), array("q"), array("q")
     numbers: dict[str, int] = {}
     for number, (run, log) in enumerate(runs):
-        for place, line in log.scan():
-            response = decode(line)
+        for place, _, response in readable(log, decode):
             where = items.position(response.item_id)
             if where is None:
                 continue

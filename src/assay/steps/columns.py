@@ -119,7 +119,9 @@ class Reader:
             number += len(lines)
 
     def columns(self) -> Columns:
-        ids, item = np.unique(np.frombuffer(self._item, dtype=np.uint64), return_inverse=True)
+        hashes, self._item = self._item, array("Q")
+        ids, item = np.unique(np.frombuffer(hashes, dtype=np.uint64), return_inverse=True)
+        del hashes
         return Columns(
             item=item.astype(np.int32),
             sample=np.frombuffer(self._sample, dtype=np.int32),

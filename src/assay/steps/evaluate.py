@@ -231,7 +231,7 @@ class _Job:
     def _missing(self) -> Iterator[list[Call]]:
         """The calls that have no rows yet, in chunks of one scorer: a chunk is what a worker takes at a time."""
         chunks: dict[str, list[Call]] = {scorer.name: [] for scorer in self.scorers}
-        for call in calls_of(self.scorers, self.runs, self.items):
+        for call in calls_of(self.scorers, self.runs, self.items, self.evaluator.progress.note):
             name = call.scorer.name
             if call.key in self.existing:
                 self.progress[name].present += 1

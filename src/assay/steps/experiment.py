@@ -17,9 +17,12 @@ from assay.steps import bind
 from assay.steps.aggregate import Aggregator
 from assay.steps.evaluate import Evaluator
 from assay.steps.ingest import file_stamp, ingest
+from assay.steps.logs import log_to
+from assay.steps.measure import BoundMetric
 from assay.steps.plan import Selection
 from assay.steps.progress import Progress
 from assay.steps.run import Runner
+from assay.steps.scoring import BoundScorer
 from assay.steps.status import StatusFile
 from assay.steps.stop import Stop
 from assay.store.files import write_file
@@ -105,45 +108,54 @@ class Experiment:
             for model in models.values():
                 stack.push_async_callback(model.close)
             stack.enter_context(self.store.lock("run", self.id))
+            stack.enter_context(log_to(self.config.logging))
             write_file(self.folder / "config.yaml", to_yaml(resolved(self.config)).encode())
-            self.ingest()
+            if self.config.dataset is not None or not self.store.ids("dataset"):
+                self.ingest()
             await stack.enter_async_context(StatusFile(self.folder, self.progress, mode))
-            around: dict[str, Any] = {
-                "models": models,
-                "limits": bind.bind_limits(self.config),
-                "default_limits": bind.default_limits(self.config),
-                "seed": self.config.seed,
-                "progress": self.progress,
-                "stop": stop,
-            }
+            around = self._around(models, stop)
             if mode != "evaluation":
-                runner = Runner(self.store, **around, task_timeout=self.config.timeout, fresh=not self.config.resume)
-                result.run = await runner.run_async(
-                    self.id,
-                    tasks,
-                    samples,
-                    id=self.id,
-                    name=self.config.name,
-                    selection=self.selection(tasks),
-                    retry_errors=self.options.retry_errors,
-                )
+                result.run = await self._infer(around, tasks, samples)
                 self._check_error_rate(result.run)
             if mode != "inference" and scorers:
-                evaluator = Evaluator(self.store, **around)
-                result.evaluation = await evaluator.evaluate_async(
-                    [self.id],
-                    scorers,
-                    id=self.id,
-                    name=self.config.name,
-                    retry_errors=self.options.retry_errors,
-                )
+                result.evaluation = await self._score(around, scorers)
                 if metrics:
-                    self.progress.begin("aggregate")
-                    aggregator = Aggregator(self.store)
-                    result.metrics = await aggregator.aggregate_async(
-                        [self.id], metrics, id=self.id, name=self.config.name
-                    )
+                    result.metrics = await self._measure(metrics)
         return result
+
+    def _around(self, models: dict[str, Model], stop: Stop | None) -> dict[str, Any]:
+        """What Runner and Evaluator take alike."""
+        return {
+            "models": models,
+            "limits": bind.bind_limits(self.config),
+            "default_limits": bind.default_limits(self.config),
+            "seed": self.config.seed,
+            "progress": self.progress,
+            "stop": stop,
+        }
+
+    async def _infer(self, around: dict[str, Any], tasks: Sequence[Task], samples: int) -> Manifest:
+        runner = Runner(self.store, **around, task_timeout=self.config.timeout, fresh=not self.config.resume)
+        return await runner.run_async(
+            self.id,
+            tasks,
+            samples,
+            id=self.id,
+            name=self.config.name,
+            selection=self.selection(tasks),
+            retry_errors=self.options.retry_errors,
+        )
+
+    async def _score(self, around: dict[str, Any], scorers: Sequence[BoundScorer]) -> Manifest:
+        evaluator = Evaluator(self.store, **around)
+        again = self.options.retry_errors
+        return await evaluator.evaluate_async(
+            [self.id], scorers, id=self.id, name=self.config.name, dataset=self.id, retry_errors=again
+        )
+
+    async def _measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
+        self.progress.begin("aggregate")
+        return await Aggregator(self.store).aggregate_async([self.id], metrics, id=self.id, name=self.config.name)
 
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""

@@ -44,8 +44,9 @@ class Lane:
             try:
                 return await self._try(model, request)
             except TransientError as error:
-                failures += not error.overload
-                overloads += error.overload
+                refused = error.overload and not error.timed_out
+                failures += not refused
+                overloads += refused
                 self._give_up_or(error, failures, overloads, first_try)
                 self.progress.retries += 1
                 await self._back_off(error, failures + overloads)
@@ -55,18 +56,17 @@ class Lane:
         token = self.adaptive.sent(self._in_flight)
         overloaded, pause = False, None
         try:
-            async with asyncio.timeout(
-                request.timeout + 5
-            ):  # models keep their own time; this is for those that do not
+            async with asyncio.timeout(request.timeout + 5):  # for models that do not keep time themselves
                 completion = await model.complete(request)
             self._last_answer = time.monotonic()
             return completion
         except TimeoutError:
             overloaded = True
-            raise TransientError(f"no answer within {request.timeout:g} s", overload=True) from None
+            what = f"no answer within {request.timeout:g} s"
+            raise TransientError(what, overload=True, timed_out=True) from None
         except TransientError as error:
             overloaded, pause = error.overload, error.retry_after
-            if not error.unreachable:
+            if not error.unreachable and not error.timed_out:
                 self._last_answer = time.monotonic()
             raise
         except LaneError as error:
@@ -91,7 +91,7 @@ class Lane:
             raise self.stopped
         if failures <= self.limits.max_retries and overloads <= max(OVERLOAD_TRIES, self.limits.max_retries):
             return
-        if error.unreachable and self._last_answer < first_try:
+        if (error.unreachable or error.timed_out) and self._last_answer < first_try:
             stop = LaneError(
                 f"the server of {self.name!r} does not answer: {error.what}",
                 where=error.where,

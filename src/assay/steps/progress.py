@@ -1,8 +1,10 @@
 """Counters that the executors write and that a display reads whenever it likes; nobody waits for anybody."""
 
+import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+
+logger = logging.getLogger("assay")
 
 
 @dataclass
@@ -42,11 +44,10 @@ class Progress:
     step: str = ""
     lanes: dict[tuple[str, str], LaneProgress] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    changed: Callable[[], None] = lambda: None
 
     def begin(self, step: str) -> None:
         self.step = step
-        self.changed()
+        logger.info("step %s begins", step)
 
     def lane(self, name: str) -> LaneProgress:
         return self.lanes.setdefault((self.step, name), LaneProgress(name))
@@ -57,4 +58,4 @@ class Progress:
     def note(self, text: str) -> None:
         """Something the user should read once: rows set aside, lines rejected, a dataset that changed."""
         self.notes.append(text)
-        self.changed()
+        logger.warning(text)

@@ -230,12 +230,10 @@ class _Job:
             row, line = self._written(row)
             self.sync.append(self.log, line)
             self.existing.count(row.outcome, row.error_kind)
-            progress = lane.progress
-            progress.done += 1
-            progress.errors += row.outcome == "errored"
-            progress.tokens += row.total_tokens or 0
-            now = time.monotonic()
-            if now - free_since > YIELD_AFTER:
+            lane.progress.done += 1
+            lane.progress.errors += row.outcome == "errored"
+            lane.progress.tokens += row.total_tokens or 0
+            if time.monotonic() - free_since > YIELD_AFTER:
                 await asyncio.sleep(0)
                 free_since = time.monotonic()
 
@@ -277,12 +275,11 @@ class _Job:
         try:
             return row, self.encode(row) + b"\n"
         except (TypeError, ValueError, OverflowError, RecursionError) as failure:
-            error = f"the answer cannot be written as JSON: {failure}"
-            nothing = {"output": None, "messages": None, "reasoning": None, "tool_calls": None}
-            row = msgspec.structs.replace(row, response="", prompt="", **nothing)
-            row.error, row.outcome, row.error_kind = error, "errored", "permanent"
-            row.metadata |= {"finish_reason": None, "response_id": None}
+            row.error = f"the answer cannot be written as JSON: {failure}"
+            row.outcome, row.error_kind, row.prompt, row.response = "errored", "permanent", "", ""
+            row.output = row.messages = row.reasoning = row.tool_calls = None
             row.served_model = row.served_fingerprint = None
+            row.metadata |= {"finish_reason": None, "response_id": None}
             return row, self.encode(row) + b"\n"
 
     def _close_manifest(self) -> None:

@@ -1,0 +1,132 @@
+"""Threads for user code: what hangs costs itself, and nothing that user code raises ends the run."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from assay.steps.pool import Threads
+from tests.support import wait_for
+
+
+def mapped(calls: list[Callable[[], Any]], timeout: float | None = None, size: int = 2) -> list[Any]:
+    async def go() -> list[Any]:
+        threads = Threads(size)
+        try:
+            return await threads.map(calls, timeout)
+        finally:
+            threads.close()
+
+    return asyncio.run(go())
+
+
+def test_results_are_in_order() -> None:
+    assert mapped([lambda number=number: number * number for number in range(50)]) == [(n * n, None) for n in range(50)]
+
+
+def test_whatever_user_code_raises_is_its_result() -> None:
+    def leave() -> None:
+        raise SystemExit(3)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def stop() -> None:
+        raise StopIteration
+
+    results = mapped([leave, interrupt, stop, lambda: "after"])
+    assert [type(error).__name__ for _, error in results] == [
+        "SystemExit",
+        "KeyboardInterrupt",
+        "StopIteration",
+        "NoneType",
+    ]
+    assert results[-1][0] == "after"
+
+
+def test_a_hanging_call_costs_itself_only() -> None:
+    release = threading.Event()
+    made: list[str] = []
+
+    def hang() -> None:
+        release.wait()
+        made.append("hung")
+
+    calls = [lambda: made.append("first"), hang, lambda: made.append("second"), hang, lambda: made.append("third")]
+    results = mapped(calls, timeout=0.05, size=1)
+    assert [type(error) for _, error in results] == [type(None), TimeoutError, type(None), TimeoutError, type(None)]
+    assert made == ["first", "second", "third"]
+    release.set()
+    wait_for(lambda: made.count("hung") == 2)
+    assert made[:3] == ["first", "second", "third"]  # what was left behind went no further
+
+
+def test_the_timeout_is_each_calls_own() -> None:
+    results = mapped([lambda: time.sleep(0.03)] * 5, timeout=0.1)
+    assert [error for _, error in results] == [None] * 5
+
+
+def test_a_call_returns_or_raises() -> None:
+    async def go() -> None:
+        threads = Threads(1)
+        assert await threads.call(lambda: 7) == 7
+        with pytest.raises(KeyError):
+            await threads.call(lambda: {}["x"])
+        with pytest.raises(RuntimeError, match="SystemExit: 3"):
+            await threads.call(lambda: (_ for _ in ()).throw(SystemExit(3)))
+        release = threading.Event()
+        with pytest.raises(TimeoutError, match=r"longer than 0\.05 s"):
+            await threads.call(release.wait, 0.05)
+        release.set()
+        assert await threads.call(lambda: 8) == 8
+        threads.close()
+
+    asyncio.run(go())
+
+
+def test_no_more_than_its_size_at_work() -> None:
+    at_work = most = 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal at_work, most
+        with lock:
+            at_work += 1
+            most = max(most, at_work)
+        time.sleep(0.005)
+        with lock:
+            at_work -= 1
+
+    async def go() -> None:
+        threads = Threads(3)
+        await asyncio.gather(*(threads.call(work) for _ in range(12)))
+        threads.close()
+
+    asyncio.run(go())
+    assert most == 3
+
+
+def test_a_cancelled_call_gives_its_place_back() -> None:
+    async def go() -> None:
+        threads = Threads(1)
+        release = threading.Event()
+        waiting = asyncio.create_task(threads.call(release.wait))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        assert await asyncio.wait_for(threads.call(lambda: "mine"), 5) == "mine"
+        release.set()
+        threads.close()
+
+    asyncio.run(go())
+
+
+def test_no_thread_outlives_its_work() -> None:
+    def alive() -> int:
+        return sum(thread.name == "assay-user-code" for thread in threading.enumerate())
+
+    wait_for(lambda: alive() == 0)
+    mapped([lambda: None] * 10)
+    wait_for(lambda: alive() == 0)

@@ -1,0 +1,116 @@
+"""User code from files: what identifies it, and that an edited file is the one that runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.scorers.exact_match import exact_match
+from assay.usercode import identity, load_file, sources
+
+FILES = {
+    "main.py": "import helper\nfrom package import part\nfrom package.deep import leaf\n\ndef f():\n    return helper.VALUE\n",
+    "helper.py": "import second\nVALUE = 1\n",
+    "second.py": "def late():\n    import third\n",
+    "third.py": "",
+    "package/__init__.py": "from . import sibling\n",
+    "package/part.py": "",
+    "package/sibling.py": "from .deep import leaf\n",
+    "package/deep/__init__.py": "",
+    "package/deep/leaf.py": "",
+    "unrelated.py": "",
+    "package/unused.py": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def f_of(folder: Path) -> Callable[..., Any]:
+    return load_file(folder / "main.py").f
+
+
+def test_the_sources_are_what_is_imported_from_beside_it(folder: Path) -> None:
+    found = {path.relative_to(folder).as_posix() for path in sources(folder / "main.py")}
+    assert found == set(FILES) - {"unrelated.py", "package/unused.py"}
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"unrelated.py", "package/unused.py"}))
+def test_identity_changes_with_every_source(folder: Path, name: str) -> None:
+    before = identity(f_of(folder))
+    (folder / name).write_text(FILES[name] + "\nextra = 1\n")
+    assert identity(f_of(folder)) != before
+    (folder / name).write_text(FILES[name])
+    assert identity(f_of(folder)) == before
+
+
+def test_identity_does_not_change_with_other_files(folder: Path) -> None:
+    before = identity(f_of(folder))
+    (folder / "unrelated.py").write_text("x = 1\n")
+    (folder / "package" / "unused.py").write_text("x = 1\n")
+    (folder / "data.json").write_text("{}")
+    assert identity(f_of(folder)) == before
+
+
+def test_identity_does_not_depend_on_the_place(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("elsewhere")
+    (folder / "alone.py").write_text("def f(): ...\n")
+    (other / "alone.py").write_text("def f(): ...\n")
+    assert identity(load_file(folder / "alone.py").f) == identity(load_file(other / "alone.py").f)
+
+
+def test_an_unchanged_file_is_loaded_once(folder: Path) -> None:
+    assert load_file(folder / "main.py") is load_file(folder / "main.py")
+
+
+def test_an_edited_file_and_an_edited_helper_are_loaded_again(folder: Path) -> None:
+    assert f_of(folder)() == 1
+    (folder / "helper.py").write_text("import second\nVALUE = 22\n")
+    assert f_of(folder)() == 22
+    (folder / "main.py").write_text("def f():\n    return 333\n")
+    assert f_of(folder)() == 333
+
+
+def test_files_of_one_name_do_not_meet(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "main.py").write_text("import helper\n\ndef f():\n    return helper.VALUE\n")
+    (other / "helper.py").write_text("VALUE = 'other'\n")
+    one, two = f_of(folder), f_of(other)
+    assert (one(), two()) == (1, "other")
+
+
+def test_a_built_in_is_its_name_and_version() -> None:
+    assert identity(exact_match) == "exact_match@1"
+
+
+def compiled(text: str) -> Callable[..., Any]:
+    namespace: dict[str, Any] = {"__name__": "notebook"}
+    exec(compile(text, "<cell>", "exec"), namespace)
+    return namespace["f"]
+
+
+def test_code_that_no_file_holds() -> None:
+    one = "def f(x):\n    return [y + 1 for y in x]\n"
+    assert identity(compiled(one)) == identity(compiled(one))
+    assert identity(compiled(one)) != identity(compiled(one.replace("+ 1", "+ 2")))
+    assert identity(compiled(one)) != identity(compiled(one.replace("+ 1", "- 1")))
+
+
+def test_an_object_that_can_be_called(folder: Path) -> None:
+    text = "class Judge:\n    def __call__(self, item, response):\n        return True\n\njudge = Judge()\n"
+    (folder / "object.py").write_text(text)
+    before = identity(load_file(folder / "object.py").judge)
+    (folder / "object.py").write_text(text.replace("True", "False"))
+    assert identity(load_file(folder / "object.py").judge) != before
+
+
+def test_files_that_import_each_other(folder: Path) -> None:
+    (folder / "second.py").write_text("import helper\n")
+    assert folder / "second.py" in sources(folder / "main.py")
