@@ -10,7 +10,8 @@ from assay.scorers.exact_match import exact_match
 from assay.usercode import identity, load_file, sources
 
 FILES = {
-    "main.py": "import helper\nfrom package import part\nfrom package.deep import leaf\n\ndef f():\n    return helper.VALUE\n",
+    "main.py": "import helper\nfrom package import part\nfrom package.deep import leaf\n"
+    "def f():\n    return helper.VALUE\n",
     "helper.py": "import second\nVALUE = 1\n",
     "second.py": "def late():\n    import third\n",
     "third.py": "",

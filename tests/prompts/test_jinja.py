@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import StrictUndefined
 from jinja2.exceptions import SecurityError
@@ -150,6 +150,7 @@ pieces = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(pieces).map("".join), values, values)
 def test_the_short_way_renders_what_jinja_renders(template: str, a: Any, b: Any) -> None:
     item = Item(id="1", data={"a": a, "b": b})

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.interfaces import Log
@@ -64,6 +64,7 @@ def everything(store: MemoryStore, kind: Kind) -> Counter[str]:
 
 
 @pytest.mark.parametrize("kind", ["run", "evaluation"])
+@settings(deadline=None)
 @given(commits, commits, plans, plans, st.booleans(), st.booleans())
 def test_any_mix_settles_to_the_plan(
     kind: Kind,
@@ -104,6 +105,7 @@ def test_any_mix_settles_to_the_plan(
     assert sum(count for name, count in existing.counts().items() if name != "transient") == len(rows)
 
 
+@settings(deadline=None)
 @given(commits, plans)
 def test_settling_twice_changes_nothing_more(content: list[Any], planned: set[int]) -> None:
     store = MemoryStore()

@@ -28,7 +28,7 @@ evaluation_methods:
   - {name: size, path: size.py, function_name: size}
 metrics:
   - {name: pass@2, type: pass_at_k, params: {k: 2}, facets: [model_name, prompt_template]}
-  - {name: mean, facets: [metadata.topic]}
+  - {name: mean, facets: [topic]}
 seed: 7
 output_dir: OUT
 """
@@ -38,7 +38,12 @@ def size(response, ground_truth, inference_result=None, **params):
                        {"label": {"name": "seen"}, "result": {"score": len(inference_result["prompt"])}}]}
 """
 ROWS = [
-    {"id": f"q{i}", "data": {"question": f"{i} + {2 * i}"}, "ground_truth": str(3 * i), "topic": "even" if i % 2 else "odd"}
+    {
+        "id": f"q{i}",
+        "data": {"question": f"{i} + {2 * i}"},
+        "ground_truth": str(3 * i),
+        "topic": "even" if i % 2 else "odd",
+    }
     for i in range(6)
 ]
 
@@ -51,16 +56,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def by_command_line(folder: Path, out: Path) -> None:
-    (folder / "config.yaml").write_text(CONFIG.replace("OUT", str(out)).replace("[metadata.topic]", "[topic]"))
+    (folder / "config.yaml").write_text(CONFIG.replace("OUT", str(out)))
     subprocess.run(
-        [sys.executable, "-m", "assay", "run", "config.yaml", "--no-progress"], cwd=folder, check=True, capture_output=True
+        [sys.executable, "-m", "assay", "run", "config.yaml", "--no-progress"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
     )
 
 
 def by_dict(folder: Path, out: Path) -> None:
     import yaml
 
-    config = yaml.safe_load(CONFIG.replace("OUT", str(out)).replace("[metadata.topic]", "[topic]"))
+    config = yaml.safe_load(CONFIG.replace("OUT", str(out)))
     config["dataset"] = str(folder / "items.jsonl")
     config["evaluation_methods"][2]["path"] = str(folder / "size.py")
     assay.run(config)

@@ -63,7 +63,8 @@ def test_a_typed_do_run_in_threads_with_a_trace(tmp_path: Path) -> None:
     outer, inner = traces["q3"]["spans"]
     assert (outer["name"], outer["parent"], outer["data"]["input"]) == ("Adder", None, {"question": "3 + 3"})
     assert (inner["name"], inner["parent"], inner["data"]) == ("do_run", 0, {"numbers": [3, 3]})
-    assert outer["data"]["output"]["total"] == 6 and outer["start"] <= inner["start"] <= inner["end"] <= outer["end"]
+    assert outer["data"]["output"]["total"] == 6
+    assert outer["start"] <= inner["start"] <= inner["end"] <= outer["end"]
 
 
 # ---- a graph of two calls with a loop, killed between its calls
@@ -194,7 +195,8 @@ def test_a_pairwise_judge_over_two_runs_and_then_a_third(tmp_path: Path) -> None
     player("middle", "zzz")
     matches = judged("short", "long", "middle")
     assert len(matches) == 12
-    assert sorted(set(asked)) == ["xx or zzz", "yyyy or zzz", "zzz or xx", "zzz or yyyy"] and len(asked) == 8
+    assert sorted(set(asked)) == ["xx or zzz", "yyyy or zzz", "zzz or xx", "zzz or yyyy"]
+    assert len(asked) == 8
     payoffs = {(row.players, row.score) for row in matches}
     assert payoffs == {(("long", "short"), 1.0), (("long", "middle"), 1.0), (("middle", "short"), 1.0)}
 

@@ -39,8 +39,10 @@ def short(result: Any) -> list[tuple[str, bool | None, float | None]]:
         ({"label": {"name": "x", "description": "d"}, "result": SEED_RESULT}, [("x", True, 0.8)]),
         ({"label": "x", "result": {"score": 0}}, [("x", False, 0.0)]),
         ({"result": {"passed": True}}, [("mine", True, 1.0)]),
-        ({"labels": [{"label": "a", "result": {"passed": True}}, {"label": "b", "score": 0}]},)
-        + ([("a", True, 1.0), ("b", False, 0.0)],),
+        (
+            {"labels": [{"label": "a", "result": {"passed": True}}, {"label": "b", "score": 0}]},
+            [("a", True, 1.0), ("b", False, 0.0)],
+        ),
         ({"labels": []}, []),
         ([], []),
         ([True, 0.5, Score(label="c", passed=False)], [("mine", True, 1.0), ("mine", True, 0.5), ("c", False, 0.0)]),
