@@ -6,6 +6,7 @@ AssayError                 exit code 1
 ├── StoreError             the disk or the folder cannot be used
 │   └── LockedError        another process holds the folder
 ├── RunFailed              a step could not be finished; what was done is kept
+├── BudgetError            exit code 5: the next call does not fit into the budget
 ├── Interrupted            exit code 130: the user stopped it
 └── CallError              one model call failed: it becomes a row, never a crash
     ├── TransientError     worth another try
@@ -65,6 +66,10 @@ class LockedError(StoreError):
 
 class RunFailed(AssayError):
     pass
+
+
+class BudgetError(AssayError):
+    exit_code = 5
 
 
 class Interrupted(AssayError):

@@ -71,12 +71,28 @@ class Model(Protocol):
     async def close(self) -> None: ...
 
 
+class Price(msgspec.Struct, frozen=True):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+    def is_free(self) -> bool:
+        return self.input == 0 == self.output
+
+
 class Limits(msgspec.Struct, frozen=True):
-    """What a lane allows itself."""
+    """What a lane allows itself, and what it pays: a price that is None is unknown."""
 
     max_concurrency: int = 64
     timeout: float = 300.0
     max_retries: int = 3
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    price: Price | None = None
 
 
 # ---- prompts and tasks
@@ -232,6 +248,10 @@ class Log(Protocol):
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line without its line feed) for every line, in order."""
+        ...
+
+    def blocks(self) -> Iterator[bytes]:
+        """The same lines, many at once: each block holds whole lines with their line feeds. For reading all of them."""
         ...
 
     def read(self, position: int) -> bytes:

@@ -156,5 +156,4 @@ def test_a_real_server_of_fixed_capacity(tmp_path: Path) -> None:
         after = stats(url)
     refused = after["statuses"].get("429", 0)
     assert 0 < refused < 0.05 * (after["requests"] - before["requests"])
-    print("RATIO", fixed, found, refused)
     assert found < fixed / 0.8

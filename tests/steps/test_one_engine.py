@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import assay
+from assay.interfaces import Limits, Price
 from tests.support import without_times
 
 CONFIG = """
@@ -85,7 +86,8 @@ def by_hand(folder: Path, out: Path) -> None:
         for name, skill in (("weak", 0.3), ("strong", 0.9))
         for prompt in prompts
     ]
-    assay.Runner(store, seed=7).run("x", tasks, 3, id="x")
+    free = Limits(price=Price(input=0, output=0))
+    assay.Runner(store, limits={"weak": free, "strong": free}, seed=7).run("x", tasks, 3, id="x")
     scorers = [
         assay.bind_scorer(assay.scorer.get("exact_match")),
         assay.bind_scorer(assay.scorer.get("contains"), name="within"),

@@ -47,6 +47,7 @@ def _run_for_people(experiment: Any, no_progress: bool) -> None:
 
     from assay.reports.metrics_table import metrics_view, reasons
     from assay.reports.progress import Lines, Live, Silent
+    from assay.reports.usage_table import usage_table
 
     display = Silent if no_progress else Live if sys.stderr.isatty() else Lines
     result = asyncio.run(_run(experiment, display(experiment.progress)))
@@ -58,6 +59,8 @@ def _run_for_people(experiment: Any, no_progress: bool) -> None:
     elif result.run is not None:
         counts = ", ".join(f"{count:,} {name}" for name, count in result.run.counts.items())
         console.print(f"responses: {counts}", markup=False)
+    if result.run is not None and result.run.metadata.get("usage"):
+        console.print(usage_table(result.run.metadata["usage"]))
     click.echo(f"files: {result.folder}")
 
 

@@ -6,6 +6,7 @@ from assay.config.overrides import parse_override
 from assay.config.resolved import resolved, schema, to_yaml
 from assay.config.rules import Need
 from assay.config.types import (
+    BudgetConfig,
     Config,
     DatasetConfig,
     LabelFilter,
@@ -14,11 +15,13 @@ from assay.config.types import (
     MetricConfig,
     ModelConfig,
     PolicyConfig,
+    PriceConfig,
     PromptConfig,
     TaskConfig,
 )
 
 __all__ = [
+    "BudgetConfig",
     "Config",
     "DatasetConfig",
     "LabelFilter",
@@ -28,6 +31,7 @@ __all__ = [
     "ModelConfig",
     "Need",
     "PolicyConfig",
+    "PriceConfig",
     "PromptConfig",
     "TaskConfig",
     "environment",

@@ -12,9 +12,25 @@ Policy = Literal["wrong", "exclude"]
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
 Text = Annotated[str, Meta(min_length=1)]
+
+
+class PriceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars per million tokens."""
+
+    input: NotNegative
+    output: NotNegative
+
+
+class BudgetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an experiment may spend: `usd` and `tokens` count all that it ever paid, `seconds` one command's time."""
+
+    usd: NotNegative | None = None
+    tokens: Natural | None = None
+    seconds: NotNegative | None = None
 
 
 class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +48,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     max_concurrency: Count | None = None
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
+    price: PriceConfig | None = None
 
 
 class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,6 +158,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: Natural = 0
     resume: bool = True
     max_error_rate: Share | None = None
+    budget: BudgetConfig = BudgetConfig()
+    prices: dict[str, PriceConfig] = {}
     policy: PolicyConfig = PolicyConfig()
     ci_level: Level = 0.95
     logging: LoggingConfig = LoggingConfig()

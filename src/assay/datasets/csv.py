@@ -1,35 +1,14 @@
 """Comma-separated values with a header row. Every field is text."""
 
-import csv as reader
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._rows import bad_row
+from assay.datasets._table import table
 from assay.registry import dataset
-
-LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than many documents
 
 
 @dataset
-def csv(path: Path, *, delimiter: str = ",") -> Iterator[tuple[str, dict[str, Any]]]:
+def csv(path: Path, *, delimiter: str = ",", quotes: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.csv` file, streamed; quoted fields may hold line feeds."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = reader.DictReader(file, delimiter=delimiter, strict=True)
-        reader.field_size_limit(LONGEST_FIELD)
-        try:
-            header = list(rows.fieldnames or [])
-            repeated = next((name for name in header if header.count(name) > 1), None)
-            if repeated is not None:
-                raise bad_row(f"two columns are called {repeated!r}", f"{path}:1")
-            for row in rows:
-                place = f"{path}:{rows.line_num}"
-                if None in row:
-                    raise bad_row(f"{len(row[None])} more fields than the header has", place)
-                if None in row.values():
-                    raise bad_row("fewer fields than the header has", place)
-                yield place, dict(row)
-        except reader.Error as error:
-            raise bad_row(str(error), f"{path}:{rows.line_num + 1}") from None
-        except UnicodeDecodeError as error:  # text is decoded in blocks, ahead of the rows
-            raise bad_row(str(error), f"{path}, after line {rows.line_num}") from None
+    return table(path, delimiter, quotes)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from assay.datasets._files import opened
 from assay.datasets._rows import checked, decoded
 from assay.registry import dataset
 
@@ -11,7 +12,7 @@ from assay.registry import dataset
 @dataset
 def jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.jsonl` file, streamed."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         for number, line in enumerate(file, 1):
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")

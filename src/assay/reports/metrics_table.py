@@ -1,5 +1,6 @@
 """The metrics table: one line per metric row, with its interval, its counts and what is missing from it."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ def metrics_table(rows: Sequence[MetricRow]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title=title or None, title_justify="left")
     for key, name in left.items():
         if key not in shared:
-            table.add_column(escape(name), overflow="fold", min_width=min(len(name), 10))
+            table.add_column(escape(_heading(name)), overflow="fold", min_width=min(len(name), 10))
     for name in ("value", _level(rows), "items", "samples", "failed"):
         table.add_column(name, justify="right", no_wrap=name != "failed")
     for row in rows:
@@ -75,6 +76,11 @@ def reasons(rows: Sequence[MetricRow]) -> list[str]:
             if row.get(field):
                 said[f"{row.get('metric_name')}: {plain(str(row[field]))}"] = None
     return list(said)
+
+
+def _heading(name: str) -> str:
+    """A long facet name on several lines, cut behind its underscores and dots, so that the table stays narrow."""
+    return re.sub(r"([_.])(?=.)", r"\1\n", name) if len(name) > 12 else name
 
 
 def _level(rows: Sequence[MetricRow]) -> str:

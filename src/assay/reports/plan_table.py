@@ -1,5 +1,7 @@
 """A plan as text."""
 
+from assay.reports.money import cost_text
+from assay.steps.prices import price_list
 from assay.steps.survey import Survey
 from assay.text.plain import plain
 
@@ -10,7 +12,9 @@ def plan_text(found: Survey) -> str:
         f"  planned   {found.planned:>10,}  cells of the config",
         f"  selected  {found.selected:>10,}  by --limit, --model, --num-samples",
         f"  present   {found.present:>10,}  have their rows",
-        f"  to run    {found.missing:>10,}  about {found.prompt_tokens:,} prompt tokens",
+        f"  to run    {found.missing:>10,}  about {found.prompt_tokens:,} + {found.answer_tokens:,} tokens",
+        f"  cost      {_usd(found):>10}  {_usd_note(found)}".rstrip(),
+        f"  time      {_time(found):>10}  {_time_note(found)}".rstrip(),
     ]
     if found.retried:
         lines.append(f"    again   {found.retried:>10,}  of them because they failed")
@@ -20,3 +24,25 @@ def plan_text(found: Survey) -> str:
         lines.append(f"  brought back {found.returning:>7,}  rows that had been set aside")
     lines += [f"  {task.cells:>8,} cells  {plain(task.name)}" for task in found.tasks]
     return "\n".join(lines)
+
+
+def _usd(found: Survey) -> str:
+    return "unknown" if found.usd is None else cost_text(found.usd, 0)
+
+
+def _usd_note(found: Survey) -> str:
+    if found.usd is None:
+        return "a price is missing: add `price:` to the model"
+    return f"list prices are of {price_list()['as_of']}; a config's own win" if found.usd else ""
+
+
+def _time(found: Survey) -> str:
+    if found.seconds is None:
+        return "unknown"
+    return f"{found.seconds:,.0f} s" if found.seconds < 120 else f"{found.seconds / 60:,.0f} min"
+
+
+def _time_note(found: Survey) -> str:
+    return (
+        "no earlier run tells the rate" if found.seconds is None else "at the last run's rate and the limits per minute"
+    )

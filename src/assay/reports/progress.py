@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from assay.reports.money import cost_text
 from assay.steps.progress import LaneProgress, Progress
 from assay.text.plain import plain
 
@@ -75,13 +76,15 @@ class Live(_Display):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
         for name in ("step", "", "done"):
             table.add_column(name, overflow="ellipsis", no_wrap=True)
-        for name in ("rate", "left", "errors", "retries", "tokens"):
+        for name in ("rate", "left", "errors", "retries", "tokens", "cost"):
             table.add_column(name, justify="right", no_wrap=True)
         for (step, _), lane in self.progress.lanes.items():
             errors = Text(str(lane.errors), style="yellow" if lane.errors else "")
             name = Text(plain(lane.name))
             done = Text(_done(lane) + _why(lane))
-            table.add_row(step, name, done, _rate(lane), _left(lane), errors, str(lane.retries), f"{lane.tokens:,}")
+            table.add_row(
+                step, name, done, _rate(lane), _left(lane), errors, str(lane.retries), f"{lane.tokens:,}", _cost(lane)
+            )
         return Group(table, *(Text(f"note: {plain(note)}", style="yellow") for note in self.progress.notes))
 
 
@@ -104,8 +107,8 @@ class Lines(_Display):
             counts = f"{_done(lane)}{_why(lane)}  errors {lane.errors}  retries {lane.retries}"
             if self._said.get(key) != counts:
                 self._said[key] = counts
-                line = f"{key[0]} {plain(lane.name)}: {counts}  {_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}"
-                print(line, file=self._out, flush=True)
+                speed = f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
+                print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
 
 class Events(_Display):
@@ -124,6 +127,7 @@ class Events(_Display):
                 "errors": lane.errors,
                 "retries": lane.retries,
                 "tokens": lane.tokens,
+                "cost": None if lane.unpriced else lane.cost,
             }
             for (step, _), lane in self.progress.lanes.items()
         ]
@@ -143,11 +147,20 @@ def _done(lane: LaneProgress) -> str:
 
 def _why(lane: LaneProgress) -> str:
     """Why nothing moves, if nothing does."""
-    if lane.stopped:
-        return f"  stopped: {plain(lane.stopped)}"
     if lane.waiting_until > time.time():
-        return f"  the server asks to wait until {time.strftime('%H:%M:%S', time.localtime(lane.waiting_until))}"
-    return ""
+        return f"  {plain(lane.why)} until {time.strftime('%H:%M:%S', time.localtime(lane.waiting_until))}"
+    return f"  {plain(lane.why)}" if lane.why else ""
+
+
+def _cost(lane: LaneProgress) -> str:
+    """Dollars so far and, while it runs, what it will come to at this rate."""
+    if not lane.cost:
+        return "unknown" if lane.unpriced else "–"
+    shown = cost_text(lane.cost, lane.unpriced)
+    rows = lane.total - lane.present if lane.total is not None else 0
+    return (
+        f"{shown} of {cost_text(lane.cost * rows / lane.done, 0)}" if lane.ended is None and lane.done < rows else shown
+    )
 
 
 def _rate(lane: LaneProgress) -> str:

@@ -10,6 +10,7 @@ from assay.config import Config, DatasetConfig, ModelConfig, environment, secret
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Limits, Model, Prompt, Task
 from assay.steps.measure import BoundMetric, bind_metric
+from assay.steps.prices import price_of
 from assay.steps.scoring import BoundScorer, bind_scorer, load_scorer
 
 DEFAULT_CONCURRENCY = 64
@@ -82,7 +83,25 @@ def _limits(config: Config, entry: ModelConfig) -> Limits:
         max_concurrency=min(wanted, default=DEFAULT_CONCURRENCY),
         timeout=entry.timeout or config.timeout,
         max_retries=config.max_retries if entry.max_retries is None else entry.max_retries,
+        requests_per_minute=entry.requests_per_minute,
+        tokens_per_minute=entry.tokens_per_minute,
+        price=price_of(config, entry),
     )
+
+
+def check_budget(config: Config) -> None:
+    """A budget in dollars needs to know what every model costs, before the first call."""
+    if config.budget.usd is None:
+        return
+    problems = Problems(config)
+    for number, entry in enumerate(config.models):
+        with problems.at("models", number):
+            if price_of(config, entry) is None:
+                raise UserError(
+                    f"the price of {entry.name!r} is unknown, so a budget in dollars cannot hold",
+                    fix="add `price: {input: …, output: …}` (dollars per million tokens), or budget `tokens`",
+                )
+    problems.raise_any()
 
 
 def bind_prompts(config: Config) -> list[Prompt]:

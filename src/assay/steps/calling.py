@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from assay.errors import LaneError
+from assay.errors import BudgetError, LaneError
 from assay.steps.cases import Call
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.labels import Result
@@ -16,7 +16,7 @@ from assay.store.keys import digest, seed_of
 async def call_scorer(calls: list[Call], around: Surroundings, seed: int) -> list[Result]:
     """(what the scorer returned, what it raised) for each of several calls of one scorer.
 
-    LaneError is raised: the model behind the scorer is gone, and the next run makes these calls.
+    LaneError and BudgetError are raised: no call can be made any more, and the next run makes these.
     """
     if not calls:
         return []
@@ -28,7 +28,7 @@ async def call_scorer(calls: list[Call], around: Surroundings, seed: int) -> lis
         bound = [scorer.arguments(call.case, contexts[i] if contexts else None) for i, call in enumerate(calls)]
         results = await _each(scorer, bound, around)
     for _, error in results:
-        if isinstance(error, LaneError):
+        if isinstance(error, (LaneError, BudgetError)):
             raise error
     for call, context in zip(calls, contexts, strict=False):
         context.write_trace(call.key)

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import Interrupted, LaneError, RunFailed, UserError
+from assay.errors import BudgetError, Interrupted, LaneError, UserError
 from assay.interfaces import Limits, Model, Store
 from assay.records import Evaluation, Manifest
 from assay.steps.blocking import run_blocking
+from assay.steps.budget import Budget
 from assay.steps.calling import call_scorer
 from assay.steps.calls import CallLog
 from assay.steps.cases import Call, calls_of
@@ -50,6 +51,7 @@ class Evaluator:
         grace: float = 10.0,
         progress: Progress | None = None,
         stop: Stop | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.store = store
         self.models = dict(models or {})
@@ -60,6 +62,7 @@ class Evaluator:
         self.grace = grace
         self.progress = progress or Progress()
         self.stop = stop
+        self.budget = budget
 
     def evaluate(
         self,
@@ -194,7 +197,10 @@ class _Job:
         self.manifest.complete = False
         store.put_manifest(self.manifest)
         lanes = Lanes(
-            self.evaluator.limits, self.evaluator.default_limits, lambda name: progress.lane(f"calls to {name}")
+            self.evaluator.limits,
+            self.evaluator.default_limits,
+            lambda name: progress.lane(f"calls to {name}"),
+            self.evaluator.budget,
         )
         threads = Threads(self.evaluator.threads)
         calls = store.log("evaluation", self.manifest.id, "calls")
@@ -224,9 +230,7 @@ class _Job:
         await finish(workers, self.stop, self.evaluator.grace)
         if self.stop.requested and (self.unfinished or next(missing, None) is not None):
             raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
-        stopped = next((lane.stopped for lane in around.lanes if lane.stopped is not None), None)
-        if stopped is not None:
-            raise RunFailed(stopped.what, where=stopped.where, fix=stopped.fix)
+        around.lanes.raise_if_stopped()
 
     def _missing(self) -> Iterator[list[Call]]:
         """The calls that have no rows yet, in chunks of one scorer: a chunk is what a worker takes at a time."""
@@ -251,7 +255,7 @@ class _Job:
             started = time.perf_counter()
             try:
                 results = await call_scorer(scorable, around, self.evaluator.seed)
-            except LaneError:
+            except (LaneError, BudgetError):
                 return
             seconds = (time.perf_counter() - started) / max(1, len(scorable))
             self._size_chunks(chunk[0].scorer, len(chunk), seconds)

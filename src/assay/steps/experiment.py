@@ -15,6 +15,7 @@ from assay.interfaces import Model, Task
 from assay.records import Manifest, MetricRow
 from assay.steps import bind
 from assay.steps.aggregate import Aggregator
+from assay.steps.budget import Budget, spent_before
 from assay.steps.evaluate import Evaluator
 from assay.steps.ingest import file_stamp, ingest
 from assay.steps.logs import log_to
@@ -102,6 +103,7 @@ class Experiment:
         os.environ.update(environment(self.config, self.environ))  # user code sees `.env` and `env_vars`, too
         mode = self.options.mode or self.config.mode
         result = Result(folder=str(self.folder), notes=self.progress.notes)
+        bind.check_budget(self.config)
         models, tasks, samples = self.bind_tasks()
         scorers, metrics = bind.bind_scorers(self.config), bind.bind_metrics(self.config)
         async with AsyncExitStack() as stack:
@@ -132,7 +134,14 @@ class Experiment:
             "seed": self.config.seed,
             "progress": self.progress,
             "stop": stop,
+            "budget": self._budget(),
         }
+
+    def _budget(self) -> Budget | None:
+        limits = self.config.budget
+        if limits == type(limits)():
+            return None
+        return Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
 
     async def _infer(self, around: dict[str, Any], tasks: Sequence[Task], samples: int) -> Manifest:
         runner = Runner(self.store, **around, task_timeout=self.config.timeout, fresh=not self.config.resume)
@@ -160,7 +169,7 @@ class Experiment:
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = bind.Problems(self.config)
-        for check in (self.bind_tasks, self._bind_scoring):
+        for check in (self.bind_tasks, self._bind_scoring, lambda: bind.check_budget(self.config)):
             with problems.at():
                 check()
         with problems.at(), self.trial_store() as store:

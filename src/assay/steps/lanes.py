@@ -9,9 +9,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
 from assay.interfaces import Completion, Limits, Model, Request
 from assay.steps.adaptive import Adaptive
+from assay.steps.budget import Budget, expected_tokens
+from assay.steps.pace import Bucket
+from assay.steps.prices import cost_of
 from assay.steps.progress import LaneProgress
 
 BACKOFF = 0.25
@@ -23,10 +26,13 @@ PAUSES_BETWEEN_PROBES = 30  # a probe that fails costs a pause: at most one part
 class Lane:
     """The limits that all calls of one model share."""
 
-    def __init__(self, name: str, limits: Limits, progress: LaneProgress) -> None:
+    def __init__(self, name: str, limits: Limits, progress: LaneProgress, budget: Budget | None = None) -> None:
         self.name = name
         self.limits = limits
         self.progress = progress
+        self.budget = budget
+        self._requests = Bucket(limits.requests_per_minute) if limits.requests_per_minute else None
+        self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
         self.adaptive = Adaptive(limits.max_concurrency)
         self.stopped: LaneError | None = None
         self._in_flight = 0
@@ -37,7 +43,26 @@ class Lane:
         self._random = random.Random()
 
     async def send(self, model: Model, request: Request) -> Completion:
-        """One answer, after as many tries as its errors deserve."""
+        """One answer, after as many tries as its errors deserve, within the budget."""
+        if self.budget is None:
+            return self._priced(await self._send(model, request))
+        reserved = await self.budget.reserve(request, self.limits.price)
+        completion = None
+        try:
+            completion = self._priced(await self._send(model, request))
+            return completion
+        finally:
+            self.budget.settle(reserved, self.limits.price, completion)
+
+    def _priced(self, completion: Completion) -> Completion:
+        completion.cost = cost_of(self.limits.price, completion)
+        if completion.cost is None:
+            self.progress.unpriced += 1
+        else:
+            self.progress.cost += completion.cost
+        return completion
+
+    async def _send(self, model: Model, request: Request) -> Completion:
         failures = overloads = 0
         first_try = time.monotonic()
         while True:
@@ -52,6 +77,7 @@ class Lane:
                 await self._back_off(error, failures + overloads)
 
     async def _try(self, model: Model, request: Request) -> Completion:
+        expected = await self._pace(request)
         await self._enter()
         token = self.adaptive.sent(self._in_flight)
         overloaded, pause = False, None
@@ -59,6 +85,9 @@ class Lane:
             async with asyncio.timeout(request.timeout + 5):  # for models that do not keep time themselves
                 completion = await model.complete(request)
             self._last_answer = time.monotonic()
+            if self._tokens is not None and completion.total_tokens is not None:
+                self._tokens.give_back(expected - completion.total_tokens)
+            self.progress.why = ""
             return completion
         except TimeoutError:
             overloaded = True
@@ -84,6 +113,7 @@ class Lane:
     def stop(self, error: LaneError) -> None:
         """No further call can succeed: wake everybody who waits for a place."""
         self.stopped = self.stopped or error
+        self.progress.why = f"stopped: {error.what}"
         self._wake(len(self._waiting))
 
     def _give_up_or(self, error: TransientError, failures: int, overloads: int, first_try: float) -> None:
@@ -105,9 +135,28 @@ class Lane:
         if error.retry_after is not None:
             self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
             self._probe_from = self._paused_until + PAUSES_BETWEEN_PROBES * error.retry_after
-            self.progress.waiting_until = time.time() + error.retry_after
+            self._wait_until(time.time() + error.retry_after, "the server asks to wait")
+        else:
+            self.progress.why = f"trying again: {error.what}"
         delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1)) * self._random.uniform(0.5, 1.0)
         await asyncio.sleep(delay)
+
+    async def _pace(self, request: Request) -> int:
+        """Wait as long as the requests and tokens per minute ask for; the tokens that were taken."""
+        if self._requests is None and self._tokens is None:
+            return 0
+        expected = expected_tokens(request)
+        wait = self._requests.take(1) if self._requests is not None else 0.0
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.take(expected))
+        if wait > 0:
+            self._wait_until(time.time() + wait, "within its limits per minute")
+            await asyncio.sleep(wait)
+        return expected
+
+    def _wait_until(self, when: float, why: str) -> None:
+        self.progress.waiting_until = max(self.progress.waiting_until, when)
+        self.progress.why = why
 
     async def _enter(self) -> None:
         while True:
@@ -144,19 +193,34 @@ class Lane:
 class Lanes:
     """All lanes of a run, made when they are first asked for."""
 
-    def __init__(self, limits: Mapping[str, Limits], default: Limits, progress: Callable[[str], LaneProgress]) -> None:
+    def __init__(
+        self,
+        limits: Mapping[str, Limits],
+        default: Limits,
+        progress: Callable[[str], LaneProgress],
+        budget: Budget | None = None,
+    ) -> None:
         self._limits = limits
         self._default = default
         self._progress = progress
+        self._budget = budget
         self._lanes: dict[str, Lane] = {}
 
     def __getitem__(self, name: str) -> Lane:
         if name not in self._lanes:
-            self._lanes[name] = Lane(name, self._limits.get(name, self._default), self._progress(name))
+            self._lanes[name] = Lane(name, self._limits.get(name, self._default), self._progress(name), self._budget)
         return self._lanes[name]
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(self._lanes.values())
+
+    def raise_if_stopped(self) -> None:
+        """Say why not everything could be done: a budget used up, or a lane that had to stop."""
+        if self._budget is not None and self._budget.exhausted is not None:
+            raise self._budget.exhausted
+        for lane in self:
+            if lane.stopped is not None:
+                raise RunFailed(lane.stopped.what, where=lane.stopped.where, fix=lane.stopped.fix)
 
     def send(self, model: Model, request: Request) -> Awaitable[Completion]:
         return self[model.name].send(model, request)

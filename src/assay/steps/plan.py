@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.interfaces import Log, Task, Work
+from assay.interfaces import Log, Message, Task, Work
 from assay.records import Item, Manifest
 from assay.store.keys import canonical, digest, response_key
 
@@ -87,7 +87,9 @@ def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bo
 
 def estimated_tokens(work: Work) -> int:
     """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
-    if not isinstance(work.payload, list):
-        return 0
-    texts = [str(message.get("content", "")) for message in work.payload if isinstance(message, dict)]
-    return sum(map(len, texts)) // CHARACTERS_PER_TOKEN
+    return text_tokens(work.payload) if isinstance(work.payload, list) else 0
+
+
+def text_tokens(messages: Iterable[Message]) -> int:
+    """A rough count of the tokens of messages, for budgets and plans; never for what a row says."""
+    return sum(len(str(message.get("content", ""))) for message in messages) // CHARACTERS_PER_TOKEN + 1

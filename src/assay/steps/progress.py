@@ -19,8 +19,10 @@ class LaneProgress:
     retries: int = 0
     calls: int = 0
     tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
     waiting_until: float = 0.0
-    stopped: str = ""
+    why: str = ""
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
 

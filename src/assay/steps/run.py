@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from assay.errors import CallError, ErrorKind, Interrupted, LaneError, RunFailed, UserError
+from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, UserError
 from assay.interfaces import Answer, Limits, Model, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.steps.blocking import run_blocking
+from assay.steps.budget import Budget
 from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.existing import Existing
@@ -23,6 +24,7 @@ from assay.steps.pool import Threads
 from assay.steps.progress import LaneProgress, Progress
 from assay.steps.responses import response_of
 from assay.steps.stop import Stop, finish
+from assay.steps.usage import usage_of
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.store.repositories import DatasetRepository
@@ -48,6 +50,7 @@ class Runner:
         grace: float = 10.0,
         progress: Progress | None = None,
         stop: Stop | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.store = store
         self.models = dict(models or {})
@@ -59,6 +62,7 @@ class Runner:
         self.grace = grace
         self.progress = progress or Progress()
         self.stop = stop
+        self.budget = budget
 
     def run(
         self,
@@ -166,7 +170,7 @@ class _Job:
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
         self.manifest.complete = False
         self.runner.store.put_manifest(self.manifest)
-        lanes = Lanes(self.runner.limits, self.runner.default_limits, progress.lane)
+        lanes = Lanes(self.runner.limits, self.runner.default_limits, progress.lane, self.runner.budget)
         threads = Threads(max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks))
         calls = self.runner.store.log("run", self.manifest.id, "calls")
         traces = self.runner.store.log("run", self.manifest.id, "traces")
@@ -258,7 +262,7 @@ class _Job:
                 error, kind = cell.problem, "permanent"
             else:
                 answer = await task.run(cell.work, context)
-        except LaneError:
+        except (LaneError, BudgetError):
             return None
         except CallError as failure:
             error, kind = failure.what, failure.kind
@@ -285,6 +289,8 @@ class _Job:
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()
         self.manifest.segments = self.log.segments()
+        self.manifest.metadata["usage"] = msgspec.to_builtins(usage_of(self.log))
+        self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
         self.manifest.ended = time.time()
         self.manifest.complete = self.existing.total == self.manifest.planned
         self.runner.store.put_manifest(self.manifest)
@@ -292,8 +298,4 @@ class _Job:
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:
             raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
-        stopped = [lane for lane in lanes if lane.stopped is not None]
-        if stopped:
-            first = stopped[0].stopped
-            assert first is not None
-            raise RunFailed(first.what, where=first.where, fix=first.fix)
+        lanes.raise_if_stopped()

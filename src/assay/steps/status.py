@@ -73,6 +73,7 @@ class StatusFile:
                     "errors": lane.errors,
                     "retries": lane.retries,
                     "tokens": lane.tokens,
+                    "cost": None if lane.unpriced else lane.cost,
                 }
                 for lane in lanes
             },

@@ -1,0 +1,113 @@
+"""Metrics of a million rows against a bare msgspec decode of only the needed fields of the same file."""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.measure import Line, child
+
+SAMPLES = 10
+
+
+class Needed(msgspec.Struct):
+    """What pass@k by two facets needs of a row."""
+
+    class Metadata(msgspec.Struct):
+        model_id: str
+        prompt_template: str
+
+    item_id: str
+    sample_index: int
+    label: str
+    passed: bool | None
+    score: float | None
+    outcome: str
+    scorer: str
+    metadata: Metadata
+
+
+def write_rows(folder: str, rows: int) -> None:
+    """As the engine writes them: two models, two prompts, ten samples of every item."""
+    from assay.records import Evaluation
+
+    encode = msgspec.json.Encoder().encode
+    with (Path(folder) / "evaluation_results.jsonl").open("wb") as file:
+        for number in range(rows):
+            cell, sample = divmod(number, SAMPLES)
+            item, task = divmod(cell, 4)
+            passed = number * 2654435761 % 97 < 40
+            row = Evaluation(
+                item_id=f"item-{item}",
+                sample_id=f"item-{item}_sample_{sample}",
+                sample_index=sample,
+                label="exact_match",
+                model_name=f"model-{task % 2}",
+                passed=passed,
+                score=float(passed),
+                evaluation_time=1.5e-06,
+                timestamp=1763237000.123456,
+                metadata={
+                    "model_id": f"model-{task % 2}",
+                    "prompt_template": f"prompt-{task // 2}",
+                    "sampling": {"temperature": 0.7, "max_tokens": 512},
+                    "finish_reason": "stop",
+                    "response_id": f"chatcmpl-{number:012d}",
+                },
+                key=f"{number * 2654435761 % 2**64:016x}{number:016x}",
+                responses=[f"{number:032x}"],
+                scorer="exact_match",
+            )
+            file.write(encode(row) + b"\n")
+
+
+def aggregate(folder: str) -> float:
+    """Seconds for pass@1, pass@5 and their intervals, imports not counted."""
+    from assay.steps.aggregate import Aggregator
+    from assay.steps.measure import bind_metric
+    from assay.store.stores import FlatStore
+
+    facets = ["metadata.model_id", "prompt_template"]
+    metrics = [bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets) for k in (1, 5)]
+    (Path(folder) / "manifest.json").unlink(missing_ok=True)
+    store = FlatStore(Path(folder))
+    began = time.perf_counter()
+    rows = Aggregator(store).aggregate([store.id], metrics)
+    seconds = time.perf_counter() - began
+    assert [row["ci_method"] for row in rows] == ["wilson_of_items"] * 8
+    return seconds
+
+
+def decode(folder: str) -> float:
+    decode = msgspec.json.Decoder(Needed).decode
+    began = time.perf_counter()
+    with (Path(folder) / "evaluation_results.jsonl").open("rb") as file:
+        for line in file:
+            decode(line)
+    return time.perf_counter() - began
+
+
+def aggregation() -> list[Line]:
+    """Alternating, best of three each."""
+    found: dict[int, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in (100_000, 1_000_000):
+            write_rows(folder, rows)
+            pairs = [(child(aggregate, folder), child(decode, folder)) for _ in range(3)]
+            found[rows] = {
+                "ours": min(ours["result"] for ours, _ in pairs),
+                "bare": min(bare["result"] for _, bare in pairs),
+                "peak": min(ours["peak"] for ours, _ in pairs),
+            }
+    small, large = found[100_000], found[1_000_000]
+    detail = f"{large['ours']:.2f} s / {large['bare']:.2f} s"
+    return [
+        Line("aggregating 1M rows / narrow msgspec decode", large["ours"] / large["bare"], "<=", 1.25, detail),
+        Line("peak memory of aggregating 1M rows, MB", large["peak"], "<=", 200),
+        Line("aggregating 1M rows / 100,000 rows", large["ours"] / small["ours"], "<=", 10.5),
+    ]
+
+
+BENCHMARKS = [aggregation]

@@ -1,0 +1,35 @@
+"""Parquet, read by duckdb. Nested values become lists and objects, times and binary data text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.datasets._rows import bad_row, checked, decoded
+from assay.errors import UserError
+from assay.registry import dataset
+
+_AT_ONCE = 256
+
+
+@dataset
+def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of a `.parquet` file, streamed."""
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        fix = "pip install 'assay[parquet]'"
+        raise UserError("reading parquet files needs duckdb", where=str(path), fix=fix) from None
+    number = 0
+    with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
+        try:
+            # A name that no column has: `to_json(t)` would be the column `t` of a table that has one.
+            query = 'SELECT to_json("the whole row") FROM read_parquet(?) AS "the whole row"'
+            found = connection.execute(query, [str(path).replace("[", "[[]")])
+            while rows := found.fetchmany(_AT_ONCE):
+                for (text,) in rows:
+                    number += 1
+                    place = f"{path} row {number}"
+                    yield place, checked(decoded(text.encode(), place), place)
+        except duckdb.Error as error:
+            place = f"{path}, after row {number}" if number else str(path)
+            raise bad_row(str(error).splitlines()[0], place) from None

@@ -1,0 +1,14 @@
+"""Tab-separated values with a header row. Every field is text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.datasets._table import table
+from assay.registry import dataset
+
+
+@dataset
+def tsv(path: Path, *, quotes: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of a `.tsv` file, streamed. Without `quotes`, a quotation mark is a character like any other."""
+    return table(path, "\t", quotes)

@@ -1,0 +1,9 @@
+"""Dollars as text."""
+
+
+def cost_text(cost: float, unpriced: int) -> str:
+    """An amount, and whether something without a known price is missing from it; never 0 for what is unknown."""
+    if unpriced and not cost:
+        return "unknown"
+    text = f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+    return f"{text} + unknown" if unpriced else text

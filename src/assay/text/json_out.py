@@ -1,0 +1,81 @@
+"""JSON out of what a model wrote: the whole answer, a fenced block, or a value in prose."""
+
+import json
+import re
+from typing import Any
+
+_FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_OPENING = re.compile(r"[{\[]")
+_ATTEMPTS = 200  # so that a text of brackets costs little
+
+
+class NoJson(ValueError):
+    """The text holds no JSON value."""
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse)
+
+
+def read_json(text: str) -> Any:
+    """The value that the whole text is; NoJson says where it is not (NaN and Infinity are no JSON)."""
+    try:
+        return _decoder.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise NoJson(str(error)) from None
+
+
+def fenced(text: str) -> list[tuple[str, str]]:
+    """(language, content) of each fenced block; a last one that is not closed counts."""
+    return [(found[1].lower(), found[2]) for found in _FENCE.finditer(text)] if "```" in text else []
+
+
+def find_json(text: str) -> Any:
+    """The JSON value of an answer: all of it, else its last fenced block, else the last object or list in its prose."""
+    try:
+        return read_json(text)
+    except NoJson:
+        pass
+    for _, content in reversed(fenced(text)):
+        try:
+            return read_json(content)
+        except NoJson:
+            continue
+    values = _in_prose(text)
+    objects = [value for value in values if isinstance(value, dict)]
+    if not values:
+        raise NoJson("the answer holds no JSON object or list")
+    return (objects or values)[-1]
+
+
+def _in_prose(text: str) -> list[Any]:
+    values: list[Any] = []
+    at = 0
+    for _ in range(_ATTEMPTS):
+        found = _OPENING.search(text, at)
+        if found is None:
+            break
+        try:
+            value, at = _decoder.raw_decode(text, found.start())
+            values.append(value)
+        except (ValueError, RecursionError):
+            at = found.end()
+    return values
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What a dotted path leads to (`a.b`, `items.0.name`, `items[0].name`; a literal key with dots comes first);
+    KeyError if there is nothing."""
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    for step in path.replace("[", ".").replace("]", "").split("."):
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.lstrip("-").isdigit() and -len(value) <= int(step) < len(value):
+            value = value[int(step)]
+        else:
+            raise KeyError(path)
+    return value

@@ -1,0 +1,125 @@
+r"""Numbers as people and models write them: 1,000 · 1e3 · 1.5 × 10^3 · 3/4 · 1 3/4 · ½ · \frac{3}{4} · 50% · $1.2 million.
+
+Values are exact fractions. A percent sign is kept beside the value, because "50%" may mean 50 or one half.
+"""
+
+import re
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from assay.text.boxed import last_box
+
+_VULGAR = {
+    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
+    "⅙": "1/6", "⅚": "5/6", "⅐": "1/7", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅑": "1/9", "⅒": "1/10",
+}  # fmt: skip
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_REWRITES = tuple(
+    (re.compile(pattern), to)
+    for pattern, to in (
+        (r"\{,\}|(?<=\d)(?:\\[,;:! ]|[\u00a0\u2009\u202f])(?=\d{3})", ","),
+        (r"(?<=\d)[_'’](?=\d{3})", ","),
+        (r"\\[dtc]?frac\s*\{\s*([^{}]{1,60})\s*\}\s*\{\s*([^{}]{1,60})\s*\}", r" \1/\2 "),
+        (r"\\[dtc]?frac\s*(\d)\s*(\d)", r" \1/\2 "),
+        (r"\\times|\\cdot|[×·]", "×"),
+        (r"\\(?:left|right|displaystyle|text|mathrm)|\\[$,;:! (){}\[\]]", " "),
+        (r"\\%", "%"),
+        (r"[−–‒﹣－]", "-"),
+        (r"⁄", "/"),
+    )
+)
+_VULGAR_SIGN = re.compile(f"(\\d?)[ ]?([{''.join(_VULGAR)}])")
+_POWER_SIGN = re.compile(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]{1,5})")
+_PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?|\.\d+"
+_NUMBER = re.compile(
+    rf"(?P<sign>(?<![\w.)%])[-+]\s?)?[$€£¥₹]?\s?(?P<late>(?<=[$€£¥₹ ])-)?(?<![\w.])"
+    rf"(?P<number>{_PLAIN})"
+    r"(?:\s(?P<part>\d{1,9})\s?/\s?(?P<of>\d{1,9})(?![\d/])"
+    r"|\s?/\s?(?P<below>-?\d+(?:\.\d+)?)(?![\d/])"
+    r"|[eE](?P<exponent>[-+]?\d{1,4})(?![\w])"
+    r"|\s?[×x*]\s?10\s?(?:\^|\*\*)\s?[{(]?\s?(?P<power>[-+]?\d{1,4})[})]?)?"
+    r"(?:\s?(?P<scale>hundred|thousand|million|billion|trillion)\b)?"
+    r"(?P<percent>\s?(?:%|percent\b|per cent\b))?",
+    re.I,
+)
+_CUE = re.compile(
+    r"####|(?:(?:final|correct)\s+)?(?:answer|result|solution)\b[*_`\s]*(?:is|are|was|=|:|equals|would be|should be|to be)",
+    re.I,
+)
+_LARGEST_EXPONENT = 400
+_LONGEST = 400  # digits of one number; beyond that it is no answer
+
+
+class Number(NamedTuple):
+    """A number and where it stood in the text; `percent` if a percent sign followed, with the value as written."""
+
+    value: Fraction
+    percent: bool
+    start: int
+
+    def readings(self) -> tuple[Fraction, ...]:
+        """What it may mean: 50% is 50 or one half."""
+        return (self.value, self.value / 100) if self.percent else (self.value,)
+
+
+def find_numbers(text: str) -> list[Number]:
+    """Every number of a text, in order; positions refer to the text with its LaTeX and signs rewritten."""
+    found: list[Number] = []
+    for match in _NUMBER.finditer(_plain(text)):
+        value = _value(match)
+        if value is not None:
+            found.append(Number(value, bool(match["percent"]), match.start()))
+    return found
+
+
+def answer_number(text: str, position: Literal["first", "last"] = "last") -> Number | None:
+    r"""The number that an answer gives: in `\boxed{}`, else after "the answer is" or `####`, else the first or last."""
+    box = last_box(text)
+    if box is not None and (inside := find_numbers(box)):
+        return inside[0] if len(inside) == 1 or position == "first" else inside[-1]
+    cues = list(_CUE.finditer(text))
+    if cues:
+        after = text[cues[-1].end() :].lstrip().split("\n", 1)[0]
+        equal = after.split(". ", 1)[0].rpartition("=")[2]
+        if numbers := find_numbers(equal) or find_numbers(after):
+            return numbers[0]
+    numbers = find_numbers(text)
+    if not numbers:
+        return None
+    return numbers[0] if position == "first" else numbers[-1]
+
+
+def whole_number(text: str) -> Number | None:
+    """The number that a text consists of, with a unit or a currency at most; None if there are several or none."""
+    numbers = find_numbers(text)
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _plain(text: str) -> str:
+    if not text.isascii():
+        text = _VULGAR_SIGN.sub(lambda match: f"{match[1]} {_VULGAR[match[2]]}".lstrip(), text)
+        text = _POWER_SIGN.sub(lambda match: f"10^{match[1].translate(_SUPERSCRIPTS)}", text)
+    elif "\\" not in text and "'" not in text and "_" not in text and "{" not in text:
+        return text
+    for pattern, to in _REWRITES:
+        text = pattern.sub(to, text)
+    return text
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    if match.end() - match.start() > _LONGEST:
+        return None
+    try:
+        value = Fraction(match["number"].replace(",", ""))
+        if match["part"]:
+            value += Fraction(int(match["part"]), int(match["of"]))
+        elif match["below"]:
+            value /= Fraction(match["below"])
+    except ZeroDivisionError:
+        return None
+    exponent = int(match["exponent"] or match["power"] or 0)
+    if abs(exponent) > _LARGEST_EXPONENT:
+        return None
+    value *= Fraction(10) ** exponent * _SCALES.get((match["scale"] or "").lower(), 1)
+    return -value if (match["sign"] or "+")[0] == "-" or match["late"] else value

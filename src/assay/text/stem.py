@@ -1,0 +1,102 @@
+"""Porter's stemmer for English: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980."""
+
+
+_STEP_2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able", "alli": "al",
+    "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
+    "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+}  # fmt: skip
+_STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_STEP_4 = "al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split()
+
+
+def stem(word: str) -> str:
+    """The stem of a lower-case word; words of one or two letters, or with others than a to z, stay as they are."""
+    if len(word) <= 2 or not word.isascii() or not word.isalpha() or not word.islower():
+        return word
+    for step in (_plurals, _past, _final_y, _long_suffix, _middle_suffix, _last_suffix, _final_e):
+        word = step(word)
+    return word
+
+
+def _kinds(word: str) -> str:
+    """The word as v for vowels and c for consonants; y is a vowel after a consonant."""
+    kinds = ""
+    for letter in word:
+        vowel = letter in "aeiou" or (letter == "y" and kinds[-1:] == "c")
+        kinds += "v" if vowel else "c"
+    return kinds
+
+
+def _measure(word: str) -> int:
+    """How many times a vowel is followed by a consonant."""
+    return _kinds(word).count("vc")
+
+
+def _has_vowel(word: str) -> bool:
+    return "v" in _kinds(word)
+
+
+def _ends_double(word: str) -> bool:
+    return len(word) > 1 and word[-1] == word[-2] and _kinds(word)[-1] == "c"
+
+
+def _ends_short(word: str) -> bool:
+    """Consonant, vowel, consonant, the last none of w, x, y: hop, not snow."""
+    return _kinds(word)[-3:] == "cvc" and word[-1] not in "wxy"
+
+
+def _plurals(word: str) -> str:
+    if word.endswith(("sses", "ies")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _past(word: str) -> str:
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    for suffix in ("ed", "ing"):
+        base = word.removesuffix(suffix)
+        if base != word:
+            if not _has_vowel(base):
+                return word
+            if base.endswith(("at", "bl", "iz")) or (_measure(base) == 1 and _ends_short(base)):
+                return base + "e"
+            return base[:-1] if _ends_double(base) and base[-1] not in "lsz" else base
+    return word
+
+
+def _final_y(word: str) -> str:
+    return word[:-1] + "i" if word.endswith("y") and _has_vowel(word[:-1]) else word
+
+
+def _replaced(word: str, endings: dict[str, str]) -> str:
+    for ending in sorted(endings, key=len, reverse=True):
+        if word.endswith(ending):
+            base = word.removesuffix(ending)
+            return base + endings[ending] if _measure(base) > 0 else word
+    return word
+
+
+def _long_suffix(word: str) -> str:
+    return _replaced(word, _STEP_2)
+
+
+def _middle_suffix(word: str) -> str:
+    return _replaced(word, _STEP_3)
+
+
+def _last_suffix(word: str) -> str:
+    for ending in sorted(_STEP_4, key=len, reverse=True):
+        if word.endswith(ending):
+            base = word[:-3] if ending in ("sion", "tion") else word.removesuffix(ending)
+            return base if _measure(base) > 1 else word
+    return word
+
+
+def _final_e(word: str) -> str:
+    if word.endswith("e"):
+        base = word[:-1]
+        if _measure(base) > 1 or (_measure(base) == 1 and not _ends_short(base)):
+            word = base
+    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
