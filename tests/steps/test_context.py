@@ -13,7 +13,7 @@ from assay.models.python import python
 from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.lanes import Lanes
-from assay.steps.pool import Threads
+from assay.threads import Threads
 from assay.steps.progress import LaneProgress
 from assay.store.log import MemoryLog
 

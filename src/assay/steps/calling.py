@@ -62,6 +62,8 @@ async def _batch(
 def _context(call: Call, around: Surroundings, seed: int) -> RowContext:
     response = call.case.responses[0]
     addresses = [f"{row.task}:{row.item_id}:{row.sample_index}" for row in call.case.responses]
+    if call.players is not None:
+        addresses += [*call.players, str(call.seat)]
     owner = digest("scorer-owner", call.scorer.name.encode(), *(address.encode() for address in addresses))
     return RowContext(
         around,

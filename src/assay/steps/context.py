@@ -16,8 +16,8 @@ from assay.interfaces import Completion, Log, Message, Model, Request
 from assay.registry import nearest
 from assay.steps.calls import CallLog, OwnCalls
 from assay.steps.lanes import Lanes
-from assay.steps.pool import Threads
 from assay.store.keys import short
+from assay.threads import Threads
 
 _span: ContextVar[int | None] = ContextVar("span", default=None)  # branches that run side by side keep their own
 

@@ -24,13 +24,13 @@ from assay.steps.existing import Existing
 from assay.steps.labels import rows_of, unscorable
 from assay.steps.lanes import Lanes
 from assay.steps.plan import is_finished, plan_digest
-from assay.steps.pool import Threads
 from assay.steps.progress import Progress
 from assay.steps.scoring import BoundScorer
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
 from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
+from assay.threads import Threads
 
 LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little

@@ -20,7 +20,6 @@ from assay.steps.context import RowContext, Surroundings
 from assay.steps.existing import Existing
 from assay.steps.lanes import Lane, Lanes
 from assay.steps.plan import Cell, Selection, cells, describe, is_finished, marked, plan_digest
-from assay.steps.pool import Threads
 from assay.steps.progress import LaneProgress, Progress
 from assay.steps.responses import response_of
 from assay.steps.stop import Stop, finish
@@ -29,6 +28,7 @@ from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
+from assay.threads import Threads
 
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 

@@ -20,8 +20,9 @@ _REWRITES = tuple(
     for pattern, to in (
         (r"\{,\}|(?<=\d)(?:\\[,;:! ]|[\u00a0\u2009\u202f])(?=\d{3})", ","),
         (r"(?<=\d)[_'’](?=\d{3})", ","),
-        (r"\\[dtc]?frac\s*\{\s*([^{}]{1,60})\s*\}\s*\{\s*([^{}]{1,60})\s*\}", r" \1/\2 "),
-        (r"\\[dtc]?frac\s*(\d)\s*(\d)", r" \1/\2 "),
+        (r"(?<=\d)(?=\\[dtc]?frac)", " "),
+        (r"\\[dtc]?frac\s*\{\s*([^{}]{1,60})\s*\}\s*\{\s*([^{}]{1,60})\s*\}", r"\1/\2 "),
+        (r"\\[dtc]?frac\s*(\d)\s*(\d)", r"\1/\2 "),
         (r"\\times|\\cdot|[×·]", "×"),
         (r"\\(?:left|right|displaystyle|text|mathrm)|\\[$,;:! (){}\[\]]", " "),
         (r"\\%", "%"),
@@ -33,12 +34,12 @@ _VULGAR_SIGN = re.compile(f"(\\d?)[ ]?([{''.join(_VULGAR)}])")
 _POWER_SIGN = re.compile(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]{1,5})")
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
-    rf"(?P<sign>(?<![\w.)%])[-+]\s?)?[$€£¥₹]?\s?(?P<late>(?<=[$€£¥₹ ])-)?(?<![\w.])"
+    rf"(?P<sign>(?<![\w.)%])[-+])?[$€£¥₹]?\s?(?P<late>(?<=[$€£¥₹ ])-)?(?<![\w.])"
     rf"(?P<number>{_PLAIN})"
     r"(?:\s(?P<part>\d{1,9})\s?/\s?(?P<of>\d{1,9})(?![\d/])"
     r"|\s?/\s?(?P<below>-?\d+(?:\.\d+)?)(?![\d/])"
-    r"|[eE](?P<exponent>[-+]?\d{1,4})(?![\w])"
-    r"|\s?[×x*]\s?10\s?(?:\^|\*\*)\s?[{(]?\s?(?P<power>[-+]?\d{1,4})[})]?)?"
+    r"|[eE](?P<exponent>[-+]?\d{1,9})(?![\w])"
+    r"|\s?[×x*]\s?10\s?(?:\^|\*\*)\s?[{(]?\s?(?P<power>[-+]?\d{1,9})[})]?)?"
     r"(?:\s?(?P<scale>hundred|thousand|million|billion|trillion)\b)?"
     r"(?P<percent>\s?(?:%|percent\b|per cent\b))?",
     re.I,

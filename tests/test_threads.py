@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.steps.pool import Threads
+from assay.threads import Threads
 from tests.support import wait_for
 
 
