@@ -22,7 +22,12 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
 
 
 def lines_of(log: Log) -> list[bytes]:
-    return [line for _, line in log.scan()]
+    """By `scan`; `blocks` must have the same."""
+    lines = [line for _, line in log.scan()]
+    blocks = list(log.blocks())
+    assert b"".join(blocks) == b"".join(line + b"\n" for line in lines)
+    assert all(block[-1:] == b"\n" for block in blocks)
+    return lines
 
 
 def test_a_log_that_does_not_exist_is_empty(log: Log, tmp_path: Path) -> None:
@@ -107,6 +112,7 @@ def test_scanning_holds_a_block_not_the_file(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         assert sum(1 for _ in log.scan()) == 50_000
+        assert sum(block.count(b"\n") for block in log.blocks()) == 50_000
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()

@@ -17,6 +17,7 @@ from assay.config.types import (
     PolicyConfig,
     PriceConfig,
     PromptConfig,
+    SplitConfig,
     TaskConfig,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "PolicyConfig",
     "PriceConfig",
     "PromptConfig",
+    "SplitConfig",
     "TaskConfig",
     "environment",
     "load",

@@ -31,7 +31,8 @@ WITHOUT_EFFECT: set[tuple[str, ...]] = {
     ("save_intermediate",),
     ("resume_from",),
 }
-_SUFFIXES = {"ndjson": "jsonl", "tsv": "csv", "py": "function"}
+_SUFFIXES = {"ndjson": "jsonl", "py": "function"}
+_PACKED = (".gz", ".zst")
 _METHOD_KEYS = {field.name for field in msgspec.structs.fields(MethodConfig)}
 _METRIC_KEYS = {field.name for field in msgspec.structs.fields(MetricConfig)}
 _PROMPT_KEYS = {field.name for field in msgspec.structs.fields(PromptConfig)}
@@ -185,7 +186,7 @@ def _are_messages(value: Any) -> bool:
 
 def _dataset(value: Any, document: Document) -> Any:
     if isinstance(value, str):
-        value = {"path": value}
+        value = _dataset_text(value)
     if not isinstance(value, dict):
         return value
     dataset = dict(value)
@@ -196,14 +197,33 @@ def _dataset(value: Any, document: Document) -> Any:
         dataset["type"] = "function"
     elif dataset.get("type") in (None, "", "built_in", "file"):
         dataset["type"] = _dataset_type(dataset)
-        if str(path).lower().endswith(".tsv"):
-            dataset["params"] = {"delimiter": "\t", **(dataset.get("params") or {})}
+    if isinstance(dataset.get("split"), str):
+        dataset["split"] = {"name": dataset["split"]}
+    split = dataset.get("split")
+    if isinstance(split, dict) and isinstance(split.get("ratio"), int | float):
+        dataset["split"] = {**split, "ratio": {"train": split["ratio"], "test": round(1 - split["ratio"], 12)}}
     return dataset
 
 
+def _dataset_text(text: str) -> dict[str, Any]:
+    """`stored:name` and `hf:name`, or a path."""
+    type, colon, name = text.partition(":")
+    return {"type": type, "name": name} if colon and type in ("stored", "hf") else {"path": text}
+
+
 def _dataset_type(dataset: Mapping[str, Any]) -> str:
+    """From the suffixes; files of several types have none in common."""
     if dataset.get("module") or dataset.get("function_name"):
         return "function"
-    suffix = str(dataset.get("path") or "").rpartition(".")[2].lower()
-    name = _SUFFIXES.get(suffix, suffix)
+    paths = dataset.get("path") or ""
+    suffixes = {_suffix(str(path)) for path in (paths if isinstance(paths, list) else [paths])}
+    name = suffixes.pop() if len(suffixes) == 1 else ""
     return name if name in registry.dataset.names() else ""
+
+
+def _suffix(path: str) -> str:
+    lower = path.lower()
+    for packed in _PACKED:
+        lower = lower.removesuffix(packed)
+    suffix = lower.rpartition(".")[2]
+    return _SUFFIXES.get(suffix, suffix)

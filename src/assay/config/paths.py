@@ -4,6 +4,7 @@ A relative path of a config file may not leave its folder: a config from elsewhe
 machine by accident. Flags and variables are the user's own words and count from the current folder.
 """
 
+import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 from assay.config.source import Document, Key, similar_files
 
 _TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
-_FILE_TYPES = ("jsonl", "json", "csv", "function")
+_FILE_TYPES = ("jsonl", "json", "csv", "tsv", "parquet", "function")
 
 
 def resolve_paths(document: Document, *, files_needed: bool) -> None:
@@ -92,17 +93,32 @@ def _read_prompt(prompt: dict[str, Any], key: Key, document: Document) -> None:
 
 
 def _resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool) -> None:
-    written, key = dataset.get("path"), ("dataset", "path")
+    repository = dataset.get("repository")
+    if isinstance(repository, str) and repository:
+        dataset["repository"] = absolute(repository, ("dataset", "repository"), document)
+    written = dataset.get("path")
+    if isinstance(written, list):
+        entries = [(path, ("dataset", "path", n)) for n, path in enumerate(written)]
+        dataset["path"] = [_dataset_path(path, key, dataset, document, files_needed) for path, key in entries]
+    else:
+        dataset["path"] = _dataset_path(written, ("dataset", "path"), dataset, document, files_needed)
+
+
+def _dataset_path(written: Any, key: Key, dataset: dict[str, Any], document: Document, files_needed: bool) -> Any:
+    """The file made absolute. What plug-ins of other types call a path may be something else: it stays."""
     if not isinstance(written, str) or not written:
-        return
+        return written
     known = len(document.problems)
     path = absolute(written, key, document)
     exists = "\0" not in path and os.path.exists(path)
     is_file = dataset.get("type") in (*_FILE_TYPES, "")
-    if exists or is_file:
-        dataset["path"] = path
-    if is_file and not exists and files_needed and len(document.problems) == known:
+    if not is_file or exists or not files_needed or len(document.problems) > known:
+        return path if exists or is_file else written
+    if not glob.has_magic(path):
         _report_missing(written, path, key, document)
+    elif next(glob.iglob(path, recursive=True), None) is None:
+        document.report(f"no file matches {written!r}", key, "correct the pattern, or remove it")
+    return path
 
 
 def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import assay.registry as registry
 from assay.config.secrets import shown
 from assay.config.source import Document, Key
-from assay.config.types import Config, MethodConfig, MetricConfig
+from assay.config.types import Config, DatasetConfig, MethodConfig, MetricConfig
 
 Need = Literal["run", "evaluate", "aggregate"]
 _RANGES: dict[str, tuple[float, float]] = {
@@ -89,16 +89,34 @@ def _check_dataset(config: Config, document: Document) -> None:
     if dataset is None or not document.data["dataset"] or not isinstance(document.data["dataset"], Mapping):
         return
     if dataset.type == "function":
-        if not dataset.function_name or not (dataset.path or dataset.module):
+        if not dataset.function_name or not (dataset.path or dataset.module) or isinstance(dataset.path, list):
             fix = "add `path: file.py` and `function_name:`"
             document.report("a dataset function needs a file or a module, and its name", ("dataset",), fix)
     elif dataset.type:
         _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
+        if not dataset.path and not dataset.name:
+            need = "name" if dataset.type in ("hf", "stored") else "path"
+            document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
     elif dataset.path:
         fix = f"add `type:`, one of {', '.join(registry.dataset.names())}"
         document.report(f"what {dataset.path!r} holds is not clear from its name", ("dataset", "path"), fix)
     else:
         document.report("the dataset has no path", ("dataset",), "add `path:`")
+    _check_split(dataset, document)
+
+
+def _check_split(dataset: DatasetConfig, document: Document) -> None:
+    split = dataset.split
+    if split is None or not split.name:
+        return
+    if not split.ratio and dataset.type != "hf" and dataset.type in registry.dataset.names():
+        fix = "say how to divide it: `split: {name: train, ratio: 0.8}`"
+        document.report(f"a {dataset.type} dataset has no splits of its own", ("dataset", "split"), fix)
+    if split.ratio and split.name not in split.ratio:
+        fix = registry.nearest(split.name, split.ratio)
+        document.report(f"the ratio has no part {split.name!r}", ("dataset", "split", "name"), fix)
+    if sum(split.ratio.values()) > 1 + 1e-9:
+        document.report("the parts of a split are more than the whole", ("dataset", "split", "ratio"))
 
 
 def _check_prompts(config: Config, document: Document) -> None:

@@ -16,6 +16,7 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
 Text = Annotated[str, Meta(min_length=1)]
+_SPLIT_FORMS = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SplitConfig"}, {"type": "null"}]}
 
 
 class PriceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,15 +52,35 @@ class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     price: PriceConfig | None = None
 
 
+class SplitConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One part of a dataset: a split that the source itself has (`name` alone), or, with `ratio`, the share of the
+    items whose hash of `seed` and id falls into it."""
+
+    name: Text
+    ratio: dict[str, Share] = {}
+    seed: Natural = 0
+
+
 class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the items come from: a file (its type follows from its suffix) or, as type `function`, a function
-    of the Python file `path` or of `module`."""
+    """Where the items come from: files (their type follows from the suffix), `name` for types `hf` and `stored`, or,
+    as type `function`, a function of the Python file `path` or of `module`; and what is done to their rows, in the
+    order of the keys from `fields` on."""
 
     type: str = ""
-    path: str = ""
+    path: str | list[str] = ""
+    name: str = ""
+    subset: str = ""
+    revision: str = ""
+    repository: str = ""
     module: str = ""
     function_name: str = ""
     params: dict[str, Any] = {}
+    fields: dict[str, str] = {}
+    filter: str = ""
+    split: Annotated[SplitConfig | None, Meta(extra_json_schema=_SPLIT_FORMS)] = None
+    sample: Count | None = None
+    shuffle: bool | Natural | None = None
+    seed: Natural = 0
 
 
 class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,97 +1,127 @@
-"""Jinja templates over an item, in a sandbox: templates are data from strangers.
+"""Jinja templates over an item: a text, or chat turns with text and images; with few-shot examples if wanted.
 
 `{{question}}` finds `data.question`; the item's further fields, `data`, `id`, `metadata` and `item` are there too.
 The ground truth is not: a prompt must not be able to leak it by accident. An undefined variable is an error.
-A template of plain variables, the common case, is joined directly, nine times faster than Jinja renders it.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from jinja2 import StrictUndefined, TemplateError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from assay.errors import UserError
 from assay.interfaces import Message
+from assay.prompts._few_shot import FewShot, Shots, question_and_answer
+from assay.prompts._images import Images
+from assay.prompts._template import Render, compiled, names_in, question, variables
 from assay.records import Item
 from assay.registry import nearest, prompt
+from assay.store.keys import digest
 
-_environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
-_default_fields = ("prompt", "question", "problem")
-
-Render = Callable[[dict[str, Any]], str]
+Turns = list[tuple[str, Render]]
 
 
 class JinjaPrompt:
-    def __init__(self, name: str, text: str, messages: list[tuple[str, Render]]) -> None:
+    """`sent` makes of rendered messages what a server gets; None where that is the same."""
+
+    def __init__(self, name: str, text: str, turns: Turns) -> None:
         self.name = name
         self.text = text
-        self._messages = messages
+        self.sent: Callable[[list[Message]], list[Message]] | None = None
+        self._turns = turns
 
     def render(self, item: Item) -> list[Message]:
         context = variables(item)
-        return [{"role": role, "content": render(context)} for role, render in self._messages]
+        return [{"role": role, "content": render(context)} for role, render in self._turns]
 
     def check(self, item: Item) -> str | None:
         try:
             self.render(item)
         except KeyError as error:
             return f"the template uses {error.args[0]!r}; {nearest(str(error.args[0]), variables(item))}"
+        except UserError as error:
+            return f"{error.what}; {error.fix}" if error.fix else error.what
         except Exception as error:  # a template calls filters and methods, which may raise anything
             return f"the template fails: {error}"
         return None
 
 
+class FewShotPrompt(JinjaPrompt):
+    """A prompt that shows examples: in its text, or as turns before its last user turn."""
+
+    def __init__(self, name: str, text: str, turns: Turns, shots: Shots) -> None:
+        super().__init__(name, text, turns)
+        self._shots = shots
+        self._place = _last_user(turns)
+
+    def render(self, item: Item) -> list[Message]:
+        context = variables(item)
+        if self._shots.as_text:
+            context["examples"] = self._shots.text(item)
+        messages = [{"role": role, "content": render(context)} for role, render in self._turns]
+        if not self._shots.as_text:
+            messages[self._place : self._place] = self._shots.turns(item)
+        return messages
+
+
 @prompt
-def jinja(source: str | list[Message], *, name: str = "", where: str = "") -> JinjaPrompt:
+def jinja(
+    source: str | list[Message], *, name: str = "", where: str = "", few_shot: FewShot | None = None
+) -> JinjaPrompt:
     """A template text, or a list of {role, content} whose contents are templates; empty: the item's own question."""
-    if source == "":
-        return JinjaPrompt(name, "", [("user", _question)])
-    turns: list[Message] = [{"role": "user", "content": source}] if isinstance(source, str) else source
     text = source if isinstance(source, str) else msgspec.json.encode(source).decode()
-    return JinjaPrompt(name, text, [(turn["role"], _compile(turn["content"], where)) for turn in turns])
+    written: list[Message] = [{"role": "user", "content": source}] if isinstance(source, str) else source
+    images = Images()
+    turns: Turns = [("user", question)] if source == "" else _turns(written, images, where)
+    shots = None
+    if few_shot is not None:
+        as_text = any("examples" in names_in(part, where) for turn in written for part in _texts(turn["content"]))
+        shots = _shots(few_shot, turns, images, where, as_text)
+        text += f"\n{{# {few_shot.n} examples: {few_shot.identity()} #}}"
+    if images.constant:
+        text += f"\n{{# images: {', '.join(images.constant)} #}}"
+    if images.varies:
+        # The bytes are found when items are rendered; a plan that is never the same makes sure that they are.
+        name = name or f"images-{digest('template', text.encode()).hex()[:12]}"
+        text += f"\n{{# images as of {time.time_ns()} #}}"
+    made = JinjaPrompt(name, text, turns) if shots is None else FewShotPrompt(name, text, turns, shots)
+    if images.constant or images.varies:
+        made.sent = images.sent
+    return made
 
 
-def variables(item: Item) -> dict[str, Any]:
-    """What a template sees of an item: everything but a ground truth that the row gives as such."""
-    fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}
-    whole = {"id": item.id, "data": item.data, "metadata": item.metadata, **item.extra}
-    return {**whole, "item": whole, **fields}
+def _shots(few_shot: FewShot, turns: Turns, images: Images, where: str, as_text: bool) -> Shots:
+    if as_text:
+        return Shots(few_shot, [], compiled(few_shot.text, where) if few_shot.text else question_and_answer)
+    if few_shot.text:
+        fix = "write {{examples}} into the template, or give `messages` in place of `text`"
+        raise UserError("few_shot has a text, but the prompt does not show `examples`", where=where, fix=fix)
+    if few_shot.messages is not None:
+        return Shots(few_shot, _turns(few_shot.messages, images, where), None)
+    return Shots(few_shot, [turns[_last_user(turns)], ("assistant", compiled("{{answer}}", where))], None)
 
 
-def _question(context: dict[str, Any]) -> str:
-    for field in _default_fields:
-        if field in context:
-            return str(context[field])
-    data = context["data"]
-    return data if isinstance(data, str) else msgspec.json.encode(data).decode()
+def _last_user(turns: Turns) -> int:
+    asked = [number for number, (role, _) in enumerate(turns) if role == "user"]
+    return asked[-1] if asked else len(turns) - 1
 
 
-def _compile(source: str, where: str) -> Render:
-    try:
-        tree = _environment.parse(source)
-        parts = _plain_parts(tree)
-        if parts is not None:
-            return lambda context: "".join([str(context[part]) if name else part for name, part in parts])
-        return _environment.from_string(source).render
-    except TemplateError as error:
-        line = getattr(error, "lineno", None)
-        place = f"{where} line {line}" if line else where
-        raise UserError(f"the prompt template cannot be read: {error}", where=place) from None
+def _turns(messages: list[Message], images: Images, where: str) -> Turns:
+    return [(turn["role"], _content(turn["content"], images, where)) for turn in messages]
 
 
-def _plain_parts(tree: nodes.Template) -> list[tuple[bool, str]] | None:
-    """(is a variable, name or text) for each piece of a template made of text and plain variables, else None."""
-    parts: list[tuple[bool, str]] = []
-    for output in tree.body:
-        if not isinstance(output, nodes.Output):
-            return None
-        for node in output.nodes:
-            if isinstance(node, nodes.TemplateData):
-                parts.append((False, node.data))
-            elif isinstance(node, nodes.Name) and node.name not in _environment.globals:
-                parts.append((True, node.name))
-            else:
-                return None
-    return parts
+def _content(content: Any, images: Images, where: str) -> Render:
+    if isinstance(content, str):
+        return compiled(content, where)
+    parts = [images.part(part, where) if part["type"] == "image" else _text_part(part, where) for part in content]
+    return lambda context: [part(context) for part in parts]
+
+
+def _text_part(part: Message, where: str) -> Render:
+    render = compiled(part["text"], where)
+    return lambda context: {"type": "text", "text": render(context)}
+
+
+def _texts(content: Any) -> list[str]:
+    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]

@@ -1,24 +1,54 @@
 """Containment of one of the accepted answers."""
 
+from typing import Literal
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.expected import accepted, comparable
+from assay.text.answers import Unparsed, answer_of
+from assay.text.expected import accepted
+from assay.text.normalise import Normalisation, normaliser
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", version=2)
 def contains(
     item: Item,
     response: Response,
     *,
     expected: str | None = None,
     expected_content: str | None = None,
+    response_field: str | None = None,
+    normalize: Normalisation = "none",
     case_sensitive: bool = True,
+    stemming: bool = False,
+    require: Literal["any", "all"] = "any",
+    strip_reasoning: bool = False,
 ) -> Score:
-    """The answer contains one of the accepted answers; an empty expectation is refused, since it passes everything."""
+    """The answer contains one of the accepted answers.
+
+    Score: the share of the accepted answers that norm(answer) contains with `require: all`, which passes at 1; otherwise
+    1 if there is one, else 0. An expectation that is empty (as such, or after normalising) is refused, because
+    every answer would contain it.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    expected_content: the text itself, for all items
+    response_field: look into this field (a dotted path) of the JSON in the answer
+    normalize: how both sides are made comparable; see [exact_match](#exact_match)
+    case_sensitive: with `none`, whether case counts
+    stemming: compare the stems of English words (Porter 1980)
+    require: whether one of the accepted answers is enough
+    strip_reasoning: look only at what follows `</think>`
+    """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    if "" in answers:
+    comparable = normaliser(normalize, case_sensitive, False, stemming)
+    wanted = [comparable(answer) for answer in answers]
+    if "" in wanted:
         raise ValueError("the expected text is empty, so every answer would contain it")
-    given = comparable(response.response, case_sensitive, False)
-    passed = any(comparable(answer, case_sensitive, False) in given for answer in answers)
-    return Score(passed=passed, score=1.0 if passed else 0.0)
+    try:
+        given = comparable(answer_of(response, response_field, strip_reasoning))
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
+    found = sum(text in given for text in wanted)
+    score = found / len(wanted) if require == "all" else float(found > 0)
+    return Score(passed=score == 1.0, score=score)

@@ -3,26 +3,52 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.expected import accepted, comparable
+from assay.text.answers import Unparsed, answer_of
+from assay.text.expected import accepted
+from assay.text.normalise import Normalisation, normaliser
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", version=2)
 def exact_match(
     item: Item,
     response: Response,
     *,
     expected: str | None = None,
     expected_content: str | None = None,
+    response_field: str | None = None,
+    normalize: Normalisation = "none",
     case_sensitive: bool = True,
     strip_whitespace: bool = True,
+    stemming: bool = False,
+    strip_reasoning: bool = False,
 ) -> Score:
     """The answer equals one of the accepted answers.
 
-    `expected` names the field of the ground truth, `expected_content` gives the answer itself.
+    Score: 1 if norm(answer) = norm(a) for an accepted answer a, else 0. `squad` is the normalisation of
+    Rajpurkar et al. 2016 (SQuAD): lower case, no ASCII punctuation, no articles, single spaces; `basic` folds case and
+    whitespace and drops quotes, markdown and final punctuation around the text; `none` leaves both to the two flags.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    expected_content: the answer itself, for all items
+    response_field: compare this field (a dotted path) of the JSON in the answer
+    normalize: how both sides are made comparable
+    case_sensitive: with `none`, whether case counts
+    strip_whitespace: with `none`, whether whitespace around the text is dropped
+    stemming: compare the stems of English words (Porter 1980)
+    strip_reasoning: look only at what follows `</think>`
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    given = comparable(response.response, case_sensitive, strip_whitespace)
+    if response_field is None and not strip_reasoning:
+        given = response.response
+    else:
+        try:
+            given = answer_of(response, response_field, strip_reasoning)
+        except Unparsed as error:
+            return Score(outcome="unparsed", error=str(error))
+    comparable = normaliser(normalize, case_sensitive, strip_whitespace, stemming)
+    given = comparable(given)
     for answer in answers:
-        if given == comparable(answer, case_sensitive, strip_whitespace):
+        if given == comparable(answer):
             return Score(passed=True, score=1.0)
     return Score(passed=False, score=0.0)

@@ -17,11 +17,12 @@ from assay.errors import UserError
 from assay.interfaces import Log, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.registry import nearest
-from assay.steps.columns import Columns, Ints, Reader, decode_row, tie_breakers, under_every_label, verdicts
+from assay.steps.columns import Columns, Ints, Reader, decode_row
 from assay.steps.facets import order, typed, unknown
 from assay.steps.join import join_items, join_responses, missing
 from assay.steps.measure import BoundMetric, Sample, measure
 from assay.steps.plan import is_finished
+from assay.steps.verdicts import tie_breakers, under_every_label, verdicts
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 

@@ -7,11 +7,10 @@ of which there are few. Rows of foreign files and unusual types of facet values 
 import json
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
-from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -22,12 +21,12 @@ from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
 from assay.records import EvaluationOutcome
 from assay.steps.facets import Narrow, find_in_row, first_of, narrow, typed
-from assay.store.keys import id_hash, short
+from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
 OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
-_FAILED = {"errored", "unparsed", "refused"}
-_BATCH = 1024
+_BATCH = 256
+_MOST_HASHES = 1 << 16
 _BASE: dict[str, tuple[Any, Any]] = {
     "item_id": (str, ...),
     "outcome": (EvaluationOutcome, ...),
@@ -106,24 +105,32 @@ class Reader:
         self._item, self._sample, self._score = array("Q"), array("i"), array("d")
         self._combination, self._positions = array("i"), array("q")
         self._starts: list[int] = []
+        self._hashes: dict[str, int] = {}
 
     def read(self, log: Log, where: str) -> None:
         self._starts.append(len(self._item))
+        if not self._keep_positions:
+            number = 0
+            for block in log.blocks():
+                if not any(self._read_narrow(layout, block) for layout in self._layouts):
+                    self._read_whole(block[:-1].split(b"\n"), where, number)
+                number += block.count(b"\n")
+            return
         scan, number = log.scan(), 0
         while pairs := list(islice(scan, _BATCH)):
-            lines = [line for _, line in pairs]
-            if not any(self._read_narrow(layout, lines) for layout in self._layouts):
-                pairs = self._read_whole(pairs, where, number)
-            if self._keep_positions:
-                self._positions.extend([position for position, _ in pairs])
+            lines, places = [line for _, line in pairs], [position for position, _ in pairs]
+            taken: list[int] | range = range(len(lines))
+            block = b"\n".join(lines)
+            if not any(self._read_narrow(layout, block, len(lines)) for layout in self._layouts):
+                taken = self._read_whole(lines, where, number)
+            self._positions.extend([places[at] for at in taken])
             number += len(lines)
 
     def columns(self) -> Columns:
-        hashes, self._item = self._item, array("Q")
-        ids, item = np.unique(np.frombuffer(hashes, dtype=np.uint64), return_inverse=True)
-        del hashes
+        ids, item = _numbered(np.frombuffer(self._item, dtype=np.uint64))
+        self._item = array("Q")
         return Columns(
-            item=item.astype(np.int32),
+            item=item,
             sample=np.frombuffer(self._sample, dtype=np.int32),
             score=np.frombuffer(self._score, dtype=np.float64),
             combination=np.frombuffer(self._combination, dtype=np.int32),
@@ -133,36 +140,47 @@ class Reader:
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
 
-    def _read_narrow(self, layout: _Layout, lines: list[bytes]) -> bool:
-        """False, with nothing taken, where a row does not fit this layout."""
+    def _read_narrow(self, layout: _Layout, block: bytes, lines: int = 0) -> bool:
+        """False, with nothing taken, where a row does not fit this layout, or where these are not so many `lines`."""
         try:
-            rows = cast("list[Any]", layout.decode_lines(b"\n".join(lines)))
+            rows = cast("list[Any]", layout.decode_lines(block))
         except msgspec.DecodeError:
             return False
-        if len(rows) != len(lines):
+        if lines and len(rows) != lines:
             return False
-        known = layout.known
-        codes = list(map(known.get, map(layout.key, rows)))
+        keys = list(map(layout.key, rows))
+        codes = list(map(layout.known.get, keys))
         if None in codes:
-            for row in rows:
-                if (key := layout.key(row)) not in known:
-                    known[key] = self._code(row.label, row.scorer, row.outcome, row.passed, layout.values(row))
-            codes = [known[layout.key(row)] for row in rows]
+            for row, key in zip(rows, keys, strict=True):
+                if key not in layout.known:
+                    code = self._code(row.label, row.scorer, row.outcome, row.passed, layout.values(row))
+                    layout.known[key] = code
+            codes = list(map(layout.known.get, keys))
         self._combination.extend(cast("list[int]", codes))
-        self._item.extend([id_hash(row.item_id) for row in rows])
+        self._item.extend(self._hashed([row.item_id for row in rows]))
         self._sample.extend([row.sample_index for row in rows])
         scores = [row.score for row in rows]
         self._score.extend(scores if None not in scores else [math.nan if s is None else s for s in scores])
         return True
 
-    def _read_whole(self, pairs: list[tuple[int, bytes]], where: str, before: int) -> list[tuple[int, bytes]]:
-        """The lines that hold rows: a foreign file may have blank ones."""
-        taken: list[tuple[int, bytes]] = []
-        for number, pair in enumerate(pairs, before + 1):
-            if not pair[1].strip():
+    def _hashed(self, ids: list[str]) -> list[int]:
+        """Samples of one item mostly stand near one another, and a lookup is quicker than hashing again."""
+        hashes = list(map(self._hashes.get, ids))
+        if None in hashes:
+            if len(self._hashes) > _MOST_HASHES:
+                self._hashes.clear()
+            self._hashes.update((id, id_hash(id)) for id in set(ids) - self._hashes.keys())
+            hashes = list(map(self._hashes.get, ids))
+        return cast("list[int]", hashes)
+
+    def _read_whole(self, lines: list[bytes], where: str, before: int) -> list[int]:
+        """Which of the lines hold rows: a foreign file may have blank ones."""
+        taken: list[int] = []
+        for at, line in enumerate(lines):
+            if not line.strip():
                 continue
-            place = f"{where}, line {number}"
-            row = decode_row(pair[1], place)
+            place = f"{where}, line {before + at + 1}"
+            row = decode_row(line, place)
             if "item_id" not in row:
                 raise UserError("an evaluation row without item_id", where=place)
             outcome, passed, score = _verdict(row)
@@ -173,7 +191,7 @@ class Reader:
             self._item.append(id_hash(str(row["item_id"])))
             self._sample.append(int(row.get("sample_index") or 0))
             self._score.append(score)
-            taken.append(pair)
+            taken.append(at)
         return taken
 
     def _code(
@@ -186,39 +204,13 @@ class Reader:
         return self._codes[key]
 
 
-def under_every_label(columns: Columns) -> Columns:
-    """Rows of scorer calls that failed before they could name a label count under every label of that scorer:
-    otherwise a failure would be missing from the very denominators that it belongs to."""
-    labels: dict[str, dict[str, None]] = {}
-    for one in columns.combinations:
-        if one.scorer and one.outcome == "scored":
-            labels.setdefault(one.scorer, {})[one.label] = None
-    spread: dict[int, list[int]] = {}
-    combinations = list(columns.combinations)
-    for number, one in enumerate(columns.combinations):
-        own = labels.get(one.scorer, {})
-        if own and one.outcome in _FAILED and one.label == one.scorer and one.label not in own:
-            spread[number] = list(range(len(combinations), len(combinations) + len(own)))
-            combinations += [one._replace(label=label) for label in own]
-    if not spread:
-        return columns
-    copies = np.array([len(spread.get(number, "1")) for number in range(len(columns.combinations))])
-    row = np.repeat(np.arange(len(columns.item)), copies[columns.combination])
-    combination = columns.combination[row]
-    for number, codes in spread.items():
-        at = combination == number
-        combination[at] = np.resize(codes, int(at.sum()))
-    return Columns(
-        item=columns.item[row],
-        sample=columns.sample[row],
-        score=columns.score[row],
-        combination=combination,
-        combinations=combinations,
-        ids=columns.ids,
-        starts=np.searchsorted(row, columns.starts).tolist(),
-        positions=columns.positions[row] if len(columns.positions) else columns.positions,
-        row=row,
-    )
+def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once."""
+    if not len(hashes):
+        return hashes, np.zeros(0, np.int32)
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    ids, places = np.unique(hashes[starts], return_inverse=True)
+    return ids, np.repeat(places.astype(np.int32), np.diff(starts, append=len(hashes)))
 
 
 def decode_row(line: bytes, where: str) -> dict[str, Any]:
@@ -250,40 +242,3 @@ def _verdict(row: dict[str, Any]) -> tuple[EvaluationOutcome, bool | None, float
     if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
         return "errored" if outcome == "scored" else outcome, None, math.nan
     return outcome, None if passed is None else bool(passed), math.nan if score is None else float(score)
-
-
-def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], FloatArray]:
-    """Outcome (its place in OUTCOMES), passed and score of every row.
-
-    A missing score is 1 or 0 by `passed`, a missing `passed` is score > 0; a scored row with neither is errored.
-    """
-    given = columns.combinations
-    outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[columns.combination]
-    passed = np.array([-1 if one.passed is None else int(one.passed) for one in given], dtype=np.int8)
-    verdict = passed[columns.combination]
-    score, unscored = columns.score, np.isnan(columns.score)
-    if unscored.any():
-        outcome[unscored & (verdict < 0) & (outcome == 0)] = OUTCOMES.index("errored")
-        score = np.where(unscored, verdict == 1, score)
-    return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
-
-
-class _Key(msgspec.Struct):
-    key: str = ""
-
-
-def tie_breakers(logs: Iterable[Log]) -> tuple[npt.NDArray[np.uint64], ...]:
-    """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
-    decode = msgspec.json.Decoder(_Key).decode
-    texts, keys = array("Q"), array("Q")
-    for log in logs:
-        for _, line in log.scan():
-            if not line.strip():
-                continue
-            try:
-                key = decode(line).key
-            except msgspec.DecodeError:
-                key = ""
-            keys.append(short(key) if key else 0)
-            texts.append(crc32(line))
-    return np.frombuffer(texts, dtype=np.uint64), np.frombuffer(keys, dtype=np.uint64)

@@ -35,6 +35,8 @@ def _patterns(labels: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     return {
         "alone": re.compile(rf"(?i)\W*{word}[(\[{{]?\s*(?P<label>{one})\s*[)\]}}]?\W*"),
         "cued": re.compile(rf"(?:(?i:{cue}))(?i:{word}){upper}", re.M),
+        "small": re.compile(rf"(?i:{cue}{word})(?i:[(\[]\s*(?P<label>{one})\s*[)\]]|(?P<last>{one})(?=[.:)]?\s*$))", re.M),
+        "after": re.compile(rf"(?i:{cue})"),
         "line": re.compile(rf"^\s*(?i:{word})[(\[]?(?P<label>{one})(?:[)\].:](?=\s|$)|\s+[-–—]\s|\s*$)", re.M),
         "bracketed": re.compile(rf"[(\[](?P<label>{one})[)\]]"),
         "or": re.compile(rf"\s*(?:or|and|/|&|,)\s*[(\[]?(?:{one})\b"),
@@ -53,7 +55,10 @@ def find_choice(text: str, labels: Sequence[str] = "ABCD", options: Mapping[str,
     found = _alone(answer, patterns, known) or _cued(answer, patterns["cued"], patterns["or"], options)
     if found is not None:
         return found or None
-    return _by_place(answer, patterns) or (_by_text(answer, options) if options else None)
+    small = list(patterns["small"].finditer(answer))
+    if small:
+        return _alone(small[-1]["label"] or small[-1]["last"], patterns, known)
+    return _by_place(answer, patterns) or (_by_text(_after_cue(answer, patterns), options) if options else None)
 
 
 def _alone(text: str, patterns: dict[str, re.Pattern[str]], labels: tuple[str, ...]) -> str | None:
@@ -94,6 +99,12 @@ def _by_place(text: str, patterns: dict[str, re.Pattern[str]]) -> str | None:
     if len(bracketed | lines) == 1 and not _WRONG.search(text):
         return next(iter(bracketed | lines))
     return None
+
+
+def _after_cue(text: str, patterns: dict[str, re.Pattern[str]]) -> str:
+    """The clause after the last "the answer is", where there is one."""
+    cues = list(patterns["after"].finditer(text))
+    return re.split(r"[\n;]|, (?:not|and not|rather)\b|\. ", text[cues[-1].end() :], maxsplit=1)[0] if cues else text
 
 
 def _by_text(text: str, options: Mapping[str, str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from assay.records import Item
 from assay.registry import nearest
 
 USUAL_FIELDS = ("expected_output", "answer", "answers", "target", "label", "expected_content")
@@ -20,10 +21,16 @@ def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
     return texts
 
 
-def comparable(text: str, case_sensitive: bool, strip_whitespace: bool) -> str:
-    if strip_whitespace:
-        text = text.strip()
-    return text if case_sensitive else text.casefold()
+def expectation(item: Item, field: str | None, *own: str) -> Any:
+    """The raw expected value: the field that is named, else the first of a scorer's own fields, else a usual one, else
+    a ground truth that is no object. LookupError if there is none."""
+    truth = item.ground_truth
+    if isinstance(truth, dict):
+        named = next((name for name in own if name in truth), None) if field is None else None
+        truth = truth[named] if named is not None else _field(truth, field)
+    if truth is None or truth == []:
+        raise LookupError("the item has no expected answer")
+    return truth
 
 
 def _field(ground_truth: dict[str, Any], field: str | None) -> Any:

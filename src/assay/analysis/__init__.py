@@ -1,0 +1,1 @@
+"""Looking at rows after the steps: queries, frames, comparisons."""

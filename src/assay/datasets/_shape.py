@@ -1,0 +1,163 @@
+"""What a config does to the rows of any format, always in this order: fields, filter, split, sample, shuffle.
+
+Rows are streamed. Sampling and shuffling order items by a hash of seed and id, so that they depend neither on the
+order of the files nor on the machine, and a larger sample contains the smaller one.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from tempfile import TemporaryFile
+from typing import Any
+
+import msgspec
+
+from assay.config import DatasetConfig, SplitConfig
+from assay.errors import UserError
+from assay.registry import nearest
+from assay.store.items import normalise
+from assay.store.keys import digest
+
+Rows = Iterator[tuple[str, dict[str, Any]]]
+_MISSING = object()
+
+
+def shaped(rows: Rows, source: DatasetConfig) -> Rows:
+    if source.fields:
+        rows = _renamed(rows, source.fields)
+    if source.filter:
+        rows = _filtered(rows, source.filter)
+    if source.split is not None and source.split.ratio:
+        rows = _part(rows, source.split)
+    shuffle = source.shuffle is not None and source.shuffle is not False
+    if source.sample is not None or shuffle:
+        own_seed = shuffle and not isinstance(source.shuffle, bool)
+        order = (source.shuffle if own_seed else source.seed) if shuffle else None
+        rows = _drawn(rows, source.sample, source.seed, order)
+    return rows
+
+
+# ---- fields
+
+
+def _renamed(rows: Rows, fields: Mapping[str, str]) -> Rows:
+    """Fields under their new names. A dotted source is copied out of its object, which stays."""
+    for place, row in rows:
+        found = {target: _value(row, source, place) for target, source in fields.items()}
+        moved = set(fields.values())
+        yield place, {**{name: value for name, value in row.items() if name not in moved}, **found}
+
+
+def _value(row: Mapping[str, Any], source: str, place: str) -> Any:
+    if source in row:
+        return row[source]
+    value: Any = row
+    for part in source.split("."):
+        holder = value
+        if isinstance(value, Mapping):
+            value = value.get(part, _MISSING)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            value = _MISSING
+        if value is _MISSING:
+            names = [str(name) for name in holder] if isinstance(holder, Mapping) else []
+            raise UserError(
+                f"a dataset row has no field {source!r}", where=place, fix=f"correct `fields`: {nearest(part, names)}"
+            )
+    return value
+
+
+# ---- filter
+
+
+def _filtered(rows: Rows, source: str) -> Rows:
+    keep = _expression(source)
+    for place, row in rows:
+        item = normalise(row, place)
+        known = {"id": item.id, "data": item.data, "ground_truth": item.ground_truth, "metadata": item.metadata}
+        known |= item.extra
+        if isinstance(item.data, Mapping):
+            known |= item.data
+        try:
+            kept = bool(keep(known))
+        except Exception as error:  # an expression calls filters and operators, which may raise anything
+            raise _filter_failed(error, known, place) from None
+        if kept:
+            yield place, row
+
+
+def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    try:
+        return ImmutableSandboxedEnvironment(undefined=StrictUndefined).compile_expression(
+            source, undefined_to_none=False
+        )
+    except TemplateError as error:
+        what = f"the filter {source!r} is no expression: {error}"
+        raise UserError(what, where="dataset.filter", fix='write it like `level == "hard" and n > 3`') from None
+
+
+def _filter_failed(error: Exception, known: Mapping[str, Any], place: str) -> UserError:
+    from jinja2 import UndefinedError
+
+    if isinstance(error, UndefinedError):
+        fix = f"fields of this row: {', '.join(sorted(map(str, known)))}; `x is defined` asks for one"
+    elif isinstance(error, TypeError):
+        fix = "make the types equal, such as `n | int > 3` (values of csv and tsv are text)"
+    else:
+        fix = "correct `filter`"
+    return UserError(f"the dataset's filter fails: {error}", where=place, fix=fix)
+
+
+# ---- split, sample, shuffle
+
+
+def _part(rows: Rows, split: SplitConfig) -> Rows:
+    """The items whose hash falls into the named part; equal rows without ids fall into the same one."""
+    low = 0.0
+    for name, share in split.ratio.items():
+        if name == split.name:
+            break
+        low += share
+    high = low + split.ratio[split.name]
+    for place, row in rows:
+        if low <= _draw("split", split.seed, row, place) / 2**64 < high:
+            yield place, row
+
+
+def _drawn(rows: Rows, count: int | None, seed: int, order: int | None) -> Rows:
+    """A sample in its own order (None: all rows), or in the order that a seed gives. Rows wait on disk: memory holds
+    two or three numbers for each."""
+    import numpy as np
+
+    chances, orders, positions = array("Q"), array("Q"), array("Q")
+    with TemporaryFile(prefix="assay-") as file:
+        for place, row in rows:
+            chances.append(_draw("sample", seed, row, place))
+            if order is not None:
+                orders.append(_draw("shuffle", order, row, place))
+            positions.append(file.tell())
+            file.write(_encoded(place, row))
+        chosen = np.arange(len(positions))
+        if count is not None:
+            chosen = np.sort(np.argsort(np.frombuffer(chances, np.uint64), kind="stable")[:count])
+        if order is not None:
+            chosen = chosen[np.argsort(np.frombuffer(orders, np.uint64)[chosen], kind="stable")]
+        decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
+        for number in chosen.tolist():
+            file.seek(positions[number])
+            yield decode(file.readline())
+
+
+def _draw(purpose: str, seed: int, row: Mapping[str, Any], place: str) -> int:
+    id = normalise(row, place).id.encode("utf-8", "surrogatepass")
+    return int.from_bytes(digest(purpose, b"%d" % seed, id)[:8], "big")
+
+
+def _encoded(place: str, row: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode((place, row)) + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"a dataset row cannot be written as JSON: {error}", where=place) from None

@@ -1,0 +1,126 @@
+"""What a path stands for: an experiment folder, or one file of rows from anywhere.
+
+Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
+"""
+
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay.config.source import similar_files
+from assay.errors import UserError
+from assay.records import ROWS_FILE, Kind, Manifest
+from assay.store.log import FileLog
+from assay.store.stores import FlatStore
+
+ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files are that it was made from
+
+
+class Source(msgspec.Struct, kw_only=True):
+    """`files` has the rows of each kind. `folder` is None for a file that is not part of an experiment's folder."""
+
+    path: Path
+    name: str
+    files: dict[Kind, Path]
+    folder: Path | None = None
+
+    def log(self, kind: Kind, missing: str) -> FileLog:
+        """The rows of a kind; `missing` says what to do where there are none."""
+        file = self.files.get(kind)
+        log = None if file is None else FileLog(file)
+        if log is None or not any(segment.size for segment in log.segments()):
+            where = str(file or self.path / ROWS_FILE[kind])
+            raise UserError(f"there are no {NOUNS[kind]} in {str(self.path)!r}", where=where, fix=missing)
+        return log
+
+    def manifest(self, kind: Kind) -> Manifest | None:
+        """What the rows of a kind are, if they are ours."""
+        file = self.files.get(kind)
+        if file is None or file.name != ROWS_FILE[kind]:
+            return None
+        store = FlatStore(file.parent)
+        return next((store.manifest(kind, id) for id in store.ids(kind)), None)
+
+
+NOUNS: dict[Kind, str] = {
+    "dataset": "items",
+    "run": "responses",
+    "evaluation": "evaluations",
+    "aggregation": "metrics",
+}
+
+
+def find_source(path: str | Path, kind: Kind | None = None) -> Source:
+    """The source at a path. `kind` is what a file holds that is not called like one of ours."""
+    path = Path(path)
+    if path.is_dir():
+        return Source(path=path, name=_name(path), files=_files(path), folder=path)
+    if not path.is_file():
+        raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
+    own = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
+    if own is None or (kind is not None and own != kind):
+        found = kind or _kind_of(path)
+        return Source(path=path, name=path.stem, files={found: path})
+    folder = path.parent
+    ours = bool(FlatStore(folder).ids(own))
+    files = _files(folder) if ours else {**_files(folder), own: path}
+    return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None)
+
+
+def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Source]:
+    """Several sources with different names: where two folders are called alike, the path is the name."""
+    if not paths:
+        raise UserError("there is nothing to read", fix="name an experiment's folder")
+    sources = [find_source(path, kind) for path in paths]
+    names = [source.name for source in sources]
+    for number, source in enumerate(sources):
+        if source.path.resolve() in {other.path.resolve() for other in sources[:number]}:
+            raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")
+        if names.count(names[number]) > 1:
+            source.name = str(source.path)
+    return sources
+
+
+def _name(folder: Path) -> str:
+    return folder.resolve().name or "experiment"
+
+
+def _files(folder: Path) -> dict[Kind, Path]:
+    here = {kind: folder / name for kind, name in ROWS_FILE.items()}
+    found = {kind: file for kind, file in here.items() if FileLog(file).segments()}
+    store = FlatStore(folder)
+    for id in store.ids("evaluation"):
+        manifest = store.manifest("evaluation", id)
+        for kind, file in (manifest.metadata.get(ELSEWHERE) or {}).items() if manifest else ():
+            if kind not in found and Path(file).exists():
+                found[kind] = Path(file)
+    return found
+
+
+def _kind_of(path: Path) -> Kind:
+    """The kind of a file's rows, by the fields of its first one."""
+    fields: dict[str, Any] = {}
+    for _, line in FileLog(path).scan():
+        try:
+            row = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            break
+        fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
+        break
+    for kind, marks in _MARKS.items():
+        if any(mark in fields for mark in marks):
+            return kind
+    raise UserError(
+        "the first row of this file is of no known kind",
+        where=str(path),
+        fix="a row has `metric_name`, `label` and `score`, `response`, or `id`",
+    )
+
+
+_MARKS: dict[Kind, tuple[str, ...]] = {
+    "aggregation": ("metric_name",),
+    "evaluation": ("label", "passed", "score"),
+    "run": ("response", "output"),
+    "dataset": ("id", "data", "ground_truth"),
+}
