@@ -56,6 +56,7 @@ class Completion(msgspec.Struct, kw_only=True):
     tool_calls: list[Any] | None = None
     refused: bool = False
     cost: float | None = None
+    logprobs: list[Any] | None = None
 
 
 class Model(Protocol):

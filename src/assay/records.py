@@ -60,6 +60,7 @@ class Response(msgspec.Struct, kw_only=True):
     cost: float | None = None
     served_model: str | None = None
     served_fingerprint: str | None = None
+    logprobs: list[Any] | None = None
 
 
 class Evaluation(msgspec.Struct, kw_only=True):

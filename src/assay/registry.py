@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FILES = {"llama.cpp": "llama_cpp"}  # names that a module cannot have, and the modules that have them
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
@@ -80,9 +81,12 @@ class Registry:
         """Every name that needs no import of user code: built-ins, registered ones, entry points."""
         package = importlib.import_module(self.package)
         built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
+        spelled = {module: name for name, module in _FILES.items()}
+        built_in = [spelled.get(module, module) for module in built_in]
         return sorted({*built_in, *self._found, *_entry_points(f"assay.{self.kind}s")})
 
     def _built_in(self, name: str) -> Callable[..., Any] | None:
+        name = _FILES.get(name, name)
         module = f"{self.package}.{name}"
         if not name.isidentifier() or name[0] == "_" or importlib.util.find_spec(module) is None:
             return None

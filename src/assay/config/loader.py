@@ -14,6 +14,7 @@ from assay.config.models import is_bare_name
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.overrides import apply
 from assay.config.paths import resolve_paths
+from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
 from assay.config.secrets import check_secrets
 from assay.config.source import Document, read
@@ -36,6 +37,7 @@ def load(
     data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
     data["prompts"] = data.get("prompts") or [{}]
     resolve_paths(document, files_needed=need != "aggregate")
+    read_prompts(document, files_needed=need != "aggregate")
     check_secrets(document)
     _check_top_level(document)
     config = build(Config, data, (), document)

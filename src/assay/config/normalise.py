@@ -13,6 +13,7 @@ import assay.registry as registry
 from assay.config.environment import variable_text
 from assay.config.models import long_model
 from assay.config.paths import is_template_file
+from assay.config.prompts import long_few_shot
 from assay.config.source import Document, Key
 from assay.config.types import MethodConfig, MetricConfig, PromptConfig
 
@@ -177,6 +178,9 @@ def _prompt(entry: Any, key: Key, document: Document, name: str = "") -> Any:
     elif _are_messages(entry):
         entry = {"messages": entry}
         document.moved((*key, "messages"), key)
+    if isinstance(entry, dict) and entry.get("few_shot") is not None:
+        few_shot = long_few_shot(entry["few_shot"], lambda value: _dataset(value, document))
+        entry = {**entry, "few_shot": few_shot}
     return {"name": name, **entry} if name and isinstance(entry, dict) else entry
 
 

@@ -12,28 +12,25 @@ from typing import Any
 
 from assay.config.source import Document, Key, similar_files
 
-_TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
+_TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt", ".yaml", ".yml", ".json")
 _FILE_TYPES = ("jsonl", "json", "csv", "tsv", "parquet", "function")
 
 
 def resolve_paths(document: Document, *, files_needed: bool) -> None:
-    """Make every path absolute, read the prompts' files, and report files that are not there."""
+    """Make every path but those of prompts absolute, and report files that are not there."""
     data = document.data
     for name in ("evaluation_methods", "metrics", "tasks", "models"):
         for n, entry in _mappings(data.get(name)):
             holder = entry.get("params") if name == "models" else entry
             key: Key = (name, n, "params", "path") if name == "models" else (name, n, "path")
             if isinstance(holder, dict) and isinstance(holder.get("path"), str) and holder["path"]:
-                holder["path"] = _existing(holder["path"], key, document)
+                holder["path"] = existing(holder["path"], key, document)
             kind = entry.get("type")
             if name == "models" and isinstance(kind, str) and ".py:" in kind:
                 path, _, function = kind.rpartition(":")
-                entry["type"] = f"{_existing(path, (name, n, 'type'), document)}:{function}"
-    for n, prompt in _mappings(data.get("prompts")):
-        if isinstance(prompt.get("path"), str) and prompt["path"]:
-            _read_prompt(prompt, ("prompts", n, "path"), document)
+                entry["type"] = f"{existing(path, (name, n, 'type'), document)}:{function}"
     if isinstance(data.get("dataset"), dict):
-        _resolve_dataset(data["dataset"], document, files_needed)
+        resolve_dataset(data["dataset"], document, files_needed, ("dataset", "path"))
     for holder, name in ((data, "output_dir"), (data.get("logging"), "file")):
         if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
             holder[name] = os.path.abspath(os.path.expanduser(holder[name]))
@@ -62,7 +59,8 @@ def _base(key: Key, document: Document) -> Path:
     return Path.cwd() if document.setter(key) else document.base
 
 
-def _existing(text: str, key: Key, document: Document) -> str:
+def existing(text: str, key: Key, document: Document) -> str:
+    """The absolute path of a file that must be there."""
     known = len(document.problems)
     path = absolute(text, key, document)
     if len(document.problems) == known and ("\0" in path or not os.path.exists(path)):
@@ -72,24 +70,6 @@ def _existing(text: str, key: Key, document: Document) -> str:
 
 def _report_missing(text: str, path: str, key: Key, document: Document) -> None:
     document.report(f"there is no file {text!r}", key, similar_files(Path(path.replace("\0", ""))))
-
-
-def _read_prompt(prompt: dict[str, Any], key: Key, document: Document) -> None:
-    """The text of a file; a text that is given beside the path stands, so a resolved config needs no file."""
-    if prompt.get("text") or prompt.get("messages"):
-        prompt["path"] = absolute(prompt["path"], key, document)
-        return
-    known = len(document.problems)
-    written, prompt["path"] = prompt["path"], _existing(prompt["path"], key, document)
-    if len(document.problems) > known:
-        return
-    try:
-        prompt["text"] = Path(prompt["path"]).read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        document.report(f"{written!r} cannot be read as UTF-8 text", key)
-    else:
-        if not prompt["text"]:
-            document.report(f"{written!r} is empty", key, "write the template into it")
 
 
 def _resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import assay.registry as registry
+from assay.config.prompts import check_prompt
 from assay.config.secrets import shown
 from assay.config.source import Document, Key
 from assay.config.types import Config, DatasetConfig, MethodConfig, MetricConfig
@@ -121,14 +122,8 @@ def _check_split(dataset: DatasetConfig, document: Document) -> None:
 
 def _check_prompts(config: Config, document: Document) -> None:
     for n, prompt in enumerate(config.prompts):
-        key: Key = ("prompts", n)
-        if prompt.text and prompt.messages:
-            document.report("a prompt has text or messages, not both", key, "remove one of them")
-        for i, turn in enumerate(prompt.messages or ()):
-            if not isinstance(turn.get("role"), str) or not isinstance(turn.get("content"), str):
-                fix = "write {role: user, content: …}"
-                document.report("a message needs a role and a content, both text", (*key, "messages", i), fix)
-    labels = [prompt.name or (prompt.text, str(prompt.messages)) for prompt in config.prompts]
+        check_prompt(prompt, ("prompts", n), document)
+    labels = [prompt.name or (prompt.text, str(prompt.messages), str(prompt.few_shot)) for prompt in config.prompts]
     _differ("prompts", labels, document, "name them differently, or remove one")
 
 

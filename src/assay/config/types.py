@@ -83,14 +83,28 @@ class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: Natural = 0
 
 
+class FewShotConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Examples that a prompt shows: `n` of the items of `dataset`, by default the config's own, never the item
+    itself; as `text` where the prompt asks for `examples`, else as `messages` before its last user turn."""
+
+    dataset: DatasetConfig | None = None
+    n: Natural = 5
+    seed: Natural = 0
+    pick: Literal["random", "first"] = "random"
+    text: str = ""
+    messages: list[dict[str, Any]] | None = None
+    separator: str = "\n\n"
+
+
 class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template: `text`, or `messages` of {role, content}. `path` is the file that the text came from. Rows
+    """A template: `text`, or `messages` of {role, content}. `path` is the file that they came from. Rows
     show the name, or the text of a prompt without one. No name and no text: the item's own question."""
 
     name: str = ""
     text: str = ""
     messages: list[dict[str, Any]] | None = None
     path: str = ""
+    few_shot: FewShotConfig | None = None
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

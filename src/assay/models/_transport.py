@@ -1,4 +1,4 @@
-"""The one HTTP seam of all models: POST bytes, get bytes, every failure as a CallError.
+"""The one HTTP seam of all models: send bytes, get bytes, every failure as a CallError.
 
 pyreqwest does the work outside Python's event loop. Nothing here knows what a language model is.
 """
@@ -46,11 +46,19 @@ class Transport:
     async def post(self, body: bytes, *, timeout: float) -> Reply:
         """Send a body to the server's address and read the whole answer, if it is of a sane size."""
         client = self._client or self._open()
+        return await self._exchange(client.post(self.url).body_bytes(body), timeout)
+
+    async def get(self, url: str, *, timeout: float) -> Reply:
+        """Read another address of the same server."""
+        client = self._client or self._open()
+        return await self._exchange(client.get(url), timeout)
+
+    async def _exchange(self, request: Any, timeout: float) -> Reply:
         limit = self._timeouts.get(timeout)
         if limit is None:
             limit = self._timeouts[timeout] = timedelta(seconds=timeout)
         try:
-            async with client.post(self.url).body_bytes(body).timeout(limit).build_streamed() as response:
+            async with request.timeout(limit).build_streamed() as response:
                 status: int = response.status
                 content = await self._read(response)
                 if status == 200:

@@ -1,16 +1,17 @@
 """From a config's names to things that work: models, tasks, scorers, metrics, rows of a dataset."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from assay import registry
-from assay.config import Config, DatasetConfig, ModelConfig, environment, secret, where
+from assay.config import Config, ModelConfig, environment, secret, where
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Limits, Model, Prompt, Task
 from assay.steps.measure import BoundMetric, bind_metric
 from assay.steps.prices import price_of
+from assay.steps.reading import open_dataset as open_dataset
 from assay.steps.scoring import BoundScorer, bind_scorer, load_scorer
 
 DEFAULT_CONCURRENCY = 64
@@ -111,9 +112,26 @@ def bind_prompts(config: Config) -> list[Prompt]:
     for number, entry in enumerate(config.prompts):
         with problems.at("prompts", number):
             source = entry.text if entry.messages is None else entry.messages
-            prompts.append(make(source, name=entry.name, where=entry.path))
+            shots = None if entry.few_shot is None else _few_shot(config, entry.few_shot)
+            prompts.append(make(source, name=entry.name, where=entry.path, few_shot=shots))
     problems.raise_any()
     return prompts
+
+
+def _few_shot(config: Config, entry: FewShotConfig) -> FewShot:
+    source = entry.dataset or config.dataset
+    if source is None:
+        raise UserError("few_shot has no examples", fix="add `path: examples.jsonl`")
+    items = [item for _, item in normalise_placed(open_dataset(source, Path(config.base)))]
+    return FewShot(
+        items=items,
+        n=entry.n,
+        seed=entry.seed,
+        pick=entry.pick,
+        text=entry.text,
+        messages=entry.messages,
+        separator=entry.separator,
+    )
 
 
 def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None = None) -> list[Task]:
@@ -187,16 +205,3 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
             )
     problems.raise_any()
     return metrics
-
-
-def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, row) of every row of a config's dataset."""
-    read = registry.dataset.get(source.type, base=base, where="dataset.type")
-    if source.type != "function":
-        return read(Path(source.path), **registry.check_params(read, source.params, where="dataset.params"))
-    if source.path:
-        function = registry.load_function(source.path, source.function_name, base=base, where="dataset")
-    else:
-        name = f"{source.module}.{source.function_name}" if source.module else source.function_name
-        function = registry.dataset.get(name, base=base, where="dataset")
-    return read(function, params=registry.check_params(function, source.params, where="dataset.params", given=0))

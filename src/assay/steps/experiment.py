@@ -17,11 +17,12 @@ from assay.steps import bind
 from assay.steps.aggregate import Aggregator
 from assay.steps.budget import Budget, spent_before
 from assay.steps.evaluate import Evaluator
-from assay.steps.ingest import file_stamp, ingest
+from assay.steps.ingest import ingest
 from assay.steps.logs import log_to
 from assay.steps.measure import BoundMetric
 from assay.steps.plan import Selection
 from assay.steps.progress import Progress
+from assay.steps.reading import stamp_of
 from assay.steps.run import Runner
 from assay.steps.scoring import BoundScorer
 from assay.steps.status import StatusFile
@@ -89,10 +90,9 @@ class Experiment:
         source = self.config.dataset
         if source is None:
             raise UserError("the config names no dataset", where=self.config.source, fix="add `dataset: items.jsonl`")
-        stamp = None
-        if source.type != "function":
-            stamp = {**file_stamp(Path(source.path)), "type": source.type, "params": source.params}
-        rows = lambda: bind.open_dataset(source, Path(self.config.base))  # noqa: E731
+        base = Path(self.config.base)
+        stamp = stamp_of(source, base)
+        rows = lambda: bind.open_dataset(source, base)  # noqa: E731
         prompts = bind.bind_prompts(self.config) if self.config.models else []
         return ingest(store or self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
 

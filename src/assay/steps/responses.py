@@ -44,4 +44,5 @@ def response_of(
         row.cost = done.cost
         row.served_model = done.served_model
         row.served_fingerprint = done.served_fingerprint
+        row.logprobs = done.logprobs
     return row

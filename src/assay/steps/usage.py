@@ -31,7 +31,10 @@ def usage_of(log: Log) -> dict[str, Usage]:
     decode = msgspec.json.Decoder(_Row).decode
     found: dict[str, Usage] = {}
     for _, line in log.scan():
-        row = decode(line)
+        try:
+            row = decode(line)
+        except msgspec.DecodeError:  # a blank or foreign line used nothing
+            continue
         usage = found.get(row.model_name)
         if usage is None:
             usage = found[row.model_name] = Usage()

@@ -32,6 +32,7 @@ class PromptTask:
             "sampling": sampling,
         }
         self.identity = {"prompt": source.text, "model": dict(model.identity), "params": self.params}
+        self._sent: Callable[[list[Message]], list[Message]] | None = getattr(source, "sent", None)
         self._settings = digest("settings", canonical((self.identity["model"], self.params)))
 
     def prepare(self, item: Item) -> Work:
@@ -41,7 +42,8 @@ class PromptTask:
         return Work(fingerprint, messages, messages_text(messages), None if single else messages)
 
     async def run(self, work: Work, context: Context) -> Answer:
-        request = Request(work.payload, self.params, context.sample_index, context.seed, self.timeout)
+        messages = work.payload if self._sent is None else self._sent(work.payload)
+        request = Request(messages, self.params, context.sample_index, context.seed, self.timeout)
         completion = await context.send(self.model, request)
         outcome = "refused" if completion.refused else "ok"
         return Answer(text=completion.text, outcome=outcome, completion=completion)

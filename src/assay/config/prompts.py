@@ -1,0 +1,164 @@
+"""The prompts of a config: their files read, their fragments and examples found, and what is wrong with them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.config.includes import with_includes
+from assay.config.paths import absolute, existing, resolve_dataset
+from assay.config.source import Document, Key, scalar
+from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
+from assay.errors import UserError
+from assay.registry import nearest
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+_CHAT_SUFFIXES = (".yaml", ".yml", ".json")
+_DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
+_FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
+
+
+def read_prompts(document: Document, *, files_needed: bool) -> None:
+    """Put into every prompt what its files say."""
+    prompts = document.data.get("prompts")
+    for n, prompt in enumerate(prompts if isinstance(prompts, list) else ()):
+        if not isinstance(prompt, dict):
+            continue
+        key: Key = ("prompts", n)
+        if isinstance(prompt.get("path"), str) and prompt["path"]:
+            _read(prompt, (*key, "path"), document)
+        file = Path(prompt["path"]) if prompt.get("path") else None
+        _complete(prompt, key, document, file)
+        few_shot = prompt.get("few_shot")
+        if isinstance(few_shot, dict):
+            _complete(few_shot, (*key, "few_shot"), document, file)
+            source = few_shot.get("dataset")
+            if isinstance(source, dict) and not few_shot.pop("of_config", False):
+                resolve_dataset(source, document, files_needed, (*key, "few_shot", "path"))
+
+
+def long_few_shot(value: Any, long_dataset: Any) -> Any:
+    """A path, or a mapping in which the keys of a dataset may stand beside the others."""
+    if isinstance(value, str):
+        value = {"path": value}
+    if not isinstance(value, dict):
+        return value
+    source = {name: entry for name, entry in value.items() if name in _DATASET_KEYS - _FEW_SHOT_KEYS}
+    few_shot = {name: entry for name, entry in value.items() if name not in source}
+    given = few_shot.get("dataset")
+    if source and given is None:
+        given = source
+    if given is not None:
+        few_shot["dataset"] = long_dataset(given)
+    return few_shot
+
+
+def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
+    """The text of a file; a text that is given beside the path stands, so a resolved config needs no file."""
+    if prompt.get("text") or prompt.get("messages"):
+        prompt["path"] = absolute(prompt["path"], key, document)
+        return
+    known = len(document.problems)
+    written, prompt["path"] = prompt["path"], existing(prompt["path"], key, document)
+    if len(document.problems) > known:
+        return
+    try:
+        text = Path(prompt["path"]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        document.report(f"{written!r} cannot be read as UTF-8 text", key)
+        return
+    if not text:
+        document.report(f"{written!r} is empty", key, "write the template into it")
+    elif not prompt["path"].lower().endswith(_CHAT_SUFFIXES):
+        prompt["text"] = text
+    else:
+        try:
+            found = scalar(text)  # JSON is YAML
+        except UserError as error:
+            document.report(f"{written}:{error.where}: {error.what}", key, error.fix)
+            return
+        prompt["messages"] = found.get("messages") if isinstance(found, dict) else found
+        if not isinstance(prompt["messages"], list):
+            document.report(f"{written!r} is no list of messages", key, "write `- {role: user, content: …}`")
+            del prompt["messages"]
+
+
+def _complete(template: dict[str, Any], key: Key, document: Document, file: Path | None) -> None:
+    """Fragments into texts, and the paths of images made absolute."""
+    for holder, name, place in _templates(template, key):
+        if name == "path":
+            holder[name] = _image_path(holder[name], place, document)
+            continue
+        try:
+            holder[name] = with_includes(holder[name], document.base, file)
+        except UserError as error:
+            inner = f" ({error.where})" if error.where else ""
+            document.report(error.what + inner, place, error.fix)
+
+
+def _templates(template: dict[str, Any], key: Key) -> Iterator[tuple[dict[str, Any], str, Key]]:
+    """(mapping, key in it, place) of every text, and of every path of an image."""
+    if isinstance(template.get("text"), str):
+        yield template, "text", (*key, "text")
+    messages: list[Any] = template["messages"] if isinstance(template.get("messages"), list) else []
+    for n, turn in enumerate(messages):
+        content = turn.get("content") if isinstance(turn, dict) else None
+        if isinstance(content, str):
+            yield turn, "content", (*key, "messages", n)
+        for part in content if isinstance(content, list) else ():
+            for name in ("text", "path"):
+                if isinstance(part, dict) and isinstance(part.get(name), str):
+                    yield part, name, (*key, "messages", n)
+
+
+def _image_path(text: str, key: Key, document: Document) -> str:
+    path = os.path.expanduser(text)
+    if "{" in path:  # a template: only its beginning is a path
+        return path if os.path.isabs(path) else os.path.join(document.base, path)
+    return absolute(text, key, document)
+
+
+def check_prompt(prompt: PromptConfig, key: Key, document: Document) -> None:
+    if prompt.text and prompt.messages:
+        document.report("a prompt has text or messages, not both", key, "remove one of them")
+    _check_messages(prompt.messages, (*key, "messages"), document)
+    few_shot = prompt.few_shot
+    if few_shot is None:
+        return
+    place: Key = (*key, "few_shot")
+    _check_messages(few_shot.messages, (*place, "messages"), document)
+    if few_shot.text and few_shot.messages:
+        document.report("few_shot has text or messages, not both", place, "remove one of them")
+    if few_shot.dataset is not None and not few_shot.dataset.type:
+        document.report("what the examples' file holds is not clear from its name", place, "add `type: jsonl`")
+
+
+def _check_messages(messages: list[dict[str, Any]] | None, key: Key, document: Document) -> None:
+    if messages == []:
+        document.report("there are no messages", key, "write `- {role: user, content: …}`")
+    for n, turn in enumerate(messages or ()):
+        place: Key = (*key, n)
+        role, content = turn.get("role"), turn.get("content")
+        if not isinstance(role, str) or not isinstance(content, str | list) or content == []:
+            document.report("a message needs a role and a content", place, "write {role: user, content: …}")
+        elif role not in ROLES:
+            document.report(f"unknown role {role!r}", place, nearest(role, ROLES))
+        elif isinstance(content, list):
+            for part in content:
+                _check_part(part, place, document)
+
+
+def _check_part(part: Any, key: Key, document: Document) -> None:
+    fix = "write {type: text, text: …}, {type: image, path: …} or {type: image, url: …}"
+    kind = part.get("type") if isinstance(part, dict) else None
+    keys = {"text": {"text"}, "image": {"path", "url"}}.get(kind or "")
+    if keys is None:
+        document.report("a part of a message is a text or an image", key, fix)
+        return
+    given = keys & part.keys()
+    if len(given) != 1 or not isinstance(part[next(iter(given))], str):
+        document.report(f"a part of type {kind} needs {' or '.join(sorted(keys))}", key, fix)
+    for name in part.keys() - keys - {"type", "detail"}:
+        document.report(f"unknown key {name!r}", key, nearest(name, {*keys, "type", "detail"}))
