@@ -7,12 +7,12 @@
 themselves, over a FlatStore (an experiment folder), a FolderStore (a repository) or a MemoryStore.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from assay.config import Config, load
-from assay.registry import dataset, metric, model, prompt, scorer, task
+from assay.registry import dataset, metric, model, prompt, scorer, task, writer
 from assay.steps.aggregate import Aggregator
 from assay.steps.blocking import run_blocking
 from assay.steps.evaluate import Evaluator
@@ -48,10 +48,13 @@ __all__ = [
     "RunRepository",
     "Runner",
     "Survey",
+    "aggregate",
     "bind_metric",
     "bind_scorer",
     "dataset",
+    "evaluate",
     "experiment",
+    "frame",
     "function_task",
     "metric",
     "model",
@@ -59,11 +62,13 @@ __all__ = [
     "plan",
     "prompt",
     "prompt_task",
+    "query",
     "run",
     "run_async",
     "scorer",
     "task",
     "validate",
+    "writer",
 ]
 
 
@@ -90,3 +95,49 @@ def plan(source: Source, *, overrides: Mapping[str, Any] | None = None, **option
 def validate(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> list[str]:
     """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings."""
     return experiment(source, overrides=overrides, **options).validate()
+
+
+def evaluate(
+    path: str | Path,
+    config: Source | None = None,
+    *,
+    output_dir: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    retry_errors: bool = False,
+) -> Result:
+    """Score the responses of a folder or a file, again or for the first time, and compute the metrics."""
+    from assay.steps.again import Rescoring
+
+    step = Rescoring(path, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    return run_blocking(step.run)
+
+
+def aggregate(
+    paths: str | Path | Sequence[str | Path],
+    config: Source | None = None,
+    *,
+    output_dir: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    retry_errors: bool = False,
+) -> Result:
+    """Compute metrics from the evaluations of folders or files, several taken together."""
+    from assay.steps.again import Reaggregation
+
+    several = [paths] if isinstance(paths, (str, Path)) else paths
+    step = Reaggregation(several, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    return step.run()
+
+
+def query(paths: str | Path | Sequence[str | Path], sql: str) -> list[dict[str, Any]]:
+    """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
+    from assay.analysis.query import ask
+
+    with ask([paths] if isinstance(paths, (str, Path)) else paths, sql) as answer:
+        return list(answer.rows())
+
+
+def frame(path: str | Path, table: str = "evaluations", *, library: Literal["pandas", "polars"] = "pandas") -> Any:
+    """A table of an experiment as a pandas or polars data frame; nested values are JSON text."""
+    from assay.analysis.frames import frame as made
+
+    return made(path, table, library=library)

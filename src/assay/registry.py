@@ -9,7 +9,9 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -112,9 +114,32 @@ class Registry:
 @cache
 def _entry_points(group: str) -> "dict[str, EntryPoint]":
     """Looked for once per process: it means reading the metadata of every installed package."""
+    if not _announced():
+        return {}
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=group)}
+
+
+@cache
+def _announced() -> bool:
+    """Whether any package has plug-ins for us: a look at the files costs a tenth of importlib.metadata's answer."""
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            if os.path.isfile(folder):  # a zip file: let the library look into it
+                return True
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                        if b"[assay." in file.read():
+                            return True
+                except OSError:
+                    continue
+    return False
 
 
 def load_function(path: str, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
@@ -228,3 +253,4 @@ model = Registry("model", "assay.models")
 task = Registry("task", "assay.tasks")
 scorer = Registry("scorer", "assay.scorers")
 metric = Registry("metric", "assay.metrics")
+writer = Registry("writer", "assay.reports.writers")

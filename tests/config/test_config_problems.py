@@ -113,7 +113,7 @@ def _any(problems: list[UserError], start: str) -> str:
         ({"prompt_templates": ["a", "a"]}, "prompts[0] and prompts[1] are the same", "prompt_templates[1]"),
         (
             {"prompt_template": [{"role": "user"}]},
-            "a message needs a role and a content, both text",
+            "a message needs a role and a content",
             "prompt_template[0]",
         ),
         ({"prompt_template": "a", "prompt_templates": ["b"]}, "prompts is given twice", "prompt_templates"),

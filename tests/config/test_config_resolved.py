@@ -19,7 +19,8 @@ values = st.recursive(
     max_leaves=5,
 )
 params = st.dictionaries(st.sampled_from(["a", "b", "x_1"]), values | st.sampled_from(["$${A}", "$$${A}"]), max_size=2)
-messages = st.lists(st.fixed_dictionaries({"role": names, "content": st.text()}), min_size=1, max_size=2)
+roles = st.sampled_from(["system", "user", "assistant"])
+messages = st.lists(st.fixed_dictionaries({"role": roles, "content": st.text()}), min_size=1, max_size=2)
 prompt = st.one_of(
     st.text(min_size=1, max_size=9).filter(lambda text: text not in {".", "d.jsonl"} and "/" not in text),
     messages,

@@ -202,7 +202,7 @@ def test_prompts_in_files(loaded: Loaded, folder: Path, given: Any) -> None:
     [
         ("a.json", "json", {}),
         ("a.csv", "csv", {}),
-        ("a.tsv", "csv", {"delimiter": "\t"}),
+        ("a.tsv", "tsv", {}),
         ("a.NDJSON", "jsonl", {}),
     ],
 )

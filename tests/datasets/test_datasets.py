@@ -34,7 +34,7 @@ def problem(format: str, source: Any) -> UserError:
 
 
 def test_every_format_is_found_by_its_name() -> None:
-    assert {"jsonl", "json", "csv", "function"} <= set(dataset.names())
+    assert {"jsonl", "json", "csv", "tsv", "parquet", "hf", "stored", "function"} <= set(dataset.names())
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,13 @@ def test_csv(write: Write) -> None:
     assert rows("csv", path) == [{"id": "1", "text": "a, b"}, {"id": "2", "text": "two\nlines"}]
     assert rows("csv", write("a;b\n1;2\n"), delimiter=";") == [{"a": "1", "b": "2"}]
     assert rows("csv", write("")) == []
+
+
+def test_tsv(write: Write) -> None:
+    path = write('id\ttext\n1\t"a\tb"\n2\tc, d\n')
+    assert rows("tsv", path) == [{"id": "1", "text": "a\tb"}, {"id": "2", "text": "c, d"}]
+    assert rows("tsv", write('a\tb\n"x\ty"\n'), quotes=False) == [{"a": '"x', "b": 'y"'}]
+    assert rows("csv", write('a,b\n"x,y"\n'), quotes=False) == [{"a": '"x', "b": 'y"'}]
 
 
 def test_csv_holds_long_documents(write: Write) -> None:

@@ -51,6 +51,15 @@ ANSWERS: dict[str, Any] = {
     "503": status(503, "busy", retry_after="3"),
     "529": status(529, "overloaded"),
     "400": status(400, "context length exceeded"),
+    "400-code": {"status": 400, "body": {"error": {"message": "no", "code": "context_length_exceeded"}}},
+    "500-llama": status(500, "the request exceeds the available context size"),
+    "400-long": status(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+    "400-credit": status(400, "Your credit balance is too low"),
+    "400-model": status(400, "Invalid model name passed in model=m"),
+    "400-filter": {"status": 400, "body": {"error": {"message": "filtered", "code": "content_filter"}}},
+    "logprobs": choice({"content": "4"}, logprobs={"content": [{"token": "4", "logprob": -0.1, "top_logprobs": []}]}),
+    "logprobs-odd": choice({"content": "4"}, logprobs=7),
+    "think-text": choice({"content": "<think>two and two</think>4"}),
     "422-detail": {"status": 422, "body": {"detail": "temperature must be a number"}},
     "401": status(401, f"Incorrect API key provided: {KEY}"),
     "403": status(403, "no"),
@@ -59,6 +68,15 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+COMPLETION: dict[str, Any] = {
+    "tokens": ["4", "."],
+    "token_logprobs": [-0.1, -0.2],
+    "top_logprobs": [{"4": -0.1, "5": -3.0}, None],
+}
+
+
 def answer(request: dict[str, Any]) -> Any:
+    if "prompt" in request:
+        return {"choices": [{"text": "4.", "logprobs": COMPLETION, "finish_reason": "stop"}]}
     text = request["messages"][0]["content"]
     return ANSWERS[text] if text in ANSWERS else json.dumps(request, sort_keys=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from assay.models import demo, openai, python, replay
+from assay.models._docker import Docker
 from assay.registry import model, parameters
 from assay.server import Options
 
@@ -20,8 +20,9 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("page", "code"), BLOCKS)
 def test_the_code_runs(
-    page: str, code: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    page: str, code: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(model, "_found", dict(model._found))
     exec(compile(code, page, "exec"), {"__name__": page})
     for expected in re.findall(r"print\(.*\)  # (.*)", code):
@@ -30,10 +31,16 @@ def test_the_code_runs(
 
 def test_every_parameter_is_named() -> None:
     page = (DOCS / "models.md").read_text()
-    for module, name in ((openai, "openai"), (demo, "demo"), (python, "python"), (replay, "replay")):
-        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
-        for parameter in parameters(getattr(module, name)):
+    for name in model.names():
+        row = next(line for line in page.splitlines() if line.startswith(f"| [`{name}`]("))
+        for parameter in parameters(model.get(name)):
             assert f"`{parameter}`" in row
+
+
+def test_every_key_of_docker_is_named() -> None:
+    page = (DOCS / "models.md").read_text()
+    for field in msgspec.structs.fields(Docker):
+        assert any(f"`{field.name}`" in line for line in page.splitlines() if line.startswith("| `"))
 
 
 def test_every_flag_is_named() -> None:

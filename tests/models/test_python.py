@@ -1,4 +1,6 @@
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -114,3 +116,44 @@ def test_what_cannot_be_called_is_refused_at_once() -> None:
         python("p", function=shout, params={"wrong": 1})
     with pytest.raises(UserError, match="cannot be called"):
         python("p", function=lambda: "x")
+
+
+HANGING = """
+import asyncio, threading
+from assay.errors import TransientError
+from assay.interfaces import Request
+from assay.models.python import python
+
+async def main():
+    model = python("p", function=lambda prompt: threading.Event().wait())
+    try:
+        await model.complete(Request([{"role": "user", "content": "x"}], timeout=0.05))
+    except TransientError as error:
+        assert error.timed_out
+        print("timed out")
+    await model.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_function_that_hangs_does_not_keep_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "timed out\n"
+
+
+def test_many_sync_calls_are_made_at_once() -> None:
+    meeting = threading.Barrier(40, timeout=10)
+
+    def meet(prompt: str) -> str:
+        meeting.wait()
+        return prompt
+
+    async def go() -> list[Completion]:
+        model = python("p", function=meet)
+        request = Request([{"role": "user", "content": "hi"}])
+        answers = await asyncio.gather(*(model.complete(request) for _ in range(40)))
+        await model.close()
+        return answers
+
+    assert {answer.text for answer in asyncio.run(go())} == {"hi"}

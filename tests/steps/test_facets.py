@@ -66,9 +66,9 @@ def test_any_values_can_be_ordered(values: list[Any]) -> None:
 
 
 def test_facets_inside_one_another_need_whole_rows() -> None:
-    assert narrow(["metadata", "metadata.model_id"], {}, str) is None
-    assert narrow(["a.b.c.d.e"], {}, str) is None
-    assert narrow(["metadata.model_id", "prompt_template"], {}, str) is not None
+    assert narrow(["metadata", "metadata.model_id"], {}, lambda place: str) is None
+    assert narrow(["a.b.c.d.e"], {}, lambda place: str) is None
+    assert narrow(["metadata.model_id", "prompt_template"], {}, lambda place: str) is not None
 
 
 names = st.sampled_from(["metadata.a", "a", "a.b", "metadata.a.b", "label", "score", "b", "metadata"])

@@ -3,9 +3,12 @@
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "run": "Run a config: inference, scoring, metrics.",
@@ -49,6 +52,12 @@ class Commands(click.Group):
 
             raise click.UsageError(f"{error.message} {nearest(args[0], COMMANDS)}", ctx) from None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
+        return names or click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -68,12 +77,22 @@ def _with_dashes(argument: str) -> str:
     return name.replace("_", "-") + equals + value
 
 
+def _version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked:
+        from assay.cli._version import version_text
+
+        click.echo(version_text())
+        ctx.exit()
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
-@click.version_option(package_name="assay", prog_name="assay")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the versions."
+)
 def group() -> None:
     """Find out how good a language model, a prompt or an agent really is."""
 

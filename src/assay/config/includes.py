@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.config.source import similar_files
 from assay.errors import UserError
 
-LONGEST = 10_000_000
+MOST = 1000  # fragments of one template: two that include two that include two … would fill the memory
 _TAG = re.compile(
     r"\{#.*?#\}"
     r"|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}"
@@ -24,25 +24,23 @@ def with_includes(text: str, base: Path, file: Path | None = None) -> str:
     """The template with its fragments, and theirs, in place; `file` is where it came from itself."""
     if "include" not in text:
         return text
-    return _expanded(text, base.resolve(), [file.resolve()] if file else [])
+    return _expanded(text, base.resolve(), [file.resolve()] if file else [], [])
 
 
-def _expanded(text: str, base: Path, within: list[Path]) -> str:
+def _expanded(text: str, base: Path, within: list[Path], done: list[Path]) -> str:
     pieces: list[str] = []
     end = 0
     for tag in _TAG.finditer(text):
         if tag["name"] is None:
             continue
         before = text[end : tag.start()]
-        fragment = _fragment(tag["name"], base, within)
+        fragment = _fragment(tag["name"], base, within, done)
         pieces += [before.rstrip() if tag["left"] == "-" else before, fragment]
         end = tag.end() if tag["right"] == "-" else tag.start("after")
-        if sum(map(len, pieces)) > LONGEST:
-            raise UserError(f"the included text is longer than {LONGEST:,} characters", where=_shown(within, base))
     return "".join([*pieces, text[end:]])
 
 
-def _fragment(written: str, base: Path, within: list[Path]) -> str:
+def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) -> str:
     quoted = _QUOTED.fullmatch(written)
     if quoted is None:
         what = f"an include names one file: {{% include {written.strip()} %}} cannot be read before the run"
@@ -55,6 +53,9 @@ def _fragment(written: str, base: Path, within: list[Path]) -> str:
     if file in within:
         chain = " → ".join(one.name for one in [*within[within.index(file) :], file])
         raise UserError(f"{name!r} includes itself: {chain}", where=_shown(within, base), fix="remove one include")
+    done.append(file)
+    if len(done) > MOST:
+        raise UserError(f"the template includes more than {MOST} fragments", where=_shown(within, base))
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:
@@ -62,7 +63,7 @@ def _fragment(written: str, base: Path, within: list[Path]) -> str:
         raise UserError(what, where=_shown(within, base), fix=fix) from None
     except (OSError, UnicodeDecodeError):
         raise UserError(f"{name!r} cannot be read as UTF-8 text", where=_shown(within, base)) from None
-    return _expanded(text.removesuffix("\n"), base, [*within, file])
+    return _expanded(text.removesuffix("\n"), base, [*within, file], done)
 
 
 def _inside(base: Path, name: str) -> Path | None:

@@ -36,8 +36,8 @@ def load(
     data["name"] = _name(document)
     data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
     data["prompts"] = data.get("prompts") or [{}]
-    resolve_paths(document, files_needed=need != "aggregate")
-    read_prompts(document, files_needed=need != "aggregate")
+    resolve_paths(document, files_needed=need not in ("aggregate", "gate"))
+    read_prompts(document, files_needed=need not in ("aggregate", "gate"))
     check_secrets(document)
     _check_top_level(document)
     config = build(Config, data, (), document)

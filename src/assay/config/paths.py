@@ -20,7 +20,7 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
     """Make every path but those of prompts absolute, and report files that are not there."""
     data = document.data
     for name in ("evaluation_methods", "metrics", "tasks", "models"):
-        for n, entry in _mappings(data.get(name)):
+        for n, entry in mappings(data.get(name)):
             holder = entry.get("params") if name == "models" else entry
             key: Key = (name, n, "params", "path") if name == "models" else (name, n, "path")
             if isinstance(holder, dict) and isinstance(holder.get("path"), str) and holder["path"]:
@@ -30,8 +30,9 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
                 path, _, function = kind.rpartition(":")
                 entry["type"] = f"{existing(path, (name, n, 'type'), document)}:{function}"
     if isinstance(data.get("dataset"), dict):
-        resolve_dataset(data["dataset"], document, files_needed, ("dataset", "path"))
-    for holder, name in ((data, "output_dir"), (data.get("logging"), "file")):
+        resolve_dataset(data["dataset"], document, files_needed)
+    baselines = [(gate, "baseline") for _, gate in mappings(data.get("gates"))]
+    for holder, name in ((data, "output_dir"), (data.get("logging"), "file"), *baselines):
         if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
             holder[name] = os.path.abspath(os.path.expanduser(holder[name]))
 
@@ -72,16 +73,17 @@ def _report_missing(text: str, path: str, key: Key, document: Document) -> None:
     document.report(f"there is no file {text!r}", key, similar_files(Path(path.replace("\0", ""))))
 
 
-def _resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool) -> None:
+def resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool, at: Key = ("dataset",)) -> None:
+    """Make the paths of a dataset absolute; `at` is where it stands."""
     repository = dataset.get("repository")
     if isinstance(repository, str) and repository:
-        dataset["repository"] = absolute(repository, ("dataset", "repository"), document)
+        dataset["repository"] = absolute(repository, (*at, "repository"), document)
     written = dataset.get("path")
     if isinstance(written, list):
-        entries = [(path, ("dataset", "path", n)) for n, path in enumerate(written)]
+        entries = [(path, (*at, "path", n)) for n, path in enumerate(written)]
         dataset["path"] = [_dataset_path(path, key, dataset, document, files_needed) for path, key in entries]
     else:
-        dataset["path"] = _dataset_path(written, ("dataset", "path"), dataset, document, files_needed)
+        dataset["path"] = _dataset_path(written, (*at, "path"), dataset, document, files_needed)
 
 
 def _dataset_path(written: Any, key: Key, dataset: dict[str, Any], document: Document, files_needed: bool) -> Any:
@@ -101,7 +103,8 @@ def _dataset_path(written: Any, key: Key, dataset: dict[str, Any], document: Doc
     return path
 
 
-def _mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The mappings among the entries of a list, with their numbers."""
     entries: list[Any] = value if isinstance(value, list) else []
     for n, entry in enumerate(entries):
         if isinstance(entry, dict):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from assay.config.includes import with_includes
-from assay.config.paths import absolute, existing, resolve_dataset
+from assay.config.paths import absolute, existing, mappings, resolve_dataset
 from assay.config.source import Document, Key, scalar
 from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
 from assay.errors import UserError
@@ -22,10 +22,7 @@ _FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
 
 def read_prompts(document: Document, *, files_needed: bool) -> None:
     """Put into every prompt what its files say."""
-    prompts = document.data.get("prompts")
-    for n, prompt in enumerate(prompts if isinstance(prompts, list) else ()):
-        if not isinstance(prompt, dict):
-            continue
+    for n, prompt in mappings(document.data.get("prompts")):
         key: Key = ("prompts", n)
         if isinstance(prompt.get("path"), str) and prompt["path"]:
             _read(prompt, (*key, "path"), document)
@@ -35,8 +32,9 @@ def read_prompts(document: Document, *, files_needed: bool) -> None:
         if isinstance(few_shot, dict):
             _complete(few_shot, (*key, "few_shot"), document, file)
             source = few_shot.get("dataset")
-            if isinstance(source, dict) and not few_shot.pop("of_config", False):
-                resolve_dataset(source, document, files_needed, (*key, "few_shot", "path"))
+            if isinstance(source, dict):
+                few_shot["dataset"] = source = _source(source, document)
+                resolve_dataset(source, document, files_needed, (*key, "few_shot"))
 
 
 def long_few_shot(value: Any, long_dataset: Any) -> Any:
@@ -53,6 +51,14 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
     if given is not None:
         few_shot["dataset"] = long_dataset(given)
     return few_shot
+
+
+def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
+    """Where the examples are; without a file or function of its own, another part of the config's dataset."""
+    own = document.data.get("dataset")
+    if any(source.get(name) for name in ("path", "name", "module", "function_name")) or not isinstance(own, dict):
+        return source
+    return {**own, **{name: value for name, value in source.items() if value != ""}}
 
 
 def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:

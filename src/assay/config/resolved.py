@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from assay.config.environment import escape
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
+from assay.config.prompts import ROLES
 from assay.config.types import Config
 
 _NOT_WRITTEN = ("source", "base")
@@ -55,8 +56,10 @@ def schema() -> dict[str, Any]:
     labels = definitions["MetricConfig"]["properties"]["labels"]
     labels["anyOf"] = [{"$ref": labels.pop("$ref")}, {"type": ["array", "string"], "items": text}]
     properties["dataset"] = {"anyOf": [text, *properties["dataset"].pop("anyOf")]}
+    definitions["DatasetConfig"]["properties"]["split"]["anyOf"].append(text)
+    definitions["SplitConfig"]["properties"]["ratio"]["type"] = ["object", "number"]
     properties["logging"]["anyOf"] = [text, {"$ref": properties["logging"].pop("$ref")}]
-    prompt = {"type": ["string", "object", "array"]}
+    prompt = _prompt_schema(definitions)
     properties["env_vars"] = {
         "type": "object",
         "additionalProperties": {"type": ["string", "number", "boolean"]},
@@ -72,3 +75,31 @@ def schema() -> dict[str, Any]:
     properties["workflow"] = {"type": "object", "properties": workflow, "additionalProperties": False}
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "title": "Assay config", **config, "required": [], "$defs": definitions}
+
+
+def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
+    """One prompt, a list of them, or a map from names to them; an entry is a text, a mapping or a chat."""
+    text: dict[str, Any] = {"type": "string"}
+    part = {
+        "type": "object",
+        "properties": {"type": {"enum": ["text", "image"]}, **dict.fromkeys(("text", "path", "url", "detail"), text)},
+        "required": ["type"],
+        "additionalProperties": False,
+    }
+    turn = {
+        "type": "object",
+        "properties": {"role": {"enum": list(ROLES)}, "content": {"anyOf": [text, {"type": "array", "items": part}]}},
+        "required": ["role", "content"],
+        "additionalProperties": False,
+    }
+    definitions["Turns"] = turns = {"type": "array", "items": turn, "minItems": 1}
+    prompt, few_shot = definitions["PromptConfig"]["properties"], definitions["FewShotConfig"]["properties"]
+    for properties in (prompt, few_shot):
+        properties["messages"] = {"anyOf": [{"$ref": "#/$defs/Turns"}, {"type": "null"}]}
+    for name, described in definitions["DatasetConfig"]["properties"].items():
+        few_shot.setdefault(name, described)
+    few_shot["dataset"]["anyOf"].append(text)
+    prompt["few_shot"]["anyOf"].append(text)
+    entry = {"anyOf": [text, {"$ref": "#/$defs/PromptConfig"}, turns]}
+    named = {"type": "object", "additionalProperties": entry}
+    return {"anyOf": [*entry["anyOf"], {"type": "array", "items": entry}, named]}

@@ -8,9 +8,9 @@ import assay.registry as registry
 from assay.config.prompts import check_prompt
 from assay.config.secrets import shown
 from assay.config.source import Document, Key
-from assay.config.types import Config, DatasetConfig, MethodConfig, MetricConfig
+from assay.config.types import Config, DatasetConfig, GateConfig, MethodConfig, MetricConfig
 
-Need = Literal["run", "evaluate", "aggregate"]
+Need = Literal["run", "evaluate", "aggregate", "gate"]
 _RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0, 2),
     "top_p": (0, 1),
@@ -35,6 +35,8 @@ def check_rules(config: Config, document: Document, need: Need | None) -> None:
     _check_methods("metrics", config.metrics, registry.metric, document)
     for n, metric in enumerate(config.metrics):
         _check_metric(metric, ("metrics", n), document)
+    for n, gate in enumerate(config.gates):
+        _check_gate(gate, ("gates", n), document)
     _check_sampling(config.sample_params, ("sample_params",), document)
     for name in ("models", "tasks", "evaluation_methods"):
         _differ(name, [entry.name for entry in getattr(config, name)], document, "give one of them another `name`")
@@ -87,7 +89,8 @@ def _is_address(endpoint: Any) -> bool:
 
 def _check_dataset(config: Config, document: Document) -> None:
     dataset = config.dataset
-    if dataset is None or not document.data["dataset"] or not isinstance(document.data["dataset"], Mapping):
+    given: Any = document.data.get("dataset")
+    if dataset is None or not given or not isinstance(given, Mapping):
         return
     if dataset.type == "function":
         if not dataset.function_name or not (dataset.path or dataset.module) or isinstance(dataset.path, list):
@@ -95,12 +98,12 @@ def _check_dataset(config: Config, document: Document) -> None:
             document.report("a dataset function needs a file or a module, and its name", ("dataset",), fix)
     elif dataset.type:
         _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
-        if not dataset.path and not dataset.name:
+        if not given.get("path") and not given.get("name"):
             need = "name" if dataset.type in ("hf", "stored") else "path"
             document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
-    elif dataset.path:
+    elif given.get("path"):
         fix = f"add `type:`, one of {', '.join(registry.dataset.names())}"
-        document.report(f"what {dataset.path!r} holds is not clear from its name", ("dataset", "path"), fix)
+        document.report(f"what {given['path']!r} holds is not clear from its name", ("dataset", "path"), fix)
     else:
         document.report("the dataset has no path", ("dataset",), "add `path:`")
     _check_split(dataset, document)
@@ -149,6 +152,13 @@ def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
         if metric.type != "custom" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             place = (*key, "params", name)
             document.report(f"{name} must be a whole number of at least 1, got {shown(value)}", place)
+
+
+def _check_gate(gate: GateConfig, key: Key, document: Document) -> None:
+    if gate.min is None and gate.max is None and gate.max_drop is None:
+        document.report("a gate needs a bound", key, "add `min:`, `max:` or `max_drop:`")
+    if gate.baseline and gate.max_drop is None:
+        document.report("a baseline is only for max_drop", (*key, "baseline"), "add `max_drop: 0.02`")
 
 
 def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> None:

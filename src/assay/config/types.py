@@ -16,7 +16,6 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
 Text = Annotated[str, Meta(min_length=1)]
-_SPLIT_FORMS = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SplitConfig"}, {"type": "null"}]}
 
 
 class PriceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,7 +76,7 @@ class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     params: dict[str, Any] = {}
     fields: dict[str, str] = {}
     filter: str = ""
-    split: Annotated[SplitConfig | None, Meta(extra_json_schema=_SPLIT_FORMS)] = None
+    split: SplitConfig | None = None
     sample: Count | None = None
     shuffle: bool | Natural | None = None
     seed: Natural = 0
@@ -129,7 +128,7 @@ class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A metric, found like an evaluation method; one value for each combination of its facets' values and
-    each label. The policies that are null are the config's."""
+    each label. The policies that are null are the config's; `interval` is how the confidence interval is made."""
 
     name: Text
     type: Text
@@ -142,6 +141,21 @@ class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     on_error: Policy | None = None
     on_unparsed: Policy | None = None
     on_refused: Policy | None = None
+    interval: Literal["auto", "bootstrap"] = "auto"
+
+
+class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A condition that `assay gate` checks: a metric (one of the config's by its name, or a plug-in) of the rows with
+    these facet values against bounds, or against a baseline experiment. Null bounds are not checked."""
+
+    metric: Text = "mean"
+    label: str = ""
+    facets: dict[str, Any] = {}
+    min: float | None = None
+    max: float | None = None
+    max_drop: Annotated[float, Meta(ge=0)] | None = None
+    baseline: str = ""
+    max_error_rate: Share = 0.0
 
 
 class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,6 +198,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     num_samples: Count = 1
     evaluation_methods: list[MethodConfig] = []
     metrics: list[MetricConfig] = []
+    gates: list[GateConfig] = []
     output_dir: Text
     limit: Natural | None = None
     mode: Literal["full", "inference", "evaluation"] = "full"

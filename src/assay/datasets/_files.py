@@ -44,7 +44,7 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix.lower() == ".gz":
         import gzip
 
-        return gzip.open(path, "rb")
+        return io.BufferedReader(gzip.open(path, "rb"), _BLOCK)
     if path.suffix.lower() == ".zst":
         return io.BufferedReader(_Unpacked(_zstd_blocks(path)), _BLOCK)
     return path.open("rb")

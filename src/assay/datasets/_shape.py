@@ -128,22 +128,23 @@ def _part(rows: Rows, split: SplitConfig) -> Rows:
 
 
 def _drawn(rows: Rows, count: int | None, seed: int, order: int | None) -> Rows:
-    """A sample in its own order (None: all rows), or in the order that a seed gives. Rows wait on disk: memory holds
-    two or three numbers for each."""
+    """`count` rows, chosen by `seed`, in the order that the seed `order` gives; None means all, and as they came.
+    Rows wait on disk: memory holds a few numbers for each."""
     import numpy as np
 
     chances, orders, positions = array("Q"), array("Q"), array("Q")
     with TemporaryFile(prefix="assay-") as file:
         for place, row in rows:
-            chances.append(_draw("sample", seed, row, place))
+            if count is not None:
+                chances.append(_draw("sample", seed, row, place))
             if order is not None:
                 orders.append(_draw("shuffle", order, row, place))
             positions.append(file.tell())
             file.write(_encoded(place, row))
         chosen = np.arange(len(positions))
-        if count is not None:
+        if count is not None and count < len(positions):
             chosen = np.sort(np.argsort(np.frombuffer(chances, np.uint64), kind="stable")[:count])
-        if order is not None:
+        if order is not None and len(positions):
             chosen = chosen[np.argsort(np.frombuffer(orders, np.uint64)[chosen], kind="stable")]
         decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
         for number in chosen.tolist():

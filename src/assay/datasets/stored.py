@@ -1,58 +1,76 @@
-"""A dataset that `assay dataset add` has kept: named, immutable, checked against its hash whenever it is read."""
+"""A dataset that `assay dataset add` has kept: named, immutable, checked against its hash whenever it is read.
+
+Names are looked up in the manifests alone; the store, which is slower to import, is opened to read rows.
+"""
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from assay.datasets._rows import checked, decoded
-from assay.errors import UserError
+from assay.errors import StoreError, UserError
 from assay.records import Manifest
 from assay.registry import dataset, nearest
-from assay.store.repositories import DatasetRepository
-from assay.store.stores import FolderStore
+
+if TYPE_CHECKING:
+    from assay.store.repositories import DatasetRepository
 
 DEFAULT_FOLDER = "assay-data"
+_sections = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def repository_of(folder: str = "") -> DatasetRepository:
-    """The repository in a folder; by default $ASSAY_REPOSITORY, else `assay-data` in the current folder."""
-    return DatasetRepository(FolderStore(folder or os.environ.get("ASSAY_REPOSITORY") or DEFAULT_FOLDER))
+def folder_of(repository: str = "") -> Path:
+    """The repository's folder; by default $ASSAY_REPOSITORY, else `assay-data` in the current folder."""
+    return Path(repository or os.environ.get("ASSAY_REPOSITORY") or DEFAULT_FOLDER)
 
 
-def manifests(repository: DatasetRepository) -> list[Manifest]:
-    found = (repository.get(id) for id in repository.ids())
-    return sorted((manifest for manifest in found if manifest is not None), key=lambda manifest: manifest.name)
+def repository_of(repository: str = "") -> "DatasetRepository":
+    from assay.store.repositories import DatasetRepository
+    from assay.store.stores import FolderStore
+
+    return DatasetRepository(FolderStore(folder_of(repository)))
 
 
-def find(repository: DatasetRepository, name: str) -> Manifest:
+def manifests(repository: str = "") -> list[Manifest]:
+    """All datasets of a repository, by name."""
+    found: list[Manifest] = []
+    for path in folder_of(repository).glob("datasets/*/manifest.json"):
+        try:
+            section = _sections(path.read_bytes()).get("dataset")
+            if section is not None:
+                found.append(msgspec.json.decode(section, type=Manifest))
+        except (OSError, ValueError) as error:
+            fix = "restore it, or move the dataset's folder away"
+            raise StoreError(f"the manifest cannot be read: {error}", where=str(path), fix=fix) from None
+    return sorted(found, key=lambda manifest: (manifest.name, manifest.id))
+
+
+def find(name: str, repository: str = "") -> Manifest:
     """The dataset of this name or, if none is called so, of this id."""
     known = manifests(repository)
-    for manifest in known:
-        if manifest.name == name:
-            return manifest
-    for manifest in known:
-        if manifest.id == name:
-            return manifest
-    root = repository.store.root if isinstance(repository.store, FolderStore) else ""
+    matching = [manifest for manifest in known if manifest.name == name]
+    matching += [manifest for manifest in known if manifest.id == name]
+    if matching:
+        return matching[0]
     fix = nearest(name, [manifest.name for manifest in known]) or "`assay dataset add FILE --name NAME` keeps one"
-    raise UserError(f"there is no stored dataset {name!r}", where=str(root), fix=fix)
+    raise UserError(f"there is no stored dataset {name!r}", where=str(folder_of(repository)), fix=fix)
 
 
 def stamp(name: str, *, repository: str = "") -> dict[str, Any]:
     """The hash, and the files it was last seen in: bytes that change are read again, and then refused."""
-    there = repository_of(repository)
-    manifest = find(there, name)
-    segments = msgspec.to_builtins(there.store.log("dataset", manifest.id).segments())
-    return {"stored": manifest.id, "digest": manifest.digest, "segments": segments}
+    manifest = find(name, repository)
+    log = repository_of(repository).store.log("dataset", manifest.id)
+    return {"stored": manifest.id, "digest": manifest.digest, "segments": msgspec.to_builtins(log.segments())}
 
 
 @dataset(stamp=stamp)
 def stored(name: str, *, repository: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a stored dataset, streamed."""
+    manifest = find(name, repository)
     there = repository_of(repository)
-    manifest = find(there, name)
     there.verify(manifest.id)
     for number, (_, line) in enumerate(there.store.log("dataset", manifest.id).scan(), 1):
         place = f"{name}:{number}"

@@ -1,16 +1,16 @@
 """Pass@k: the unbiased estimator over all samples, or the first seed's trials over blocks of k samples."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from msgspec import Meta
 
 from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.metrics._samples import Counts, Positive, too_few
 from assay.registry import metric
 from assay.stats.pass_at_k import pass_at_k as unbiased
 
-Positive = Annotated[int, Meta(ge=1)]
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 
 
@@ -19,6 +19,7 @@ def _needs_order(params: Mapping[str, Any]) -> bool:
 
 
 @metric(ordered=_needs_order)
+@on_rows
 def pass_at_k(
     group: Group,
     *,
@@ -32,15 +33,22 @@ def pass_at_k(
     `unbiased` is 1 - C(n-c, k) / C(n, k) with n samples and c passes of an item (Chen et al. 2021). `trials` cuts the
     samples of each item, in order of sample index, into num_trials blocks of k; a trial's value is the share of items
     with a pass in its block, and `aggregation` combines the trials. `auto` is `trials` only where the aggregation
-    needs them (median, max, min of several trials): for the mean both estimate the same number.
+    needs them (median, max, min of several trials): for the mean both estimate the same number. Null if an item has
+    fewer than k samples.
+
+    Parameters:
+    k: how many samples may try
+    num_trials: how many blocks of k samples to form; with fewer samples the row has a warning
+    aggregation: how trials are combined
+    estimator: over all samples, or over blocks of them
     """
     samples, passes = group.per_item()
-    fewest = int(samples.min())
     fields: dict[str, Any] = {f"pass_at_{k}": None, "k": k}
     if num_trials > 1:
         fields |= {"num_trials": num_trials, "aggregation": aggregation}
-    if fewest < k:
-        return Values(value=None, fields=fields, reason=f"k = {k}, but an item has {fewest} samples")
+    if few := too_few(samples, k, fields):
+        return few
+    fewest = int(samples.min())
     trials = min(num_trials, fewest // k)
     if trials < num_trials:
         fields["effective_num_trials"] = trials
@@ -60,7 +68,7 @@ def pass_at_k(
     return Values(value=value, fields=fields, per_item=per_item, reason=reason)
 
 
-def _blocks(group: Group, samples: np.ndarray[Any, Any], k: int, trials: int) -> FloatArray:
+def _blocks(group: Group, samples: Counts, k: int, trials: int) -> FloatArray:
     """Items × trials: 1.0 where one of the k samples of the block passed."""
     first = np.cumsum(samples) - samples
     picked = group.passed[first[:, None] + np.arange(trials * k)]

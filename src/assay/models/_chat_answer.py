@@ -27,6 +27,7 @@ class _Choice(msgspec.Struct):
     message: _Message | None = None
     text: str | None = None
     finish_reason: str | None = None
+    logprobs: Any = None
 
 
 class _Usage(msgspec.Struct):
@@ -75,7 +76,31 @@ def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
         reasoning=message.reasoning_content or message.reasoning or None,
         tool_calls=message.tool_calls or None,
         refused=bool(message.refusal) or choice.finish_reason == "content_filter",
+        logprobs=_logprobs(choice.logprobs) if choice.logprobs else None,
     )
+
+
+def _logprobs(given: Any) -> list[Any] | None:
+    """Token by token, as the chat API gives them; the lists of the completions API are put into that shape."""
+    if not isinstance(given, dict):
+        return None
+    found: dict[str, Any] = given
+    content: Any = found.get("content")
+    if isinstance(content, list):
+        return content or None
+    tokens, values = found.get("tokens"), found.get("token_logprobs")
+    if not isinstance(tokens, list) or not isinstance(values, list):
+        return None
+    others: Any = found.get("top_logprobs")
+    tops: list[Any] = others if isinstance(others, list) else [None] * len(tokens)
+    return [
+        {"token": token, "logprob": value, "top_logprobs": _top(top)}
+        for token, value, top in zip(tokens, values, tops, strict=False)
+    ] or None
+
+
+def _top(found: Any) -> list[Any]:
+    return [{"token": token, "logprob": value} for token, value in found.items()] if isinstance(found, dict) else []
 
 
 def _count(value: int | None) -> int | None:
@@ -113,6 +138,7 @@ def _pick_choice(choice: dict[str, Any]) -> _Choice:
         ),
         text=_text(choice.get("text")),
         finish_reason=_text(choice.get("finish_reason")),
+        logprobs=choice.get("logprobs"),
     )
 
 

@@ -1,5 +1,6 @@
 """What an HTTP answer that is no success means for the call, the same for every provider."""
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -8,11 +9,21 @@ from typing import Any
 import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
-from assay.models._transport import Reply
+from assay.models._transport import Reply, Transport
+from assay.registry import nearest
 
 WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
 _RETRY = (408, 409, 425)
 _OVERLOAD = (503, 529)
+_LISTED = 20  # model names in an error
+_TOO_LONG = re.compile(
+    r"context[ _](length|size|window)|exceed_context|maximum context|prompt is too long|(input|prompt) (is )?too long",
+    re.I,
+)
+_NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
+_NO_MODEL = re.compile(
+    r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)", re.I | re.S
+)
 
 
 def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Iterable[str]) -> CallError:
@@ -21,8 +32,11 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
     secrets = list(secrets)
     code, message = server_message(scrub_body(reply.body, secrets))
     said = scrub(f"HTTP {status}: {message}" if message else f"HTTP {status}", secrets)
-    if code == "insufficient_quota":
+    if status == 402 or _NO_CREDIT.search(f"{code} {message}"):
         return LaneError(f"the account has no credit left ({said})", where=where)
+    if status in (400, 413, 422, 500) and _TOO_LONG.search(f"{code} {message}"):
+        fix = "shorten the prompt, lower `max_tokens`, or use a model with more context"
+        return PermanentError(f"the prompt is too long for the model ({said})", where=where, fix=fix)
     if status == 429 or status in _OVERLOAD:
         return TransientError(said, where=where, overload=True, retry_after=retry_after(reply.headers))
     if status in _RETRY or status >= 500:
@@ -33,7 +47,7 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
         return LaneError(
             f"the server does not know the model {model_name!r} ({said})",
             where=where,
-            fix="check `model_name`, and that `endpoint` ends before /chat/completions",
+            fix="check `model_name` and the path of `endpoint`",
         )
     if 300 <= status < 400:
         return LaneError(
@@ -42,6 +56,26 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
             fix="put the new address into `endpoint`",
         )
     return PermanentError(said, where=where)
+
+
+async def unknown_model(reply: Reply, transport: Transport, base: str, model_name: str, error: CallError) -> CallError:
+    """The error of a server that knows no such model, with the names that it does know, if it tells them.
+
+    Proxies say 400 where the API says 404: what they mean is believed only if their list lacks the name too.
+    """
+    if reply.status != 404 and not (reply.status == 400 and _NO_MODEL.search(error.what)):
+        return error
+    try:
+        listed = await transport.get(f"{base}/models", timeout=10)
+        content: Any = msgspec.json.decode(listed.body)
+        names = [excerpt(entry["id"].encode()) for entry in content["data"]]
+    except (CallError, msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        return error
+    if model_name in names:
+        return error
+    fix = nearest(model_name, names[:_LISTED]) if names else "it has no models at all: load one"
+    said = error.what if reply.status == 404 else f"the server does not know the model {model_name!r} ({error.what})"
+    return LaneError(said, where=error.where, fix=fix)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -76,7 +110,7 @@ def server_message(body: bytes) -> tuple[str, str]:
     if isinstance(error, dict):
         found: dict[str, Any] = error
         text = next((found[key] for key in ("message", "detail", "error") if isinstance(found.get(key), str)), None)
-        return str(found.get("code") or ""), excerpt((text or str(found)).encode(), 1000)
+        return str(found.get("code") or found.get("type") or ""), excerpt((text or str(found)).encode(), 1000)
     return "", excerpt(str(error).encode(), 1000)
 
 

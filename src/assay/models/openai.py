@@ -10,12 +10,14 @@ import msgspec
 from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
-from assay.models._failures import WANTED_HEADERS, failure
-from assay.models._transport import Transport
+from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
+from assay.models._transport import Reply, Transport
 from assay.registry import model
 from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed"}
+_FILTERED = {"content_filter", "content_policy_violation"}
+_LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
 _encode = msgspec.json.encode
 
@@ -25,7 +27,7 @@ def openai(
     name: str,
     *,
     model_name: str | None = None,
-    endpoint: str = "http://localhost:1234/v1",
+    endpoint: str | None = None,
     api: Literal["chat", "completions"] = "chat",
     api_key: str | None = None,
     revision: str | None = None,
@@ -33,6 +35,8 @@ def openai(
     headers: dict[str, str] | None = None,
 ) -> Model:
     """A model behind an OpenAI-compatible server; `model_name` is what the server calls it."""
+    if endpoint is None:
+        endpoint = os.environ.get("OPENAI_BASE_URL") or _LOCAL
     return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {})
 
 
@@ -52,8 +56,6 @@ class OpenAIModel:
     ) -> None:
         if owned := {"messages", "prompt", "model"} & extra_body.keys():
             raise UserError(f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}")
-        base = base_url(endpoint, where=f"model {name!r}")
-        key = (api_key or "").strip() or _key_for(base)
         self.name = name
         self.model_name = model_name
         self.identity: Mapping[str, Any] = {
@@ -66,29 +68,44 @@ class OpenAIModel:
         }
         self.chat = api == "chat"
         self._extra = extra_body
-        self._secrets = [value for value in (key, *headers.values()) if len(value) >= 6]
-        sent = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
-        sent |= {header.lower(): value for header, value in headers.items()}
-        path = "/chat/completions" if self.chat else "/completions"
-        self._transport = Transport(base + path, sent, wanted=WANTED_HEADERS)
+        self._key = (api_key or "").strip()
+        self._headers = {header.lower(): value for header, value in headers.items()}
         self._params: dict[str, Any] | None = None
         self._start = b""
+        self.connect(endpoint)
+
+    def connect(self, endpoint: str) -> None:
+        """Talk to this address from now on."""
+        self.base = base_url(endpoint, where=f"model {self.name!r}")
+        key = self._key or _key_for(self.base)
+        self._secrets = [value for value in (key, *self._headers.values()) if len(value) >= 6]
+        bearer = {"authorization": f"Bearer {key}"} if key else {}
+        self.sent = {"content-type": "application/json", **bearer, **self._headers}
+        path = "/chat/completions" if self.chat else "/completions"
+        self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
 
     async def complete(self, request: Request) -> Completion:
         reply = await self._transport.post(self.body(request), timeout=request.timeout)
         if not 200 <= reply.status < 300:
-            raise failure(
-                reply,
-                model_name=self.model_name,
-                where=self._transport.shown,
-                key_fix=_KEY_FIX,
-                secrets=self._secrets,
-            )
+            return await self._refusal(reply)
         try:
             return read_answer(reply.body, self._secrets)
         except TransientError as error:
             error.where = self._transport.shown
             raise
+
+    async def _refusal(self, reply: Reply) -> Completion:
+        """A prompt that the server's filter stopped is a refused answer; all else is an error."""
+        if reply.status == 400 and server_message(reply.body)[0] in _FILTERED:
+            return Completion(finish_reason="content_filter", refused=True)
+        error = failure(
+            reply,
+            model_name=self.model_name,
+            where=self._transport.shown,
+            key_fix=_KEY_FIX,
+            secrets=self._secrets,
+        )
+        raise await unknown_model(reply, self._transport, self.base, self.model_name, error)
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
@@ -131,7 +148,8 @@ def base_url(endpoint: str, *, where: str = "") -> str:
 
 
 def _key_for(base: str) -> str:
-    """The key from the environment, for the one server that it surely belongs to."""
-    if urlsplit(base).hostname != "api.openai.com":
+    """The key from the environment, for the servers that it surely belongs to: OpenAI's and OPENAI_BASE_URL."""
+    own = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
+    if urlsplit(base).hostname != "api.openai.com" and base not in (own, f"{own}/v1"):
         return ""
     return os.environ.get("OPENAI_API_KEY", "").strip()

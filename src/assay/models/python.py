@@ -7,6 +7,7 @@ with a Completion's fields.
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +16,9 @@ from assay.errors import PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.registry import load_function, model, nearest
 from assay.text.messages import messages_text
+from assay.threads import Threads
+
+MOST_THREADS = 4096  # the lane decides how many calls there are
 
 _FIELDS = [field.name for field in msgspec.structs.fields(Completion)]
 
@@ -50,6 +54,7 @@ class PythonModel:
         self.name = name
         self._function = function
         self._params = params
+        self._threads: Threads | None = None
         self._argument = _argument(function, params, where)
         self._is_async = inspect.iscoroutinefunction(inspect.unwrap(function)) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  an object whose call is async
@@ -63,15 +68,12 @@ class PythonModel:
         }
 
     async def complete(self, request: Request) -> Completion:
-        argument = self._argument(request)
+        call = partial(self._function, self._argument(request), **self._params)
         try:
-            async with asyncio.timeout(request.timeout):
-                if self._is_async:
-                    result = await self._function(argument, **self._params)
-                else:
-                    result = await asyncio.to_thread(self._function, argument, **self._params)
-                    if isinstance(result, Awaitable):
-                        result = await result
+            result = call() if self._is_async else await self._in_thread(call, request.timeout)
+            if isinstance(result, Awaitable):
+                async with asyncio.timeout(request.timeout):
+                    result = await result
         except TimeoutError:
             raise TransientError(
                 f"{self.name!r} gave no answer within {request.timeout:g} s",
@@ -80,6 +82,11 @@ class PythonModel:
                 fix="raise `timeout`",
             ) from None
         return self._completion(result)
+
+    async def _in_thread(self, call: Callable[[], Any], timeout: float) -> Any:
+        if self._threads is None:
+            self._threads = Threads(MOST_THREADS)
+        return await self._threads.call(call, timeout)
 
     def _completion(self, result: Any) -> Completion:
         if isinstance(result, str):
@@ -104,7 +111,10 @@ class PythonModel:
             raise PermanentError(f"{self.name!r} returned a dict that is no answer: {error}") from None
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Let the threads end; one whose function hangs is left behind."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.close()
 
 
 def _argument(function: Callable[..., Any], params: Mapping[str, Any], where: str) -> Callable[[Request], Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Message, Model, Request
+from assay.models._recorded import completion_of
 from assay.records import ROWS_FILE, Response
 from assay.registry import model, nearest
 from assay.text.messages import messages_text
@@ -81,7 +82,7 @@ class ReplayModel:
                 where=str(self.file),
                 fix="record them first: run the same prompts with the real model",
             )
-        return _completion(_decode_response(self._line(offset)))
+        return completion_of(_decode_response(self._line(offset)))
 
     def _find(self, messages: list[Message], sample_index: int) -> int | None:
         wanted = np.uint64(_digest(messages, sample_index))
@@ -150,19 +151,3 @@ def _row(line: bytes) -> _Row | None:
         return _decode_row(line)
     except msgspec.DecodeError:  # a torn or foreign line holds no answer; the store reports such lines
         return None
-
-
-def _completion(row: Response) -> Completion:
-    return Completion(
-        text=row.response,
-        finish_reason=row.metadata.get("finish_reason"),
-        response_id=row.metadata.get("response_id"),
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens,
-        total_tokens=row.total_tokens,
-        served_model=row.served_model,
-        served_fingerprint=row.served_fingerprint,
-        reasoning=row.reasoning,
-        tool_calls=row.tool_calls,
-        refused=row.outcome == "refused",
-    )

@@ -10,7 +10,7 @@ from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, normaliser
 
 
-@scorer(reads="ground_truth", version=2)
+@scorer(reads="ground_truth", version=1)
 def contains(
     item: Item,
     response: Response,
@@ -26,9 +26,9 @@ def contains(
 ) -> Score:
     """The answer contains one of the accepted answers.
 
-    Score: the share of the accepted answers that norm(answer) contains with `require: all`, which passes at 1; otherwise
-    1 if there is one, else 0. An expectation that is empty (as such, or after normalising) is refused, because
-    every answer would contain it.
+    Score: the share of the accepted answers that norm(answer) contains with `require: all`, which passes at 1;
+    otherwise 1 if there is one, else 0. An expectation that is empty (as such, or after normalising) is refused,
+    because every answer would contain it.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers

@@ -25,8 +25,8 @@ def edit_similarity(
 ) -> Score:
     """How similar the answer is to an accepted answer, letter by letter; the best over the accepted answers.
 
-    Score: 1 − d / max(length, length), where d is the Levenshtein distance (1966): the least number of letters to insert,
-    delete or replace. Two empty texts: 1. Passes from `threshold` on.
+    Score: 1 − d / max(length, length), where d is the Levenshtein distance (1966): the least number of letters to
+    insert, delete or replace. Two empty texts: 1. Passes from `threshold` on.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers

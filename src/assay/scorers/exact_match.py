@@ -8,7 +8,7 @@ from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, normaliser
 
 
-@scorer(reads="ground_truth", version=2)
+@scorer(reads="ground_truth", version=1)
 def exact_match(
     item: Item,
     response: Response,
@@ -24,9 +24,9 @@ def exact_match(
 ) -> Score:
     """The answer equals one of the accepted answers.
 
-    Score: 1 if norm(answer) = norm(a) for an accepted answer a, else 0. `squad` is the normalisation of
-    Rajpurkar et al. 2016 (SQuAD): lower case, no ASCII punctuation, no articles, single spaces; `basic` folds case and
-    whitespace and drops quotes, markdown and final punctuation around the text; `none` leaves both to the two flags.
+    Score: 1 if norm(answer) = norm(a) for an accepted answer a, else 0. `squad` is the normalisation of Rajpurkar et
+    al. 2016 (SQuAD): lower case, no ASCII punctuation, no articles, single spaces; `basic` folds case and whitespace
+    and drops quotes, markdown and final punctuation around the text; `none` leaves both to the two flags.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers

@@ -1,4 +1,4 @@
-"""The mock server: an OpenAI-compatible server on loopback, for trying out a pipeline and for our own tests.
+"""The mock server: OpenAI's and Anthropic's API on loopback, for trying out a pipeline and for our own tests.
 
 `serve(options)` blocks, `MockServer` lives in an event loop, `with running(options)` is a child process.
 """

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.errors import UserError
+from assay.server import messages_api
 from assay.server.options import Options
 from assay.text.messages import messages_text
 from assay.text.solver import count_tokens, respond
@@ -48,10 +49,13 @@ class Reply(NamedTuple):
 
 _decode = msgspec.json.Decoder(CompletionRequest).decode
 Hook = Callable[[dict[str, Any]], Any]
+Reader = Callable[[bytes], CompletionRequest]
+Writer = Callable[[str, list[Any], str, list[Any] | None, bytes], bytes]
 
 
 def error_body(message: str, kind: str) -> bytes:
-    return _encode({"error": {"message": message, "type": kind, "param": None, "code": None}})
+    """An error that clients of both APIs understand."""
+    return _encode({"type": "error", "error": {"message": message, "type": kind, "param": None, "code": None}})
 
 
 def refusal(message: str, status: int = 400) -> Reply:
@@ -67,30 +71,36 @@ class Answers:
         self.hook: Hook | None = load(options.answers) if options.answers else None
 
     def chat(self, body: bytes) -> Reply:
-        return self._reply(body, chat=True)
+        return self._reply(body, _decode, _chat_body, "'messages' is missing or empty")
 
     def completions(self, body: bytes) -> Reply:
-        return self._reply(body, chat=False)
+        return self._reply(body, _decode_prompt, _completions_body, "'prompt' is missing or not one text")
 
-    def _reply(self, body: bytes, *, chat: bool) -> Reply:
+    def messages(self, body: bytes) -> Reply:
+        """Anthropic's API: its requests are put into the words of the chat API, the answers back into its own."""
+        return self._reply(body, _decode_messages, messages_api.answer_body, "'messages' is missing or empty")
+
+    def _reply(self, body: bytes, read: Reader, write: Writer, missing: str) -> Reply:
         try:
-            request = _decode(body)
-        except msgspec.DecodeError as error:
+            request = read(body)
+        except (msgspec.DecodeError, ValueError) as error:
             return refusal(f"the request is not what this server reads: {error}")
         if request.stream:
             return refusal("this server does not stream; send stream: false")
         if request.n not in (None, 1):
             return refusal("this server gives one choice; send n: 1 and ask again for more")
-        messages = _messages(request, chat=chat)
-        if messages is None:
-            return refusal("'messages' is missing or empty" if chat else "'prompt' is missing or not one text")
+        messages = request.messages
+        if not messages:
+            return refusal(missing)
         if self.hook is not None:
             try:
                 given = self.hook(msgspec.json.decode(body))
             except Exception as error:  # the user's function: its mistake must not take the server down
                 return Reply(error_body(f"the answers function failed: {error!r}", "server_error"), 500)
+            if isinstance(given, str):
+                return Reply(write(request.model, messages, given, None, body))
             if given is not None:
-                return self._given(given, request.model, messages, body, chat)
+                return _given(given)
         seed = self.seed if request.seed is None else request.seed
         params = {}
         if request.tools or request.response_format:
@@ -100,31 +110,41 @@ class Answers:
                 "response_format": request.response_format,
             }
         text, calls = respond(messages, params, skill=self.skill, seed=seed)
-        return Reply(_body(request.model, messages, text, calls, body, chat))
-
-    @staticmethod
-    def _given(given: Any, model: str, messages: list[dict[str, Any]], request: bytes, chat: bool) -> Reply:
-        if isinstance(given, str):
-            return Reply(_body(model, messages, given, None, request, chat))
-        if isinstance(given, bytes):
-            return Reply(given)
-        if isinstance(given, dict) and "body" in given:
-            raw: dict[str, Any] = given
-            body: Any = raw["body"]
-            headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
-            content_type = headers.pop("content-type", "application/json").encode()
-            payload = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _encode(body)
-            return Reply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
-        return Reply(_encode(given))
+        return Reply(write(request.model, messages, text, calls, body))
 
 
-def _messages(request: CompletionRequest, *, chat: bool) -> list[dict[str, Any]] | None:
-    if chat:
-        return request.messages or None
+def _given(given: Any) -> Reply:
+    if isinstance(given, bytes):
+        return Reply(given)
+    if isinstance(given, dict) and "body" in given:
+        raw: dict[str, Any] = given
+        body: Any = raw["body"]
+        headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
+        content_type = headers.pop("content-type", "application/json").encode()
+        payload = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _encode(body)
+        return Reply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
+    return Reply(_encode(given))
+
+
+def _decode_prompt(body: bytes) -> CompletionRequest:
+    request = _decode(body)
     prompt = request.prompt
     if isinstance(prompt, list):
         prompt = prompt[0] if len(prompt) == 1 else None
-    return None if prompt is None else [{"role": "user", "content": prompt}]
+    request.messages = None if prompt is None else [{"role": "user", "content": prompt}]
+    return request
+
+
+def _decode_messages(body: bytes) -> CompletionRequest:
+    return CompletionRequest(**messages_api.as_chat(body))
+
+
+def _chat_body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes) -> bytes:
+    return _body(model, messages, text, calls, request, True)
+
+
+def _completions_body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes) -> bytes:
+    return _body(model, messages, text, None, request, False)
 
 
 def _body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool) -> bytes:

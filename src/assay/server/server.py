@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 
 
 class MockServer:
-    """An OpenAI-compatible server in the running event loop: `await start()`, then it is at `url`."""
+    """A server of the OpenAI and Anthropic APIs in the running event loop: `await start()`, then it is at `url`."""
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
@@ -33,7 +33,11 @@ class MockServer:
         self._server: asyncio.Server | None = None
         self._delay = self.options.latency_ms / 1000
         self._loop: asyncio.AbstractEventLoop
-        routes = {b"/chat/completions": self.answers.chat, b"/completions": self.answers.completions}
+        routes = {
+            b"/chat/completions": self.answers.chat,
+            b"/completions": self.answers.completions,
+            b"/messages": self.answers.messages,
+        }
         self._post = {prefix + path: handler for path, handler in routes.items() for prefix in (b"", b"/v1")}
         self._get = {b"/v1/models": self._models, b"/models": self._models, b"/health": self._health}
         self._get[b"/stats"] = self._stats

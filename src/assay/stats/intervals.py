@@ -87,19 +87,20 @@ def bootstrap_mean(
 
 
 def mean_interval(
-    values: FloatArray, *, samples: int, bounded: bool = False, level: float = 0.95, bootstrap: bool = False
+    values: FloatArray, *, samples: int, bounded: bool | None = None, level: float = 0.95, bootstrap: bool = False
 ) -> Interval:
     """The interval of the mean of per-item values that came from `samples` samples, by the first rule that fits.
 
-    `bounded`: the mean cannot leave [0, 1] although a value here may (weighted values of unequal items). The order
-    of the values does not matter, not even to the last bit.
+    `bounded`: the mean cannot leave [0, 1] although a value here may (weighted values of unequal items); False: it can,
+    although no value here does (seconds); None: as the values are. The order of the values does not matter, not even to
+    the last bit.
     """
     values = np.sort(values)
     n = len(values)
     if n < 2:
         return Interval(None, None, "none: an interval needs at least two items")
     low, high = float(values.min()), float(values.max())
-    unit = bounded or (low >= 0 and high <= 1)
+    unit = low >= 0 and high <= 1 if bounded is None else bounded
     if unit and samples == n and _binary(values):
         return Interval(*wilson(float(values.sum()), n, level), "wilson")
     if low == high and not unit:

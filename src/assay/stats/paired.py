@@ -92,7 +92,7 @@ class Tested(NamedTuple):
     method: str
 
 
-def tested(found: Differences, *, binary: bool, seed: int = 0, resamples: int = RESAMPLES) -> Tested:
+def significance(found: Differences, *, binary: bool, seed: int = 0, resamples: int = RESAMPLES) -> Tested:
     """Whether the mean difference is zero: `binary` differences (one verdict an item on both sides) by McNemar's
     exact test, others by flipping their signs at random, which is the same test for graded values."""
     if binary:

@@ -37,4 +37,3 @@ def equivalence(mean: float, error: float, freedom: float, margin: float) -> flo
     t = (margin - abs(mean)) / error  # the side that the mean is nearer to has the larger p-value
     tail = _upper_tail(abs(t), freedom)
     return tail if t > 0 else 1 - tail
-

@@ -17,11 +17,12 @@ from assay.errors import UserError
 from assay.interfaces import Log, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.registry import nearest
-from assay.steps.columns import Columns, Ints, Reader, decode_row
+from assay.steps.columns import SKIPPED, Columns, Ints, Reader, decode_row
 from assay.steps.facets import order, typed, unknown
-from assay.steps.join import join_items, join_responses, missing
+from assay.steps.join import Joined, Sources, declared, join_items, join_responses, missing
 from assay.steps.measure import BoundMetric, Sample, measure
 from assay.steps.plan import is_finished
+from assay.steps.planned import Planned
 from assay.steps.verdicts import tie_breakers, under_every_label, verdicts
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
@@ -126,14 +127,22 @@ class Aggregator:
         columns = reader.columns()
         if not len(columns.item):
             return [], 0
+        behind = self._behind("evaluation", evaluations, "run") if runs is None else runs
+        items = self._datasets(evaluations, behind) if datasets is None else datasets
+        sources = Sources(
+            logs,
+            [self.store.log("run", one) for one in behind],
+            [self.store.log("dataset", one) for one in items],
+        )
         if missing(columns, facets):
-            behind = self._behind("evaluation", evaluations, "run") if runs is None else runs
-            join_responses(columns, facets, logs, [self.store.log("run", one) for one in behind])
-            if missing(columns, facets):
-                items = self._datasets(evaluations, behind) if datasets is None else datasets
-                join_items(columns, facets, [self.store.log("dataset", one) for one in items])
-                self._check(columns, facets, logs)
-        return _measured(under_every_label(columns), facets, metrics, logs), len(columns.item)
+            join_responses(columns, facets, sources)
+            join_items(columns, facets, sources)
+            self._check(columns, facets, logs)
+        names = list(dict.fromkeys(name for bound in metrics for name in bound.columns))
+        further = declared(names, columns, sources)
+        planned = Planned([self.store.manifest("run", one) for one in behind], logs)
+        grouping = _Grouping(under_every_label(columns), logs, further, planned)
+        return grouping.measured(facets, metrics), len(columns.item)
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
         return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")
@@ -150,58 +159,76 @@ class Aggregator:
                 raise unknown(facet, [decode_row(line, "") for _, line in filter(None, examples)])
 
 
-def _measured(
-    columns: Columns, facets: Sequence[str], metrics: Sequence[BoundMetric], logs: Sequence[Log]
-) -> list[MetricRow]:
-    """Metrics that share their facets share the sorting and the groups."""
-    by_metric: list[list[MetricRow]] = [[] for _ in metrics]
-    for chosen in dict.fromkeys(tuple(bound.facets) for bound in metrics):
-        sharing = [(number, bound) for number, bound in enumerate(metrics) if tuple(bound.facets) == chosen]
-        places = [facets.index(facet) for facet in chosen]
-        ordered = any(bound.ordered for _, bound in sharing)
-        for sample in _samples(columns, dict(zip(chosen, places, strict=True)), logs, ordered):
-            for number, bound in sharing:
-                if bound.takes(sample.label):
-                    by_metric[number] += measure(bound, sample)
-    return [row for rows in by_metric for row in rows]
+class _Grouping:
+    """All rows, and what their groups are made from."""
 
+    def __init__(self, columns: Columns, logs: Sequence[Log], further: dict[str, Joined], planned: Planned) -> None:
+        self.columns = columns
+        self.logs = logs
+        self.further = further
+        self.planned = planned
+        self.outcome, self.passed, self.score = verdicts(columns)
 
-def _samples(columns: Columns, places: dict[str, int], logs: Sequence[Log], ordered: bool) -> Iterator[Sample]:
-    """The groups in order of their facet values and label; groups without a due verdict are left out."""
-    groups: dict[Any, tuple[tuple[Any, ...], str]] = {}
-    keys: list[Any] = []
-    for one in columns.combinations:
-        values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
-        key = (*map(typed, values), one.label)
-        groups.setdefault(key, (values, one.label))
-        keys.append(key)
-    ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1]))
-    rank = {key: number for number, key in enumerate(ranked)}
-    group = np.array([rank[key] for key in keys], dtype=np.int32)[columns.combination]
-    outcome, passed, score = verdicts(columns)
+    def measured(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list[MetricRow]:
+        """Metrics that share their facets share the sorting and the groups."""
+        by_metric: list[list[MetricRow]] = [[] for _ in metrics]
+        for chosen in dict.fromkeys(tuple(bound.facets) for bound in metrics):
+            sharing = [(number, bound) for number, bound in enumerate(metrics) if tuple(bound.facets) == chosen]
+            places = {facet: facets.index(facet) for facet in chosen}
+            for sample in self._samples(places, any(bound.ordered for _, bound in sharing)):
+                for number, bound in sharing:
+                    if bound.takes(sample.label):
+                        by_metric[number] += measure(bound, sample)
+        return [row for rows in by_metric for row in rows]
 
-    def ties() -> list[npt.NDArray[Any]]:
+    def _samples(self, places: dict[str, int], ordered: bool) -> Iterator[Sample]:
+        """The groups in order of their facet values and label; groups without a due verdict are left out."""
+        columns = self.columns
+        groups: dict[Any, tuple[tuple[Any, ...], str, set[str]]] = {}
+        keys: list[Any] = []
+        for one in columns.combinations:
+            values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
+            key = (*map(typed, values), one.label)
+            groups.setdefault(key, (values, one.label, set()))[2].add(one.scorer)
+            keys.append(key)
+        ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1]))
+        rank = {key: number for number, key in enumerate(ranked)}
+        group = np.array([rank[key] for key in keys], dtype=np.int32)[columns.combination]
+        rows = _sorted(group, columns.item, columns.sample, lambda: self._ties(ordered))
+        ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
+        for number, key in enumerate(ranked):
+            at = rows[ends[number - 1] if number else 0 : ends[number]]
+            outcome = self.outcome[at]
+            if (outcome == SKIPPED).all():
+                continue
+            values, label, scorers = groups[key]
+            facets = dict(zip(places, values, strict=True))
+            yield Sample(
+                label=label,
+                facets=facets,
+                item=columns.item[at],
+                sample=columns.sample[at],
+                passed=self.passed[at],
+                score=self.score[at],
+                outcome=outcome,
+                load=partial(self._load, at),
+                take=partial(self._take, at),
+                planned=self.planned.count(facets, scorers),
+            )
+
+    def _ties(self, ordered: bool) -> list[npt.NDArray[Any]]:
         if not ordered:
-            return [score]
-        return [column if columns.row is None else column[columns.row] for column in tie_breakers(logs)]
+            return [self.score]
+        row = self.columns.row
+        return [column if row is None else column[row] for column in tie_breakers(self.logs)]
 
-    places_of_rows = _sorted(group, columns.item, columns.sample, ties)
-    ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
-    for number, key in enumerate(ranked):
-        at = places_of_rows[ends[number - 1] if number else 0 : ends[number]]
-        if (outcome[at] == 4).all():
-            continue
-        values, label = groups[key]
-        yield Sample(
-            label=label,
-            facets=dict(zip(places, values, strict=True)),
-            item=columns.item[at],
-            sample=columns.sample[at],
-            passed=passed[at],
-            score=score[at],
-            outcome=outcome[at],
-            load=lambda at=at: _load(columns, at, logs),
-        )
+    def _take(self, at: Ints, name: str) -> list[Any]:
+        return self.further[name].take(at if self.columns.row is None else self.columns.row[at])
+
+    def _load(self, at: Ints) -> list[dict[str, Any]]:
+        sources = np.searchsorted(self.columns.starts, at, side="right") - 1
+        places = zip(sources.tolist(), self.columns.positions[at].tolist(), strict=True)
+        return [decode_row(self.logs[source].read(position), "evaluation row") for source, position in places]
 
 
 def _sorted(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:
@@ -219,13 +246,7 @@ def _sorted(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[np
         joint *= samples
         joint += sample - lowest
         found = np.argsort(joint)
-        joint.sort()
+        joint = joint[found]
         if not (joint[1:] == joint[:-1]).any():
             return found
     return np.lexsort((*ties(), sample, item, group))
-
-
-def _load(columns: Columns, at: Ints, logs: Sequence[Log]) -> list[dict[str, Any]]:
-    sources = np.searchsorted(columns.starts, at, side="right") - 1
-    places = zip(sources.tolist(), columns.positions[at].tolist(), strict=True)
-    return [decode_row(logs[source].read(position), "evaluation row") for source, position in places]

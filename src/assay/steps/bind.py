@@ -3,16 +3,20 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assay import registry
-from assay.config import Config, ModelConfig, environment, secret, where
+from assay.config import Config, FewShotConfig, ModelConfig, environment, secret, where
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Limits, Model, Prompt, Task
 from assay.steps.measure import BoundMetric, bind_metric
 from assay.steps.prices import price_of
 from assay.steps.reading import open_dataset as open_dataset
 from assay.steps.scoring import BoundScorer, bind_scorer, load_scorer
+from assay.store.items import normalise_placed
+
+if TYPE_CHECKING:
+    from assay.prompts._few_shot import FewShot
 
 DEFAULT_CONCURRENCY = 64
 
@@ -118,7 +122,9 @@ def bind_prompts(config: Config) -> list[Prompt]:
     return prompts
 
 
-def _few_shot(config: Config, entry: FewShotConfig) -> FewShot:
+def _few_shot(config: Config, entry: FewShotConfig) -> "FewShot":
+    from assay.prompts._few_shot import FewShot
+
     source = entry.dataset or config.dataset
     if source is None:
         raise UserError("few_shot has no examples", fix="add `path: examples.jsonl`")
@@ -201,6 +207,7 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     function_name=entry.function_name or None,
                     base=Path(config.base),
                     level=config.ci_level,
+                    interval=entry.interval,
                 )
             )
     problems.raise_any()

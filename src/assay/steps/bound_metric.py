@@ -17,7 +17,7 @@ OWN_KEYS = {
     *("metric_name", "metric_type", "facets", "value", "policy", "error", "reason"),
     *("ci_low", "ci_high", "ci_level", "ci_method", "value_if_missing_wrong", "value_if_missing_right"),
     *("total_sample_count", "total_item_count", "average_sample_count", "used_sample_count"),
-    *("scored_count", "unparsed_count", "refused_count", "errored_count", "skipped_count"),
+    *("planned_sample_count", "scored_count", "unparsed_count", "refused_count", "errored_count", "skipped_count"),
 }
 _ROWS_NAMES = ("evaluation_results", "results")
 
@@ -34,7 +34,8 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     """A metric with its parameters, facets and label filter.
 
     `rows_name` is the parameter that takes a group as a list of dicts (the first seed's form), None for functions of
-    a Group. `columns` are further fields that a Group shall have. `ordered`: the order of samples matters to it.
+    a Group. `columns` are further fields that a Group shall have. `ordered`: the order of samples matters to it. With
+    `verdicts` false it is not about right and wrong: every row counts, and its values have no natural ends.
     """
 
     name: str
@@ -50,6 +51,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     wants_rows: bool = False
     columns: list[str] = []
     ordered: bool = True
+    verdicts: bool = True
     level: float = 0.95
     interval: Literal["auto", "bootstrap"] = "auto"
 
@@ -121,6 +123,7 @@ def bind_metric(
         )
     own = own or _name(found)
     checked = registry.check_params(_parameter_view(found, rows_name), params or {}, where=where)
+    columns: Any = marks.get("columns", ())
     ordered = marks.get("ordered", not str(found.__module__).startswith("assay."))
     return BoundMetric(
         name=name or own,
@@ -133,9 +136,10 @@ def bind_metric(
         policy=_policy(policy, where),
         rows_name=rows_name,
         takes_facets=rows_name is not None and "facets" in called,
-        wants_rows=rows_name is not None or bool(marks.get("rows")) or bool(marks.get("columns")),
-        columns=list(marks.get("columns", ())),
+        wants_rows=rows_name is not None or bool(marks.get("rows")),
+        columns=list(cast("Sequence[str]", columns(checked) if callable(columns) else columns)),
         ordered=bool(ordered(checked) if callable(ordered) else ordered),
+        verdicts=bool(marks.get("verdicts", True)),
         level=level,
         interval=interval,
     )

@@ -24,6 +24,8 @@ async def call_scorer(calls: list[Call], around: Surroundings, seed: int) -> lis
     contexts = [_context(call, around, seed) for call in calls] if scorer.takes_context else []
     if scorer.batch:
         results = await _batch(scorer, calls, contexts, around)
+    elif scorer.mode == "inline" and scorer.form == "item" and not contexts:
+        results = _inline(scorer, calls)
     else:
         bound = [scorer.arguments(call.case, contexts[i] if contexts else None) for i, call in enumerate(calls)]
         results = await _each(scorer, bound, around)
@@ -32,6 +34,17 @@ async def call_scorer(calls: list[Call], around: Surroundings, seed: int) -> lis
             raise error
     for call, context in zip(calls, contexts, strict=False):
         context.write_trace(call.key)
+    return results
+
+
+def _inline(scorer: BoundScorer, calls: list[Call]) -> list[Result]:
+    function, params = scorer.function, scorer.params
+    results: list[Result] = []
+    for call in calls:
+        try:
+            results.append((function(call.case.item, call.case.responses[0], **params), None))
+        except Exception as error:  # becomes the row's error
+            results.append((None, error))
     return results
 
 

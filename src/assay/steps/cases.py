@@ -15,7 +15,7 @@ from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, evaluation_key
 
 
-class Call(msgspec.Struct):
+class Call(msgspec.Struct, gc=False):
     """One scorer call: its case, the key of its rows, and, for a match, players in canonical order and the seat.
 
     `problem` says why there is nothing to call: the item is missing.
@@ -40,16 +40,17 @@ def calls_of(
     decode = response_decoder()
     seen = _Seen()
     for _, log in runs if single else ():
+        known, problem, expected = Item(id=""), None, list[bytes]()
         for _, line, response in readable(log, decode, note):
-            item = items.get(response.item_id)
-            known = item or Item(id=response.item_id)
-            problem = None if item is not None else f"the item {response.item_id!r} is not in the dataset"
-            content = content_of(response)
+            if response.item_id != known.id or not expected:  # the samples of one item are mostly neighbours
+                item = items.get(response.item_id)
+                known = item or Item(id=response.item_id)
+                problem = None if item is not None else f"the item {response.item_id!r} is not in the dataset"
+                expected = [seen.of(known, scorer) for scorer in single]
+            answers = [(response.key, content_of(response))]
             case = Case(known, [response], [line])
-            for scorer in single:
-                expected = seen.of(known, scorer)
-                key = evaluation_key(scorer.identity, expected, [(response.key, content)], None)
-                yield Call(scorer, case, key, problem=problem)
+            for scorer, wanted in zip(single, expected, strict=True):
+                yield Call(scorer, case, evaluation_key(scorer.identity, wanted, answers, None), problem=problem)
     for scorer in scorers:
         if scorer.form == "match":
             yield from _matches(scorer, runs, items, seen)

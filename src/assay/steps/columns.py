@@ -7,7 +7,8 @@ of which there are few. Rows of foreign files and unusual types of facet values 
 import json
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple, cast
@@ -20,22 +21,16 @@ from msgspec import UNSET
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
 from assay.records import EvaluationOutcome
-from assay.steps.facets import Narrow, find_in_row, first_of, narrow, typed
+from assay.steps.facets import find_in_row, typed
+from assay.steps.layouts import Layout, layouts
 from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
 OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
+SKIPPED = OUTCOMES.index("skipped")
 _BATCH = 256
 _MOST_HASHES = 1 << 16
-_BASE: dict[str, tuple[Any, Any]] = {
-    "item_id": (str, ...),
-    "outcome": (EvaluationOutcome, ...),
-    "label": (str, ""),
-    "scorer": (str, ""),
-    "sample_index": (int, 0),
-    "passed": (bool | None, None),
-    "score": (float | None, None),
-}
+_item_id = attrgetter("item_id")
 
 
 class Combination(NamedTuple):
@@ -64,30 +59,12 @@ class Columns(msgspec.Struct):
     row: Ints | None = None
 
 
-class _Layout:
-    """One way to decode rows narrowly. `leaf` is what a facet's value may be: text only is the fastest."""
+class _Hashes(dict[str, int]):
+    """Samples of one item mostly stand near one another, and a lookup is quicker than hashing again."""
 
-    def __init__(self, found: Narrow, raw: bool) -> None:
-        self.decode_lines = msgspec.json.Decoder(found.type).decode_lines
-        self.places = [[attrgetter(place) for place in places] for places in found.places]
-        top = ["label", "scorer", "outcome", "passed", *found.fields]
-        base = {place for places in found.places for place in places if place in _BASE}
-        self.key = self._raw_key if raw else attrgetter(*top, *sorted(base - set(top)))
-        self.known: dict[Any, int] = {}
-
-    def _raw_key(self, row: Any) -> tuple[Any, ...]:
-        values = (place(row) for places in self.places for place in places)
-        return (
-            row.label,
-            row.scorer,
-            row.outcome,
-            row.passed,
-            *(bytes(v) if isinstance(v, msgspec.Raw) else v for v in values),
-        )
-
-    def values(self, row: Any) -> tuple[Any, ...]:
-        found = (first_of(place(row) for place in places) for places in self.places)
-        return tuple(msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value for value in found)
+    def __missing__(self, id: str) -> int:
+        self[id] = found = id_hash(id)
+        return found
 
 
 class Reader:
@@ -96,33 +73,28 @@ class Reader:
     def __init__(self, facets: Sequence[str], *, positions: bool = False) -> None:
         self.facets = list(facets)
         self._keep_positions = positions
-        self._layouts: list[_Layout] = []
-        for leaf, raw in ((str | None, False), (msgspec.Raw, True)):
-            if (found := narrow(self.facets, _BASE, leaf)) is not None:
-                self._layouts.append(_Layout(found, raw))
+        self._layouts = layouts(self.facets)
         self._codes: dict[Any, int] = {}
         self._combinations: list[Combination] = []
         self._item, self._sample, self._score = array("Q"), array("i"), array("d")
         self._combination, self._positions = array("i"), array("q")
         self._starts: list[int] = []
-        self._hashes: dict[str, int] = {}
+        self._hashes = _Hashes()
 
     def read(self, log: Log, where: str) -> None:
         self._starts.append(len(self._item))
         if not self._keep_positions:
-            number = 0
-            for block in log.blocks():
-                if not any(self._read_narrow(layout, block) for layout in self._layouts):
-                    self._read_whole(block[:-1].split(b"\n"), where, number)
-                number += block.count(b"\n")
+            for count, block in enumerate(log.blocks()):
+                if not self._read_narrow(block):
+                    self._read_whole(block[:-1].split(b"\n"), partial(place_in_block, log, where, count))
             return
         scan, number = log.scan(), 0
         while pairs := list(islice(scan, _BATCH)):
             lines, places = [line for _, line in pairs], [position for position, _ in pairs]
             taken: list[int] | range = range(len(lines))
             block = b"\n".join(lines)
-            if not any(self._read_narrow(layout, block, len(lines)) for layout in self._layouts):
-                taken = self._read_whole(lines, where, number)
+            if not self._read_narrow(block, len(lines)):
+                taken = self._read_whole(lines, partial(_line, where, number))
             self._positions.extend([places[at] for at in taken])
             number += len(lines)
 
@@ -140,49 +112,46 @@ class Reader:
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
 
-    def _read_narrow(self, layout: _Layout, block: bytes, lines: int = 0) -> bool:
-        """False, with nothing taken, where a row does not fit this layout, or where these are not so many `lines`."""
-        try:
-            rows = cast("list[Any]", layout.decode_lines(block))
-        except msgspec.DecodeError:
-            return False
-        if lines and len(rows) != lines:
-            return False
-        keys = list(map(layout.key, rows))
-        codes = list(map(layout.known.get, keys))
+    def _read_narrow(self, block: bytes, lines: int = 0) -> bool:
+        """False, with nothing taken, where the rows fit no layout, or where these are not so many `lines`."""
+        for layout in self._layouts:
+            try:
+                rows = layout.decode_lines(block)
+            except msgspec.DecodeError:
+                continue
+            if not lines or len(rows) == lines:
+                self._take(layout, rows)
+                self._layouts = layout.improved(self._layouts)
+                return True
+        return False
+
+    def _take(self, layout: Layout, rows: list[Any]) -> None:
+        codes = list(map(layout.known.get, map(layout.key, rows)))
         if None in codes:
-            for row, key in zip(rows, keys, strict=True):
-                if key not in layout.known:
-                    code = self._code(row.label, row.scorer, row.outcome, row.passed, layout.values(row))
-                    layout.known[key] = code
-            codes = list(map(layout.known.get, keys))
-        self._combination.extend(cast("list[int]", codes))
-        self._item.extend(self._hashed([row.item_id for row in rows]))
-        self._sample.extend([row.sample_index for row in rows])
-        scores = [row.score for row in rows]
-        self._score.extend(scores if None not in scores else [math.nan if s is None else s for s in scores])
-        return True
+            layout.learn(rows, self._code_of)
+            codes = list(map(layout.known.get, map(layout.key, rows)))
+        hashes = self._hashes
+        if len(hashes) > _MOST_HASHES:
+            hashes.clear()
+        self._item.extend([hashes[row.item_id] for row in rows])
+        if layout.few:
+            at = np.array(codes)
+            for column, table in zip((self._combination, self._sample, self._score), layout.table, strict=True):
+                column.frombytes(table[at].tobytes())
+        else:
+            self._combination.extend(cast("list[int]", codes))
+            self._sample.extend([row.sample_index for row in rows])
+            self._score.extend([math.nan if row.score is None else row.score + 0.0 for row in rows])
 
-    def _hashed(self, ids: list[str]) -> list[int]:
-        """Samples of one item mostly stand near one another, and a lookup is quicker than hashing again."""
-        hashes = list(map(self._hashes.get, ids))
-        if None in hashes:
-            if len(self._hashes) > _MOST_HASHES:
-                self._hashes.clear()
-            self._hashes.update((id, id_hash(id)) for id in set(ids) - self._hashes.keys())
-            hashes = list(map(self._hashes.get, ids))
-        return cast("list[int]", hashes)
-
-    def _read_whole(self, lines: list[bytes], where: str, before: int) -> list[int]:
-        """Which of the lines hold rows: a foreign file may have blank ones."""
+    def _read_whole(self, lines: list[bytes], place: Callable[[int], str]) -> list[int]:
+        """Which of the lines hold rows: a foreign file may have blank ones. `place` says where a line stands."""
         taken: list[int] = []
         for at, line in enumerate(lines):
             if not line.strip():
                 continue
-            place = f"{where}, line {before + at + 1}"
-            row = decode_row(line, place)
+            row = decode_row(line, partial(place, at))
             if "item_id" not in row:
-                raise UserError("an evaluation row without item_id", where=place)
+                raise UserError("an evaluation row without item_id", where=place(at))
             outcome, passed, score = _verdict(row)
             values = tuple(find_in_row(row, facet) for facet in self.facets)
             self._combination.append(
@@ -193,6 +162,9 @@ class Reader:
             self._score.append(score)
             taken.append(at)
         return taken
+
+    def _code_of(self, row: Any, values: tuple[Any, ...]) -> int:
+        return self._code(row.label, row.scorer, row.outcome, row.passed, values)
 
     def _code(
         self, label: str, scorer: str, outcome: EvaluationOutcome, passed: bool | None, values: tuple[Any, ...]
@@ -213,7 +185,16 @@ def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], n
     return ids, np.repeat(places.astype(np.int32), np.diff(starts, append=len(hashes)))
 
 
-def decode_row(line: bytes, where: str) -> dict[str, Any]:
+def _line(where: str, before: int, at: int) -> str:
+    return f"{where}, line {before + at + 1}"
+
+
+def place_in_block(log: Log, where: str, blocks: int, at: int) -> str:
+    """Where a line of a block stands. The lines before it are counted only when there is something to say."""
+    return _line(where, sum(block.count(b"\n") for block in islice(log.blocks(), blocks)), at)
+
+
+def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
     """A whole row; NaN and Infinity, which foreign writers put into JSON, are tolerated."""
     try:
         row = msgspec.json.decode(line)
@@ -221,9 +202,11 @@ def decode_row(line: bytes, where: str) -> dict[str, Any]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise UserError(f"not a JSON row: {error}", where=where, fix="remove the line") from None
+            place = where if isinstance(where, str) else where()
+            raise UserError(f"not a JSON row: {error}", where=place, fix="remove the line") from None
     if not isinstance(row, dict):
-        raise UserError("a row must be a JSON object", where=where, fix="remove the line")
+        place = where if isinstance(where, str) else where()
+        raise UserError("a row must be a JSON object", where=place, fix="remove the line")
     return cast("dict[str, Any]", row)
 
 

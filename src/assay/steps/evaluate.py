@@ -7,6 +7,7 @@ hangs or returns nonsense gives an error row; a response that is an error, or wa
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -181,7 +182,7 @@ class _Job:
         self.stop = evaluator.stop or Stop()
         self.log = evaluator.store.log("evaluation", manifest.id)
         self.existing = Existing(evaluator.store, "evaluation", manifest.id)
-        self.encode = msgspec.json.Encoder().encode
+        self.encode = msgspec.json.Encoder().encode_lines
         self.sync = GroupSync()
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
         rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
@@ -235,9 +236,10 @@ class _Job:
     def _missing(self) -> Iterator[list[Call]]:
         """The calls that have no rows yet, in chunks of one scorer: a chunk is what a worker takes at a time."""
         chunks: dict[str, list[Call]] = {scorer.name: [] for scorer in self.scorers}
+        nothing_there = not self.existing.total
         for call in calls_of(self.scorers, self.runs, self.items, self.evaluator.progress.note):
             name = call.scorer.name
-            if call.key in self.existing:
+            if not nothing_there and call.key in self.existing:
                 self.progress[name].present += 1
                 continue
             chunks[name].append(call)
@@ -251,7 +253,8 @@ class _Job:
             self.unfinished += len(chunk)
             if self.stop.requested:
                 return
-            scorable = [call for call in chunk if unscorable(call) is None]
+            can_score = [unscorable(call) is None for call in chunk]
+            scorable = [*compress(chunk, can_score)]
             started = time.perf_counter()
             try:
                 results = await call_scorer(scorable, around, self.evaluator.seed)
@@ -260,12 +263,12 @@ class _Job:
             seconds = (time.perf_counter() - started) / max(1, len(scorable))
             self._size_chunks(chunk[0].scorer, len(chunk), seconds)
             answers = iter(results)
-            lines: list[bytes] = []
-            for call in chunk:
-                rows = rows_of(call, None if unscorable(call) else next(answers), seconds)
-                lines += [self.encode(row) + b"\n" for row in rows]
+            written: list[Evaluation] = []
+            for call, scored in zip(chunk, can_score, strict=True):
+                rows = rows_of(call, next(answers) if scored else None, seconds)
+                written += rows
                 self._count(call, rows)
-            self.sync.append(self.log, b"".join(lines))
+            self.sync.append(self.log, self.encode(written))
             self.unfinished -= len(chunk)
             await asyncio.sleep(0)
 

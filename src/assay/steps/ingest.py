@@ -32,6 +32,7 @@ def ingest(
     prompts: Sequence[Prompt] = (),
     stamp: dict[str, Any] | None = None,
     limit: int | None = None,
+    name: str = "",
 ) -> Manifest:
     """Store the rows as dataset `id`. `stamp` tells whether the source is the one that was read the last time."""
     log = store.log("dataset", id)
@@ -46,7 +47,7 @@ def ingest(
     manifest = Manifest(
         kind="dataset",
         id=id,
-        name=old.name if old else "",
+        name=old.name if old else name,
         created=old.created if old else time.time(),
         started=time.time(),
         ended=time.time(),

@@ -1,11 +1,12 @@
-"""Facet values that evaluation rows lack, taken from their responses and items.
+"""What evaluation rows lack and their responses and items have: facet values, and columns that metrics declare.
 
-Made only for facets that are missing somewhere: one more pass over the evaluations for the keys of their responses,
-one over the responses, one over the items. Kept are 8 bytes and a small code for each row, never the rows.
+One more pass over the evaluations for the keys of their responses, one over the responses, one over the items, and only
+where something is missing. Kept are a few bytes for each row, never the rows.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -16,46 +17,158 @@ from msgspec import UNSET
 
 from assay.interfaces import Log
 from assay.steps.columns import Columns, Combination, Ints, decode_row
-from assay.steps.facets import find_in_item, find_in_row, typed
+from assay.steps.facets import find_in_item
+from assay.steps.fields import Column, read_fields
 from assay.store.keys import id_hash, short
 
 Keys = npt.NDArray[np.uint64]
+_PLACE = ("item_id", "sample_index", "model_name")
 
 
-def join_responses(columns: Columns, facets: Sequence[str], evaluations: Sequence[Log], runs: Sequence[Log]) -> None:
+class Sources:
+    """The logs that an aggregation reads; rows are numbered through all evaluations."""
+
+    def __init__(self, evaluations: Sequence[Log], runs: Sequence[Log], datasets: Sequence[Log]) -> None:
+        self.evaluations = evaluations
+        self.runs = runs
+        self.datasets = datasets
+
+    @cached_property
+    def _sought(self) -> Keys:
+        """The key of the (first) response of each evaluation row."""
+        sought = array("Q")
+        for (responses, *place), _ in read_fields(self.evaluations, "evaluation rows", ("responses", *_PLACE), ()):
+            first = responses[0] if isinstance(responses, list) and responses else None
+            sought.append(_response_key(first, place))
+        return np.frombuffer(sought, np.uint64)
+
+    def of_evaluations(self, names: Sequence[str]) -> dict[str, "Joined"]:
+        """Fields of the evaluation rows themselves."""
+        columns = [Column() for _ in names]
+        for _, values in read_fields(self.evaluations, "evaluation rows", (), names):
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+        return {name: Joined(column, None) for name, column in zip(names, columns, strict=True)}
+
+    def of_responses(
+        self, names: Sequence[str], *, numbers: bool = True, answered: bool = False
+    ) -> tuple[dict[str, "Joined"], "Joined"]:
+        """Fields of the responses behind the rows, with `answered` only of those that did not fail; and the number of
+        each row's response."""
+        columns = [Column(numbers=numbers) for _ in names]
+        keys = array("Q")
+        for (key, *place), (outcome, error, *values) in read_fields(
+            self.runs, "responses", ("key", *_PLACE), ("outcome", "error", *names)
+        ):
+            keys.append(_response_key(key, place))
+            failed = answered and (outcome in ("errored", "skipped") or (error is not UNSET and error))
+            for column, value in zip(columns, values, strict=True):
+                column.append(UNSET if failed else value)
+        match = _Match(np.frombuffer(keys, np.uint64), self._sought)
+        joined = {name: Joined(column, match.rows(column)) for name, column in zip(names, columns, strict=True)}
+        return joined, Joined(None, match.found)
+
+    def of_items(self, names: Sequence[str], columns: Columns, *, numbers: bool = True) -> dict[str, "Joined"]:
+        """Fields of the rows' items."""
+        made = [Column(numbers=numbers) for _ in names]
+        rows = np.full(len(columns.ids), -1, dtype=np.int64)
+        taken = 0
+        for log in self.datasets:
+            for count, (_, line) in enumerate(log.scan(), 1):
+                if not line.strip():
+                    continue
+                row = decode_row(line, f"items, line {count}")
+                id = np.uint64(id_hash(str(row.get("id"))))
+                item = int(np.searchsorted(columns.ids, id))
+                if item < len(columns.ids) and columns.ids[item] == id:
+                    rows[item], taken = taken, taken + 1
+                    for column, name in zip(made, names, strict=True):
+                        column.append(find_in_item(row, name))
+        return {name: Joined(column, rows[columns.item]) for name, column in zip(names, made, strict=True)}
+
+
+class Joined(msgspec.Struct):
+    """A column seen from the evaluation rows: `rows` has its row for each of them, -1 for none; None: the same row."""
+
+    column: Column | None
+    rows: Ints | None
+
+    def take(self, at: Ints) -> list[Any]:
+        """The values of these evaluation rows; without a column the numbers of the rows themselves."""
+        rows = at if self.rows is None else self.rows[at]
+        if self.column is None:
+            return [None if row < 0 else row for row in rows.tolist()]
+        return self.column.take(rows)
+
+    def codes(self) -> Ints:
+        """The column's code for each evaluation row, -1 where there is none."""
+        assert self.column is not None
+        if self.rows is None or not len(self.column.codes):
+            return np.full(0 if self.rows is None else len(self.rows), -1)
+        return np.where(self.rows < 0, -1, self.column.codes[self.rows]).astype(np.int64)
+
+
+class _Match:
+    """Which response row has the key that each evaluation row seeks."""
+
+    def __init__(self, keys: Keys, sought: Keys) -> None:
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+        if not len(keys):
+            self._first = self.found = np.full(len(sought), -1, dtype=np.int64)
+            return
+        first = np.searchsorted(self._keys, sought).clip(max=len(keys) - 1)
+        known = self._keys[first] == sought
+        self._first = np.where(known, first, -1)
+        self.found: Ints = np.where(known, self._order[first], -1)
+
+    def rows(self, column: Column) -> Ints:
+        """The same without those whose key has several rows that disagree about this column."""
+        if not len(self._keys):
+            return self.found
+        codes, floats = column.codes[self._order], column.floats[self._order]
+        equal = (codes[1:] == codes[:-1]) & ((floats[1:] == floats[:-1]) | np.isnan(floats[1:]))
+        differs = np.flatnonzero((self._keys[1:] == self._keys[:-1]) & ~equal)
+        if not len(differs):
+            return self.found
+        doubtful = np.zeros(len(self._keys), dtype=np.bool_)
+        doubtful[np.searchsorted(self._keys, self._keys[differs])] = True
+        return np.where((self._first >= 0) & doubtful[self._first], -1, self.found)
+
+
+def join_responses(columns: Columns, facets: Sequence[str], sources: Sources) -> None:
     """Fill in what `facets` find in the responses behind the rows."""
     wanted = missing(columns, facets)
-    if not wanted or not runs:
-        return
-    found = [_Values() for _ in wanted]
-    keys, codes = array("Q"), [array("q") for _ in wanted]
-    for row in _rows(runs, "responses"):
-        keys.append(_response_key(row.get("key"), row))
-        for values, column, at in zip(found, codes, wanted, strict=True):
-            column.append(values.code(find_in_row(row, facets[at])))
-    sought = array("Q")
-    for row in _rows(evaluations, "evaluation_results"):
-        responses = row.get("responses") or [None]
-        sought.append(_response_key(responses[0], row))
-    for values, column, at in zip(found, codes, wanted, strict=True):
-        _fill(columns, at, values.seen, _looked_up(_array(sought), _array(keys), np.frombuffer(column, np.int64)))
+    if wanted and sources.runs:
+        joined, _ = sources.of_responses([facets[at] for at in wanted], numbers=False)
+        _fill_all(columns, facets, wanted, joined)
 
 
-def join_items(columns: Columns, facets: Sequence[str], datasets: Sequence[Log]) -> None:
+def join_items(columns: Columns, facets: Sequence[str], sources: Sources) -> None:
     """Fill in what `facets` find in the items of the rows."""
     wanted = missing(columns, facets)
-    if not wanted or not datasets:
-        return
-    found = [_Values() for _ in wanted]
-    codes = np.full((len(wanted), len(columns.ids)), -1, dtype=np.int64)
-    for row in _rows(datasets, "items"):
-        id = np.uint64(id_hash(str(row.get("id"))))
-        item = int(np.searchsorted(columns.ids, id))
-        if item < len(columns.ids) and columns.ids[item] == id:
-            for number, (values, at) in enumerate(zip(found, wanted, strict=True)):
-                codes[number, item] = values.code(find_in_item(row, facets[at]))
-    for number, (values, at) in enumerate(zip(found, wanted, strict=True)):
-        _fill(columns, at, values.seen, codes[number][columns.item])
+    if wanted and sources.datasets:
+        joined = sources.of_items([facets[at] for at in wanted], columns, numbers=False)
+        _fill_all(columns, facets, wanted, joined)
+
+
+def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[str, Joined]:
+    """The columns that metrics declare: a field of the evaluation row, `response.…` of its response (`response`: its
+    number), `item.…` of its item."""
+    found: dict[str, Joined] = {}
+    of_responses = [name for name in names if name == "response" or name.startswith("response.")]
+    of_items = [name for name in names if name.startswith("item.")]
+    own = [name for name in names if name not in of_responses and name not in of_items]
+    if own:
+        found |= sources.of_evaluations(own)
+    if of_responses:
+        fields = [name[len("response.") :] for name in of_responses if name != "response"]
+        joined, number = sources.of_responses(fields, answered=True)
+        found |= {f"response.{name}": column for name, column in joined.items()} | {"response": number}
+    if of_items:
+        joined = sources.of_items([name[len("item.") :] for name in of_items], columns)
+        found |= {f"item.{name}": column for name, column in joined.items()}
+    return found
 
 
 def missing(columns: Columns, facets: Sequence[str]) -> list[int]:
@@ -63,48 +176,20 @@ def missing(columns: Columns, facets: Sequence[str]) -> list[int]:
     return [at for at in range(len(facets)) if any(one.values[at] is UNSET for one in columns.combinations)]
 
 
-class _Values:
-    """Values by code, equal ones once."""
-
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-        self._codes: dict[bytes, int] = {}
-
-    def code(self, value: Any) -> int:
-        if value is UNSET:
-            return -1
-        code = self._codes.setdefault(typed(value), len(self.seen))
-        if code == len(self.seen):
-            self.seen.append(value)
-        return code
-
-
-def _rows(logs: Iterable[Log], what: str) -> Iterable[dict[str, Any]]:
-    for log in logs:
-        for number, (_, line) in enumerate(log.scan(), 1):
-            if line.strip():
-                yield decode_row(line, f"{what}, line {number}")
-
-
-def _response_key(key: Any, row: dict[str, Any]) -> int:
+def _response_key(key: Any, place: Sequence[Any]) -> int:
     """The row's own key; foreign rows have only where they stand."""
     if key:
         return short(str(key))
-    place = [str(row.get("model_name")), str(row.get("item_id")), row.get("sample_index") or 0]
-    return int.from_bytes(blake2b(msgspec.json.encode(place), digest_size=8).digest(), "big")
+    item, sample, model = place
+    text = msgspec.json.encode([str(model), str(item), sample or 0])
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
-def _looked_up(sought: Keys, keys: Keys, codes: Ints) -> Ints:
-    """The code of each key, -1 where there is none or where rows of one key disagree."""
-    order = np.lexsort((codes, keys))
-    keys, codes = keys[order], codes[order]
-    first, last = np.searchsorted(keys, sought, "left"), np.searchsorted(keys, sought, "right") - 1
-    known = (last >= first) & (codes[np.minimum(first, len(codes) - 1)] == codes[last])
-    return np.where(known, codes[last], -1)
-
-
-def _array(numbers: "array[int]") -> Keys:
-    return np.frombuffer(numbers, np.uint64)
+def _fill_all(columns: Columns, facets: Sequence[str], wanted: list[int], joined: dict[str, Joined]) -> None:
+    for at in wanted:
+        found = joined[facets[at]]
+        assert found.column is not None
+        _fill(columns, at, found.column.values, found.codes())
 
 
 def _fill(columns: Columns, at: int, values: list[Any], codes: Ints) -> None:

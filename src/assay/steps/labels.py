@@ -25,6 +25,8 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         seconds = 0.0
     else:
         assert result is not None
+        if _is_ready(result[0]):
+            return [_row(call, result[0], (0, 1), more, seconds, kind)]
         value, failure = result
         scores: list[Score] = []
         if failure is None:
@@ -41,6 +43,20 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
     return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
 
 
+def _is_ready(value: Any) -> bool:
+    """Whether a scorer's result is what it would be completed to: most are, and a million of them are to be written."""
+    return (
+        type(value) is Score
+        and type(value.passed) is bool
+        and type(value.score) is float
+        and value.score - value.score == 0.0  # finite
+        and value.outcome == "scored"
+        and not value.label
+        and not value.details
+        and not value.value
+    )
+
+
 def _row(
     call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
 ) -> Evaluation:
@@ -54,7 +70,7 @@ def _row(
         item_id=response.item_id,
         sample_id=response.sample_id,
         sample_index=response.sample_index,
-        label=score.label,
+        label=score.label or call.scorer.name,
         model_name=model_name,
         passed=passed,
         score=payoff,

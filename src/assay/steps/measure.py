@@ -5,6 +5,7 @@ A metric computes a value and nothing else; whatever must be the same for all me
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import compress
 from typing import Any, cast
 
 import msgspec
@@ -17,7 +18,6 @@ from assay.records import MetricRow
 from assay.stats.intervals import Interval, mean_interval
 from assay.steps.bound_metric import OWN_KEYS, BoundMetric, Policy, bind_metric
 from assay.steps.columns import OUTCOMES
-from assay.steps.facets import find_in_row
 
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
@@ -25,7 +25,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Sample(msgspec.Struct, kw_only=True):
-    """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order."""
+    """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
+    `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known."""
 
     label: str
     facets: dict[str, Any]
@@ -35,14 +36,25 @@ class Sample(msgspec.Struct, kw_only=True):
     score: FloatArray
     outcome: npt.NDArray[np.int8]
     load: Callable[[], list[dict[str, Any]]]
+    take: Callable[[str], list[Any]] = lambda name: []
+    planned: int | None = None
+
+
+class _Loaded(msgspec.Struct):
+    """What a metric asked for beside the usual columns, read once for the group."""
+
+    rows: list[dict[str, Any]]
+    columns: dict[str, list[Any]]
 
 
 def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     """The row of this group; several where a custom function returned a list."""
     used, excluded = _by_policy(bound.policy, sample.outcome)
-    rows = sample.load() if bound.wants_rows else []
-    found, error = _called(bound, sample, rows, used, excluded, None)
-    bounds = _bounds(bound, sample, rows, used, excluded, found)
+    if not bound.verdicts:
+        used, excluded = used | excluded, np.zeros_like(excluded)
+    loaded = _Loaded(sample.load() if bound.wants_rows else [], {name: sample.take(name) for name in bound.columns})
+    found, error = _called(bound, sample, loaded, used, excluded, None)
+    bounds = _bounds(bound, sample, loaded, used, excluded, found)
     made: list[MetricRow] = []
     for values in found:
         interval = _interval(bound, sample, used, values)
@@ -79,6 +91,7 @@ def _counts(sample: Sample, used: Mask) -> dict[str, Any]:
     total, items = len(sample.item), _distinct(sample.item)
     counts = np.bincount(sample.outcome, minlength=len(OUTCOMES)).tolist()
     return {
+        "planned_sample_count": sample.planned,
         "total_sample_count": total,
         "total_item_count": items,
         "average_sample_count": total // items if total % items == 0 else total / items,
@@ -92,12 +105,12 @@ def _distinct(ordered: npt.NDArray[np.int32]) -> int:
 
 
 def _bounds(
-    bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], used: Mask, excluded: Mask, found: list[Values]
+    bound: BoundMetric, sample: Sample, loaded: _Loaded, used: Mask, excluded: Mask, found: list[Values]
 ) -> dict[str, float | None]:
     """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
     wrong = right = found[0].value if len(found) == 1 else None
     if excluded.any() and len(found) == 1:
-        (low, _), (high, _) = (_called(bound, sample, rows, used, excluded, right) for right in (False, True))
+        (low, _), (high, _) = (_called(bound, sample, loaded, used, excluded, right) for right in (False, True))
         wrong, right = low[0].value, high[0].value
     return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
 
@@ -108,7 +121,7 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
     if values.per_item is None:
         return Interval(None, None, f"none: {values.reason or 'the value is no mean over items'}")
     scores = sample.score[used & (sample.outcome == 0)]
-    bounded = bool(0 <= values.value <= 1 and np.all((scores >= 0) & (scores <= 1)))
+    bounded = bound.verdicts and (bool(0 <= values.value <= 1 and np.all((scores >= 0) & (scores <= 1))) or None)
     return mean_interval(
         values.per_item,
         samples=int(used.sum()),
@@ -124,7 +137,7 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
 def _called(
     bound: BoundMetric,
     sample: Sample,
-    rows: list[dict[str, Any]],
+    loaded: _Loaded,
     used: Mask,
     excluded: Mask,
     excluded_as: bool | None,
@@ -133,7 +146,7 @@ def _called(
     kept = used if excluded_as is None else used | excluded
     if not kept.any():
         return [Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")], None
-    group = _group(bound, sample, rows, kept, excluded & bool(excluded_as))
+    group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
     try:
         if bound.rows_name is None:
             result = bound.function(group, **bound.params)
@@ -148,7 +161,7 @@ def _called(
         return [Values(value=None)], text
 
 
-def _group(bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], kept: Mask, right: Mask) -> Group:
+def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
     """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then an end of the
     scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
     scored = sample.outcome == 0
@@ -161,11 +174,13 @@ def _group(bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], kept:
     dicts: list[dict[str, Any]] = []
     if bound.wants_rows:
         dicts = [
-            {**rows[at], "label": sample.label, "passed": bool(passed[at]), "score": float(score[at])}
+            {**loaded.rows[at], "label": sample.label, "passed": bool(passed[at]), "score": float(score[at])}
             for at in np.flatnonzero(kept).tolist()
         ]
-    columns = {name: [_or_none(find_in_row(row, name)) for row in dicts] for name in bound.columns}
-    chosen = slice(None) if kept.all() else kept
+    columns, chosen = loaded.columns, slice(None)
+    if not kept.all():
+        chosen = kept
+        columns = {name: list(compress(values, kept)) for name, values in loaded.columns.items()}
     return Group(
         item=sample.item[chosen],
         sample=sample.sample[chosen],
@@ -176,10 +191,6 @@ def _group(bound: BoundMetric, sample: Sample, rows: list[dict[str, Any]], kept:
         label=sample.label,
         facets=sample.facets,
     )
-
-
-def _or_none(value: Any) -> Any:
-    return None if value is msgspec.UNSET else value
 
 
 # ---- what metrics return

@@ -26,7 +26,7 @@ _SEED_NAMES = {"response", "ground_truth"}
 _CONTEXTS = ("context", "contexts")
 
 
-class Case(msgspec.Struct):
+class Case(msgspec.Struct, gc=False):
     """What one scorer call is about: an item and one response, or two for a match. `lines` are the raw rows."""
 
     item: Item

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.config.source import similar_files
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
@@ -57,15 +56,16 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     if path.is_dir():
         return Source(path=path, name=_name(path), files=_files(path), folder=path)
     if not path.is_file():
+        from assay.config.source import similar_files
+
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
-    own = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
+    own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
     if own is None or (kind is not None and own != kind):
         found = kind or _kind_of(path)
         return Source(path=path, name=path.stem, files={found: path})
     folder = path.parent
     ours = bool(FlatStore(folder).ids(own))
-    files = _files(folder) if ours else {**_files(folder), own: path}
-    return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None)
+    return Source(path=path, name=_name(folder), files=_files(folder), folder=folder if ours else None)
 
 
 def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Source]:
@@ -87,8 +87,10 @@ def _name(folder: Path) -> str:
 
 
 def _files(folder: Path) -> dict[Kind, Path]:
-    here = {kind: folder / name for kind, name in ROWS_FILE.items()}
-    found = {kind: file for kind, file in here.items() if FileLog(file).segments()}
+    found: dict[Kind, Path] = {}
+    for kind, name in ROWS_FILE.items():
+        if FileLog(folder / name).segments():
+            found[kind] = folder / name
     store = FlatStore(folder)
     for id in store.ids("evaluation"):
         manifest = store.manifest("evaluation", id)

@@ -32,12 +32,10 @@ def _normal(value: Any) -> Any:
 
 def digest(kind: str, *parts: bytes) -> bytes:
     """16 bytes for a kind of thing and its parts; parts are length-prefixed, so they cannot run into each other."""
-    state = blake2b(FORMAT, digest_size=16)
-    state.update(kind.encode())
+    whole = FORMAT + kind.encode()
     for part in parts:
-        state.update(b"%d:" % len(part))
-        state.update(part)
-    return state.digest()
+        whole += b"%d:%b" % (len(part), part)
+    return blake2b(whole, digest_size=16).digest()
 
 
 def address(item_id: str, task: str, sample_index: int) -> bytes:
@@ -51,8 +49,11 @@ def response_key(item_id: str, task: str, sample_index: int, fingerprint: bytes)
 
 def evaluation_key(scorer: bytes, expected: bytes, responses: Sequence[tuple[str, bytes]], seat: int | None) -> bytes:
     """`scorer`: its identity; `expected`: digest of what it sees of the item; `responses`: their keys and contents."""
+    place = b"" if seat is None else b"%d" % seat
+    if len(responses) == 1:
+        return digest("evaluation", scorer, expected, place, responses[0][0].encode(), responses[0][1])
     parts = [part for key, content in responses for part in (key.encode(), content)]
-    return digest("evaluation", scorer, expected, b"" if seat is None else b"%d" % seat, *parts)
+    return digest("evaluation", scorer, expected, place, *parts)
 
 
 def call_key(owner: bytes, step: str, ordinal: int, messages: Any, model: Mapping[str, Any], params: Any) -> bytes:

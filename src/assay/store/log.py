@@ -192,13 +192,13 @@ def _write_rest(fd: int, lines: bytes, written: int) -> None:
 
 def _whole_lines(file: FileIO) -> Iterator[bytes]:
     """Blocks that end where a line ends; a torn last line is left out."""
-    begun: list[bytes] = []
+    begun: list[bytes | memoryview] = []
     while block := file.read(_BLOCK):
         end = block.rfind(b"\n") + 1
         if not end:
             begun.append(block)
             continue
-        begun.append(block[:end])
+        begun.append(memoryview(block)[:end])
         yield b"".join(begun)
         begun = [block[end:]]
     rest = b"".join(begun)

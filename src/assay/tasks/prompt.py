@@ -1,11 +1,11 @@
 """The plain task: render a prompt, ask a model. Its response row is the record of its one call."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from assay.interfaces import Answer, Context, Model, Prompt, Request, Work
+from assay.interfaces import Answer, Context, Message, Model, Prompt, Request, Work
 from assay.records import Item
 from assay.registry import task
 from assay.store.keys import canonical, digest

@@ -35,11 +35,13 @@ def _patterns(labels: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     return {
         "alone": re.compile(rf"(?i)\W*{word}[(\[{{]?\s*(?P<label>{one})\s*[)\]}}]?\W*"),
         "cued": re.compile(rf"(?:(?i:{cue}))(?i:{word}){upper}", re.M),
-        "small": re.compile(rf"(?i:{cue}{word})(?i:[(\[]\s*(?P<label>{one})\s*[)\]]|(?P<last>{one})(?=[.:)]?\s*$))", re.M),
+        "small": re.compile(
+            rf"(?i:{cue}{word})(?i:[(\[]\s*(?P<label>{one})\s*[)\]]|(?P<last>{one})(?=[.:)]?\s*$))", re.M
+        ),
         "after": re.compile(rf"(?i:{cue})"),
         "line": re.compile(rf"^\s*(?i:{word})[(\[]?(?P<label>{one})(?:[)\].:](?=\s|$)|\s+[-–—]\s|\s*$)", re.M),
         "bracketed": re.compile(rf"[(\[](?P<label>{one})[)\]]"),
-        "or": re.compile(rf"\s*(?:or|and|/|&|,)\s*[(\[]?(?:{one})\b"),
+        "or": re.compile(rf"\s*[)\]]?\s*(?:or|and|/|&|,)\s*[(\[]?(?:{one})\b"),
     }
 
 
@@ -66,9 +68,7 @@ def _alone(text: str, patterns: dict[str, re.Pattern[str]], labels: tuple[str, .
     return next(label for label in labels if label.lower() == found["label"].lower()) if found else None
 
 
-def _cued(
-    text: str, pattern: re.Pattern[str], other: re.Pattern[str], options: Mapping[str, str] | None
-) -> str | None:
+def _cued(text: str, pattern: re.Pattern[str], other: re.Pattern[str], options: Mapping[str, str] | None) -> str | None:
     """The label after the last "the answer is"; an empty text if it names two."""
     last = None
     for found in pattern.finditer(text):
@@ -84,7 +84,12 @@ def _cued(
 def _ends_or_goes_on(rest: str, label: str, options: Mapping[str, str] | None) -> bool:
     rest = rest.strip()
     own = (options or {}).get(label, "")
-    return not rest or not rest[0].islower() or bool(re.match(rf"(?:{_GO_ON})\b", rest)) or bool(own and rest.startswith(own))
+    return (
+        not rest
+        or not rest[0].islower()
+        or bool(re.match(rf"(?:{_GO_ON})\b", rest))
+        or bool(own and rest.startswith(own))
+    )
 
 
 def _by_place(text: str, patterns: dict[str, re.Pattern[str]]) -> str | None:
@@ -93,7 +98,7 @@ def _by_place(text: str, patterns: dict[str, re.Pattern[str]]) -> str | None:
         rows = [line for line in text.splitlines() if line.strip()]
         for row in (rows[0], rows[-1]):
             found = patterns["line"].match(row)
-            if found:
+            if found and not patterns["or"].match(row, found.end("label")):
                 return found["label"]
     bracketed = {found["label"] for found in patterns["bracketed"].finditer(text)}
     if len(bracketed | lines) == 1 and not _WRONG.search(text):

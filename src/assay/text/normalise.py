@@ -15,8 +15,8 @@ from assay.text.stem import stem
 
 Normalisation = Literal["none", "basic", "squad"]
 
-_REMEMBERED = 1 << 14  # texts per normaliser: references come back with every sample and every scorer
-_LONGEST_REMEMBERED = 2000
+_REMEMBERED = 1 << 12  # texts per normaliser: references come back with every sample and every scorer
+_LONGEST_REMEMBERED = 500  # letters: what is remembered stays within a few megabytes
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLE_WORDS = frozenset({"a", "an", "the"})
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -1,4 +1,4 @@
-r"""Numbers as people and models write them: 1,000 · 1e3 · 1.5 × 10^3 · 3/4 · 1 3/4 · ½ · \frac{3}{4} · 50% · $1.2 million.
+r"""Numbers as people write them: 1,000 · 1e3 · 1.5 × 10^3 · 3/4 · 1 3/4 · ½ · \frac{3}{4} · 50% · $1.2 million.
 
 Values are exact fractions. A percent sign is kept beside the value, because "50%" may mean 50 or one half.
 """
@@ -34,7 +34,7 @@ _VULGAR_SIGN = re.compile(f"(\\d?)[ ]?([{''.join(_VULGAR)}])")
 _POWER_SIGN = re.compile(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]{1,5})")
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
-    rf"(?P<sign>(?<![\w.)%])[-+])?[$€£¥₹]?\s?(?P<late>(?<=[$€£¥₹ ])-)?(?<![\w.])"
+    rf"(?P<sign>(?<![\w.)%])[-+])?(?:[$€£¥₹]\s?(?P<late>-)?)?(?<![\w.])"
     rf"(?P<number>{_PLAIN})"
     r"(?:\s(?P<part>\d{1,9})\s?/\s?(?P<of>\d{1,9})(?![\d/])"
     r"|\s?/\s?(?P<below>-?\d+(?:\.\d+)?)(?![\d/])"
@@ -45,7 +45,8 @@ _NUMBER = re.compile(
     re.I,
 )
 _CUE = re.compile(
-    r"####|(?:(?:final|correct)\s+)?(?:answer|result|solution)\b[*_`\s]*(?:is|are|was|=|:|equals|would be|should be|to be)",
+    r"####|(?:(?:final|correct)\s+)?(?:answer|result|solution)\b[*_`\s]*"
+    r"(?:is|are|was|=|:|equals|would be|should be|to be)",
     re.I,
 )
 _LARGEST_EXPONENT = 400

@@ -10,6 +10,7 @@ class Overlap(NamedTuple):
     recall: float
 
 
+_LONGEST_REMEMBERED = 500  # letters: what is remembered stays within a few megabytes
 _SAME = Overlap(1.0, 1.0, 1.0)
 _NONE = Overlap(0.0, 0.0, 0.0)
 
@@ -21,21 +22,27 @@ def overlap(given: str, reference: str) -> Overlap:
     """
     if given == reference:
         return _SAME
-    words, wanted = _words(given), _words(reference)
-    common = words.keys() & wanted.keys()
-    if not common:
+    words = _short(given) if len(given) <= _LONGEST_REMEMBERED else _words(given)
+    wanted = _short(reference) if len(reference) <= _LONGEST_REMEMBERED else _words(reference)
+    shared = len(words & wanted)
+    if not shared:
         return _NONE if words or wanted else _SAME
-    shared = 0
-    for word in common:
-        count, other = words[word], wanted[word]
-        shared += count if count < other else other
-    size, full = sum(words.values()), sum(wanted.values())
+    size, full = len(words), len(wanted)
     return Overlap(2 * shared / (size + full), shared / size, shared / full)
 
 
-@lru_cache(1 << 12)
-def _words(text: str) -> dict[str, int]:
+def _words(text: str) -> frozenset[object]:
+    """The words, each further occurrence of one as (word, number): what two such sets share is counted in one step."""
+    words = text.split()
+    found: set[object] = set(words)
+    if len(found) == len(words):
+        return frozenset(found)
     counts: dict[str, int] = {}
-    for word in text.split():
-        counts[word] = counts.get(word, 0) + 1
-    return counts
+    for word in words:
+        counts[word] = number = counts.get(word, 0) + 1
+        if number > 1:
+            found.add((word, number))
+    return frozenset(found)
+
+
+_short = lru_cache(1 << 11)(_words)

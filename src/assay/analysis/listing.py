@@ -1,0 +1,163 @@
+"""The experiments below a folder, from their manifests, status and metrics files alone: no row is read."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from assay.errors import UserError
+
+State = Literal["complete", "running", "stopped", "killed", "partial", "broken"]
+SILENT_AFTER = 15.0  # seconds: a run that is alive writes its status every two
+_SKIPPED = {"superseded", "rejected", "node_modules", "__pycache__"}
+
+
+class Listed(msgspec.Struct, kw_only=True):
+    """One experiment. `values` has, for each metric, the lowest and the highest value of its rows, and their number."""
+
+    folder: str
+    name: str = ""
+    state: State = "partial"
+    items: int | None = None
+    planned: int | None = None
+    responses: int = 0
+    errors: int = 0
+    evaluations: int = 0
+    values: dict[str, tuple[float, float, int]] = {}
+    updated: float = 0.0
+    problem: str | None = None
+
+
+class _Section(msgspec.Struct):
+    """What a listing needs of a manifest's section."""
+
+    name: str = ""
+    complete: bool = False
+    planned: int | None = None
+    counts: dict[str, int] = {}
+    started: float = 0.0
+    ended: float | None = None
+
+
+class _Status(msgspec.Struct):
+    state: str = ""
+    last_update: float = 0.0
+
+
+class _Value(msgspec.Struct):
+    metric_name: str = ""
+    value: float | None = None
+
+
+_sections = msgspec.json.Decoder(dict[str, _Section]).decode
+_status = msgspec.json.Decoder(_Status).decode
+_value = msgspec.json.Decoder(_Value).decode
+
+
+def experiments(root: str | Path) -> list[Listed]:
+    """Every experiment in or below a folder, in the order of their paths."""
+    if not os.path.isdir(root):
+        raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
+    return [_listed(folder) for folder in _folders(str(root))]
+
+
+def _folders(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:  # a folder that may not be read holds nothing to show
+        return
+    if any(entry.name == "manifest.json" for entry in found):
+        yield folder
+    for entry in found:
+        if entry.name[0] != "." and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
+            yield from _folders(entry.path)
+
+
+def _listed(folder: str) -> Listed:
+    try:
+        sections = _sections(_content(folder, "manifest.json"))
+    except (ValueError, OSError) as error:
+        return Listed(folder=folder, state="broken", problem=f"the manifest cannot be read: {error}")
+    empty = _Section()
+    items, run = sections.get("dataset", empty), sections.get("run", empty)
+    evaluation = sections.get("evaluation", empty)
+    ended = [section.ended or section.started for section in sections.values()]
+    return Listed(
+        folder=folder,
+        name=next((section.name for section in sections.values() if section.name), os.path.basename(folder)),
+        state=_state(folder, sections),
+        items=items.counts.get("items"),
+        planned=run.planned,
+        responses=_total(run.counts),
+        errors=run.counts.get("errored", 0),
+        evaluations=_total(evaluation.counts),
+        values=_values(folder),
+        updated=max(ended, default=0.0),
+    )
+
+
+def _total(counts: dict[str, int]) -> int:
+    return sum(count for name, count in counts.items() if name != "transient")
+
+
+def _state(folder: str, sections: dict[str, _Section]) -> State:
+    """The status file's word; one that says `running` and has fallen silent belongs to a killed process."""
+    try:
+        status = _status(_content(folder, "status.json"))
+    except (ValueError, OSError):
+        status = _Status()
+    if status.state == "running":
+        return "running" if time.time() - status.last_update < SILENT_AFTER else "killed"
+    if status.state == "stopped":
+        return "stopped"
+    return "complete" if sections and all(section.complete for section in sections.values()) else "partial"
+
+
+def _values(folder: str) -> dict[str, tuple[float, float, int]]:
+    found: dict[str, tuple[float, float, int]] = {}
+    try:
+        lines = _content(folder, "metrics.jsonl").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        try:
+            row = _value(line)
+        except ValueError:
+            continue
+        if row.value is not None:
+            low, high, count = found.get(row.metric_name, (row.value, row.value, 0))
+            found[row.metric_name] = (min(low, row.value), max(high, row.value), count + 1)
+    return found
+
+
+def _content(folder: str, name: str) -> bytes:
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def listing_text(found: list[Listed], root: str, most: int = 3) -> str:
+    """A table for a terminal; the metrics of an experiment are its first few."""
+    rows: list[list[str]] = [["experiment", "state", "items", "rows", "errors", "metrics"]]
+    for one in found:
+        planned = f"/{one.planned:,}" if one.planned is not None else ""
+        metrics = [f"{name} {_range(*value)}" for name, value in list(one.values.items())[:most]]
+        more = [f"+{len(one.values) - most}"] if len(one.values) > most else []
+        items = "–" if one.items is None else f"{one.items:,}"
+        last = one.problem or ", ".join(metrics + more) or "–"
+        counts = [items, f"{one.responses:,}{planned}", f"{one.errors:,}"]
+        rows.append([os.path.relpath(one.folder, root), one.state, *counts, last])
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    lines: list[str] = []
+    for row in rows:
+        left = [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
+        right = [row[column].rjust(widths[column]) for column in (2, 3, 4)]
+        lines.append("  ".join([*left, *right, row[5]]))
+    return "\n".join(lines)
+
+
+def _range(low: float, high: float, count: int) -> str:
+    return f"{low:.3f}" if low == high else f"{low:.3f}–{high:.3f} ({count})"

@@ -1,0 +1,26 @@
+"""`assay schema`: the JSON Schema of the config."""
+
+from pathlib import Path
+
+import click
+
+from assay.cli import Command
+
+
+@click.command("schema", cls=Command)
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write it to this file.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def command(output: str | None, debug: bool) -> None:
+    """Print the JSON Schema of a config file, with which editors complete and check it."""
+    import json
+
+    from assay.config.resolved import schema
+
+    text = json.dumps(schema(), indent=2, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+        return
+    from assay.store.files import write_file
+
+    write_file(Path(output), text.encode() + b"\n")
+    click.echo(f"written: {output}")

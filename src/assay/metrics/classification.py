@@ -1,0 +1,160 @@
+"""Precision, recall and their kin, from predicted and true classes or from the flags tp, tn, fp, fn."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from assay.interfaces import Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.metrics._samples import Positive
+from assay.registry import metric
+from assay.stats.classification import NONE, Matrix, Scores, confusion, scores
+from assay.stats.intervals import item_contributions
+
+PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
+FLAGS = {  # (true class, predicted class)
+    "tp": ("positive", "positive"),
+    "tn": ("negative", "negative"),
+    "fp": ("negative", "positive"),
+    "fn": ("positive", "negative"),
+}
+Statistic = Literal[
+    "accuracy",
+    "balanced_accuracy",
+    "macro_f1",
+    "micro_f1",
+    "weighted_f1",
+    "mcc",
+    "kappa",
+    "precision",
+    "recall",
+    "f1",
+    "specificity",
+]
+
+
+def _columns(params: Mapping[str, Any]) -> list[str]:
+    flags = [f"detailed_results.{flag}" for flag in FLAGS]
+    return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL), *flags]
+
+
+@metric(columns=_columns, ordered=lambda params: params.get("num_trials") is not None)
+@on_rows
+def classification(
+    group: Group,
+    *,
+    predicted: str = PREDICTED,
+    actual: str = ACTUAL,
+    positive: Any = None,
+    statistic: Statistic = "accuracy",
+    num_trials: Positive | None = None,
+) -> Values:
+    """How well predicted classes agree with true ones.
+
+    The row has accuracy, balanced accuracy (the mean recall of the classes), precision, recall, F1 and support of
+    each class and their macro, micro and weighted averages, the confusion matrix (true class, then predicted class),
+    Matthews' correlation (Gorodkin 2004 for several classes) and Cohen's κ (1960), as in scikit-learn. With a
+    `positive` class, also its precision, recall, F1 and specificity.
+
+    A row without a prediction is wrong and is in the matrix under `null`. Rows that have a flag `tp`, `tn`, `fp` or
+    `fn` in detailed_results instead are read as two classes, `positive` and `negative`. Rows with neither are ignored.
+
+    Parameters:
+    predicted: the field of the predicted class, in the row, as `response.…` or as `item.…`
+    actual: the field of the true class, likewise (`item.ground_truth`)
+    positive: the class that is sought, for precision, recall, F1 and specificity; with flags it is known
+    statistic: which of the numbers is the value; only accuracy has an interval
+    num_trials: count only the first samples of each item; all if null
+    """
+    cases = _cases(group, group.columns[predicted], group.columns[actual], num_trials)
+    counts = {"sample_count": len(cases), "ignored_count": len(group.item) - len(cases), "total_count": len(group.item)}
+    if not cases:
+        missing = f"no row has {actual!r} or a flag tp, tn, fp or fn; name the fields in `predicted` and `actual`"
+        return Values(value=None, fields=counts, reason=missing)
+    names = sorted({_sortable(name): name for case in cases for name in case[1:] if name is not None}.items())
+    numbers = {key: number for number, (key, _) in enumerate(names)}
+    true = [numbers[_sortable(case.actual)] for case in cases]
+    said = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
+    matrix = confusion(true, said, len(names))
+    fields = _fields([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
+    if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
+        positive = "positive"
+    if positive is not None:
+        fields |= _binary(matrix, numbers.get(_sortable(positive)))
+    if statistic not in fields:
+        return Values(value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`")
+    if statistic != "accuracy":
+        return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is no mean over items")
+    right = np.equal(true, said).astype(np.float64)
+    per_item = item_contributions(group.item[[case.at for case in cases]], right)
+    return Values(value=fields[statistic], fields=fields, per_item=per_item)
+
+
+class _Case(NamedTuple):
+    at: int
+    actual: Any
+    predicted: Any
+
+
+def _cases(group: Group, predicted: list[Any], actual: list[Any], num_trials: int | None) -> list[_Case]:
+    """The rows that have a true class, or a flag that says it."""
+    flags = {flag: group.columns[f"detailed_results.{flag}"] for flag in FLAGS}
+    first = np.searchsorted(group.item, group.item)  # where the rows of the same item begin
+    cases: list[_Case] = []
+    for at, (said, true) in enumerate(zip(predicted, actual, strict=True)):
+        if num_trials is not None and at - first[at] >= num_trials:
+            continue
+        flag = next((flag for flag, values in flags.items() if values[at]), None)
+        if flag is not None:
+            cases.append(_Case(at, *FLAGS[flag]))
+        elif true is not None:
+            cases.append(_Case(at, true, said))
+    return cases
+
+
+def _fields(names: list[str], matrix: Matrix, found: Scores) -> dict[str, Any]:
+    columns = zip(found.precision, found.recall, found.f1, found.support, strict=True)
+    predicted = [*names, "null"] if matrix[:, -1].any() else names
+    return {
+        "accuracy": found.accuracy,
+        "balanced_accuracy": found.balanced_accuracy,
+        **{f"{average}_{name}": value for average, each in found.averages.items() for name, value in each.items()},
+        "mcc": found.mcc,
+        "kappa": found.kappa,
+        "classes": {
+            name: {"precision": float(precision), "recall": float(recall), "f1": float(f1), "support": int(support)}
+            for name, (precision, recall, f1, support) in zip(names, columns, strict=True)
+        },
+        "confusion_matrix": {
+            name: dict(zip(predicted, row[: len(predicted)].tolist(), strict=True))
+            for name, row in zip(names, matrix, strict=True)
+        },
+    }
+
+
+def _binary(matrix: Matrix, at: int | None) -> dict[str, Any]:
+    """The four counts of one class against the rest, and what follows from them."""
+    tp = fn = fp = 0
+    if at is not None:
+        tp, fn, fp = int(matrix[at, at]), int(matrix[at].sum()), int(matrix[:, at].sum())
+        fn, fp = fn - tp, fp - tp
+    tn = int(matrix.sum()) - tp - fn - fp
+    return {
+        "precision": tp / (tp + fp) if tp + fp else 0.0,
+        "recall": tp / (tp + fn) if tp + fn else 0.0,
+        "f1": 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else 0.0,
+        "specificity": tn / (tn + fp) if tn + fp else 0.0,
+        "tp": tp,
+        "tn": tn,
+        "fp": fp,
+        "fn": fn,
+    }
+
+
+def _sortable(name: Any) -> tuple[str, str]:
+    return type(name).__name__, _shown(name)
+
+
+def _shown(name: Any) -> str:
+    return name if isinstance(name, str) else str(name).lower() if isinstance(name, bool) else str(name)

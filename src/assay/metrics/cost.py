@@ -1,0 +1,19 @@
+"""What the responses cost."""
+
+from assay.interfaces import Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.metrics._responses import columns, once, statistics
+from assay.registry import metric
+
+
+@metric(columns=columns("cost"), verdicts=False)
+@on_rows
+def cost(group: Group) -> Values:
+    """The mean cost of a response, with its sum, min, median, p95, p99, max, std, and the cost of one pass.
+
+    Every response behind the rows counts once; a response that failed, or whose price is unknown, does not count.
+    `cost_per_pass` is the sum over the number of rows that passed. What scorers paid is not in it.
+    """
+    _, values = once(group, "cost")
+    passes = int(group.passed.sum())
+    return statistics(group, "cost", {"cost_per_pass": float(values.sum()) / passes if passes else None})

@@ -1,0 +1,56 @@
+"""Maj@k: whether a vote among k samples is right."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from msgspec.json import Encoder
+
+from assay.interfaces import FloatArray, Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.metrics._samples import Counts, Positive, over_items, too_few
+from assay.registry import metric
+from assay.stats.subsets import majority
+
+_text = Encoder(order="sorted").encode
+
+
+def _answer(params: Mapping[str, Any]) -> list[str]:
+    return [params["answer"]] if params.get("answer") else []
+
+
+@metric(columns=_answer, ordered=lambda params: bool(params.get("answer")))
+@on_rows
+def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") -> Values:
+    """The chance that a majority of k samples is right, averaged over items.
+
+    Without `answer`, the votes are passes and failures: the chance that more than half of k samples pass, over all
+    subsets of an item's samples, a tie counting half. With `answer`, the field that holds the extracted answer, the
+    first k samples vote and the most frequent answer counts (self-consistency, Wang et al. 2022, arXiv:2203.11171);
+    of tied answers the share that passed. Samples without an answer do not vote. Null if an item has fewer than k
+    samples.
+
+    Parameters:
+    k: how many samples vote; all that every item has if null
+    answer: the field of the evaluation row that holds the answer, such as `detailed_results.predicted`
+    """
+    samples, passes = group.per_item()
+    k = int(samples.min()) if k is None else k
+    if few := too_few(samples, k):
+        return few
+    if not answer:
+        return over_items(majority(samples, passes, k), k)
+    return over_items(_voted(group, samples, k, group.columns[answer]), k)
+
+
+def _voted(group: Group, samples: Counts, k: int, answers: list[Any]) -> FloatArray:
+    found = np.zeros(len(samples))
+    for item, start in enumerate((np.cumsum(samples) - samples).tolist()):
+        rows = [at for at in range(start, start + k) if answers[at] is not None]
+        votes = Counter(_text(answers[at]) for at in rows)
+        most = max(votes.values(), default=0)
+        right = {_text(answers[at]): bool(group.passed[at]) for at in rows}
+        winners = [right[text] for text, count in votes.items() if count == most]
+        found[item] = np.mean(winners) if winners else 0.0
+    return found

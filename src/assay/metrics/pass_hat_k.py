@@ -1,0 +1,22 @@
+"""Pass^k: how often all of k samples pass."""
+
+from assay.interfaces import Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.metrics._samples import Positive, over_items, too_few
+from assay.registry import metric
+from assay.stats.subsets import all_pass
+
+
+@metric
+@on_rows
+def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
+    """The chance that all of k samples pass, averaged over items: reliability, where pass@k is reach.
+
+    C(c, k) / C(n, k) for an item with n samples and c passes (Yao et al. 2024, arXiv:2406.12045). Null if an item has
+    fewer than k samples.
+
+    Parameters:
+    k: how many samples must all pass
+    """
+    samples, passes = group.per_item()
+    return too_few(samples, k) or over_items(all_pass(samples, passes, k), k)

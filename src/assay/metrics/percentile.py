@@ -1,0 +1,23 @@
+"""A percentile of the scores."""
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from assay.interfaces import Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.registry import metric
+
+
+@metric
+@on_rows
+def percentile(group: Group, *, percentile: Annotated[float, Meta(ge=0, le=100)] = 95.0) -> Values:
+    """The score that this percentage of the rows does not exceed, interpolated linearly between rows.
+
+    Parameters:
+    percentile: from 0, the lowest score, to 100, the highest
+    """
+    percentile = float(percentile)
+    value = float(np.percentile(group.score, percentile))
+    return Values(value=value, fields={f"percentile_{percentile}": value}, reason="a percentile is no mean over items")

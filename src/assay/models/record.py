@@ -1,0 +1,84 @@
+"""Any model, with every answer also kept in a file that `replay` reads: pay once, run again without the server."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay import registry
+from assay.errors import LaneError, UserError
+from assay.interfaces import Completion, Model, Request
+from assay.models._recorded import row_of
+from assay.registry import model
+
+_encode = msgspec.json.Encoder().encode
+
+
+@model
+def record(name: str, *, of: dict[str, Any], path: str) -> Model:
+    """The model that `of` describes (its `type` and parameters); its answers are added to the file at `path`."""
+    where = f"model {name!r}"
+    params = dict(of)
+    type_ = params.pop("type", "openai")
+    if not isinstance(type_, str) or type_ == "record":
+        raise UserError("`of` must describe a model that answers", where=where, fix="write `of: {type: openai, …}`")
+    inner_name = str(params.pop("name", name))
+    factory = registry.model.get(type_, where=where)
+    return RecordModel(name, factory(inner_name, **registry.check_params(factory, params, where=where)), Path(path))
+
+
+class RecordModel:
+    """Passes requests on. Its identity is the wrapped model's, so the rows of a run stay valid without it."""
+
+    def __init__(self, name: str, inner: Model, file: Path) -> None:
+        self.name = name
+        self.inner = inner
+        self.file = file
+        self.identity: Mapping[str, Any] = inner.identity
+        self.exclusive = bool(getattr(inner, "exclusive", False))
+        self._descriptor = -1
+
+    async def open(self) -> None:
+        """Whatever the wrapped model does before its first request."""
+        if start := getattr(self.inner, "open", None):
+            await start()
+
+    async def complete(self, request: Request) -> Completion:
+        if self._descriptor < 0:
+            self._descriptor = _appendable(self.file)
+        started = time.perf_counter()
+        answer = await self.inner.complete(request)
+        row = row_of(request, answer, self.name, time.perf_counter() - started)
+        self._write(_encode(row) + b"\n")
+        return answer
+
+    def _write(self, line: bytes) -> None:
+        try:
+            written = os.write(self._descriptor, line)
+        except OSError as error:
+            raise LaneError(f"the answer cannot be kept: {error.strerror}", where=str(self.file)) from None
+        if written < len(line):
+            os.ftruncate(self._descriptor, os.lseek(self._descriptor, 0, os.SEEK_END) - written)
+            raise LaneError("the answer cannot be kept: the disk is full", where=str(self.file))
+
+    async def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        await self.inner.close()
+
+
+def _appendable(file: Path) -> int:
+    """The file, open for adding lines; a last line that was torn stays one bad line."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise LaneError(f"the answers cannot be kept: {error.strerror}", where=str(file)) from None
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        os.write(descriptor, b"\n")
+    return descriptor

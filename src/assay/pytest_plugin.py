@@ -1,0 +1,32 @@
+"""`assay gate` inside pytest: `def test_quality(assay_gate): assay_gate("output/demo", min=0.8)`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+
+@pytest.fixture
+def assay_gate() -> Callable[..., Any]:
+    """Checks an experiment with the arguments of `assay.analysis.gate.gate`; returns the checks if they pass."""
+    return _gate
+
+
+def _gate(path: str | Path, *, inconclusive: Literal["fail", "pass", "skip"] = "fail", **arguments: Any) -> Any:
+    __tracebackhide__ = True
+    from assay.analysis.gate import gate
+    from assay.errors import AssayError
+
+    try:
+        gated = gate(path, **arguments)
+    except AssayError as error:
+        pytest.fail(str(error), pytrace=False)
+    if gated.outcome == "passed" or (gated.outcome == "inconclusive" and inconclusive == "pass"):
+        return gated
+    from assay.reports.gate_table import gate_text
+
+    said = gate_text(gated)
+    if gated.outcome == "inconclusive" and inconclusive == "skip":
+        pytest.skip(said)
+    pytest.fail(said, pytrace=False)

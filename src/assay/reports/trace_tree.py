@@ -1,0 +1,106 @@
+"""A trace as a tree of text; long texts are cut, with their length, unless all is wanted."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from assay.analysis.trace import Sample, Trace
+from assay.text.messages import content_text
+from assay.text.plain import plain
+
+LONGEST = 600
+
+
+class _Tree:
+    def __init__(self, full: bool) -> None:
+        self.full = full
+        self.lines: list[str] = []
+
+    def add(self, depth: int, name: str, value: Any = "") -> None:
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if not self.full and len(text) > LONGEST:
+            text = f"{text[:LONGEST]}… ({len(text):,} characters)"
+        first, *rest = plain(text).split("\n")
+        indent = "  " * depth
+        self.lines.append(f"{indent}{plain(name)}{':' if text else ''} {first}".rstrip())
+        self.lines += [f"{indent}  {' ' * len(name)}{line}".rstrip() for line in rest]
+
+
+def trace_text(found: Trace, full: bool = False) -> str:
+    tree = _Tree(full)
+    tree.add(0, f"item {found.item_id}")
+    for name, value in (found.item or {}).items():
+        if name != "id":
+            tree.add(1, name, value)
+    shared = {sample.response.get("task") for sample in found.samples}
+    for sample in found.samples:
+        _add_sample(tree, sample)
+    for owner, calls in _by_owner(found.calls):
+        whose = "" if owner in shared else " (scorer)"
+        tree.add(1, f"calls of {owner}{whose}", f"{len(calls)}, all samples")
+        for call in calls:
+            _add_call(tree, call)
+    if not found.samples:
+        tree.add(1, "no response yet")
+    return "\n".join(tree.lines)
+
+
+def _add_sample(tree: _Tree, sample: Sample) -> None:
+    row = sample.response
+    tree.add(1, f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}", _facts(row))
+    for message in row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}]:
+        tree.add(2, str(message.get("role")), _said(message.get("content")))
+    for span in sample.spans:
+        tree.add(2, f"step {span.get('name', '')}" if isinstance(span, dict) else "step", span)
+    if row.get("reasoning"):
+        tree.add(2, "reasoning", row["reasoning"])
+    tree.add(2, "response", row.get("output") if row.get("output") is not None else row.get("response") or "–")
+    if row.get("error"):
+        tree.add(2, f"error ({row.get('error_kind')})", row["error"])
+    for evaluation in sample.evaluations:
+        _add_evaluation(tree, evaluation)
+
+
+def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
+    outcome = row.get("outcome", "scored")
+    verdict = {True: "passed", False: "failed"}.get(row.get("passed"), "no verdict")  # type: ignore[arg-type]
+    score = f", score {row['score']:g}" if row.get("score") is not None else ""
+    tree.add(2, f"label {row.get('label') or row.get('scorer')}", verdict + score if outcome == "scored" else outcome)
+    if row.get("error"):
+        tree.add(3, "error", row["error"])
+    if row.get("detailed_results"):
+        tree.add(3, "details", row["detailed_results"])
+    for metric in row["metrics"]:
+        group = ", ".join(f"{facet}={metric.get(facet)}" for facet in metric.get("facets") or ())
+        value = "null" if metric.get("value") is None else f"{metric['value']:.4g}"
+        tree.add(3, f"in {metric.get('metric_name')}", f"{value}{f' ({group})' if group else ''}")
+
+
+def _add_call(tree: _Tree, call: dict[str, Any]) -> None:
+    step = f" {call['step']}" if call.get("step") else ""
+    tree.add(2, f"call{step} to {call.get('model_name')}")
+    for message in call.get("messages") or ():
+        tree.add(3, str(message.get("role")), _said(message.get("content")))
+    tree.add(3, "answer", (call.get("completion") or {}).get("text") or "–")
+
+
+def _facts(row: dict[str, Any]) -> str:
+    facts = [str(row.get("outcome", "ok")), f"{row.get('inference_time') or 0:.3g} s"]
+    if row.get("total_tokens") is not None:
+        facts.append(f"{row['total_tokens']:,} tokens")
+    if row.get("cost") is not None:
+        facts.append(f"${row['cost']:.4g}")
+    return ", ".join(facts)
+
+
+def _said(content: Any) -> str:
+    images = [part for part in content if part.get("type") != "text"] if isinstance(content, list) else []
+    return "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)]) or "–"
+
+
+def _by_owner(calls: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    owners: dict[str, list[dict[str, Any]]] = {}
+    for call in calls:
+        owners.setdefault(str(call.get("owner")), []).append(call)
+    return list(owners.items())

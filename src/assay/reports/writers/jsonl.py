@@ -1,0 +1,10 @@
+"""JSON lines: the rows as they stand on disk, byte for byte."""
+
+from assay.analysis.tables import Export
+from assay.registry import writer
+
+
+@writer
+def jsonl(export: Export) -> None:
+    """One JSON object a line."""
+    export.write(line + b"\n" for _, line in export.tables.lines(export.table))

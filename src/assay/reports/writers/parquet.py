@@ -1,0 +1,30 @@
+"""Parquet, written by duckdb: numbers and texts with their types, nested values as JSON."""
+
+import os
+from contextlib import suppress
+
+from assay.analysis.query import connect, text
+from assay.analysis.tables import Export
+from assay.errors import UserError
+from assay.registry import writer
+from assay.store.files import store_error
+
+_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384"  # a row group is held in memory
+
+
+@writer
+def parquet(export: Export) -> None:
+    """Apache Parquet, compressed with zstd; it needs a file."""
+    if export.path is None:
+        raise UserError("parquet cannot be written to standard output", fix="name a file with -o")
+    temporary = export.path.with_name(f".{export.path.name}.{os.getpid()}.tmp")
+    try:
+        export.path.parent.mkdir(parents=True, exist_ok=True)
+        with connect([export.tables]) as connection:
+            connection.execute(f"COPY {export.table} TO {text(str(temporary.absolute()))} ({_OPTIONS})")
+        os.replace(temporary, export.path)
+    except OSError as error:
+        raise store_error(error, export.path) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()

@@ -1,0 +1,89 @@
+"""Regular expressions that cannot hang a run.
+
+Python's `re` holds the interpreter while it works, so neither a thread nor the event loop could stop it. Where the
+number of ways to match is small whatever the text says, it runs here; elsewhere in a child process that is killed.
+"""
+
+import atexit
+import json
+import re
+import select
+import subprocess
+import sys
+import threading
+
+Found = tuple[str, list[str | None]]
+"""What was found, and its groups."""
+
+_CHILD = """
+import json, re, sys
+for line in sys.stdin:
+    pattern, flags, text, full = json.loads(line)
+    compiled = re.compile(pattern, flags)
+    found = compiled.fullmatch(text) if full else compiled.search(text)
+    print(json.dumps(found and [found.group(), found.groups()]), flush=True)
+"""
+_CHOICES = re.compile(r"[*+?{|]")
+_REPEATED_GROUP = re.compile(r"\)[*+?{]")
+_MOST_STEPS = 5_000_000  # about a tenth of a second
+_guard = threading.Lock()
+_running: list["subprocess.Popen[str]"] = []
+
+
+def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> Found | None:
+    """The match, or None; TimeoutError after `seconds`."""
+    if is_quick(pattern.pattern, len(text)):
+        found = pattern.fullmatch(text) if full else pattern.search(text)
+        return None if found is None else (found.group(), list(found.groups()))
+    with _guard:
+        return _ask(json.dumps([pattern.pattern, pattern.flags, text, full]), seconds)
+
+
+def is_quick(pattern: str, length: int) -> bool:
+    """Whether the matcher's choices are few: each quantifier or alternative, and the place to begin, has at most
+    `length` of them, as long as no group is repeated."""
+    if _REPEATED_GROUP.search(pattern):
+        return False
+    return max(length, 2) ** (len(_CHOICES.findall(pattern)) + 1) <= _MOST_STEPS
+
+
+def _ask(question: str, seconds: float) -> Found | None:
+    child = _running[0] if _running else _start()
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(question + "\n")
+        child.stdin.flush()
+        ready, _, _ = select.select([child.stdout], [], [], seconds)
+        answer = child.stdout.readline() if ready else ""
+    except BaseException:  # half a conversation is of no use to the next answer
+        _stop()
+        raise
+    if not answer:
+        _stop()
+        raise TimeoutError(f"gave up on the pattern after {seconds:g} s" if not ready else "lost its child process")
+    found = json.loads(answer)
+    return None if found is None else (found[0], found[1])
+
+
+def _start() -> "subprocess.Popen[str]":
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _CHILD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={"PYTHONIOENCODING": "utf-8"},
+        start_new_session=True,
+    )
+    _running.append(child)
+    return child
+
+
+@atexit.register
+def _stop() -> None:
+    for child in _running:
+        child.kill()
+        with child:
+            pass
+    _running.clear()

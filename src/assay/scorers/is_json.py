@@ -1,0 +1,44 @@
+"""Whether an answer is JSON."""
+
+from typing import Any, Literal
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.text.json_out import NoJson, fenced, find_json, read_json
+from assay.text.reasoning import without_reasoning
+
+_KINDS = {"object": dict, "array": list}
+
+
+@scorer(reads="ground_truth", version=1)
+def is_json(
+    item: Item,
+    response: Response,
+    *,
+    kind: Literal["any", "object", "array"] = "any",
+    around: Literal["nothing", "fence", "prose"] = "fence",
+) -> Score:
+    """The answer is JSON (RFC 8259; NaN and Infinity are not). Reasoning before the answer is left out.
+
+    Score: 1 or 0. Why it is none is in `detailed_results`.
+
+    Parameters:
+    kind: what it must be
+    around: what may surround it: nothing, a code fence, or any text
+    """
+    try:
+        value = response.output if response.output is not None else _value(without_reasoning(response.response), around)
+    except NoJson as error:
+        return Score(passed=False, score=0.0, details={"problem": str(error)})
+    if kind != "any" and not isinstance(value, _KINDS[kind]):
+        return Score(passed=False, score=0.0, details={"problem": f"it is JSON, but no {kind}"})
+    return Score(passed=True, score=1.0)
+
+
+def _value(text: str, around: str) -> Any:
+    if around == "prose":
+        return find_json(text)
+    blocks = fenced(text.strip()) if around == "fence" else []
+    alone = len(blocks) == 1 and text.strip().startswith("```") and text.strip().endswith("```")
+    return read_json(blocks[0][1] if alone else text)

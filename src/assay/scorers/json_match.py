@@ -1,0 +1,122 @@
+"""JSON with the keys and values that are expected."""
+
+from typing import Any
+
+from assay.errors import UserError
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.text.expected import expectation
+from assay.text.json_compare import Comparison, compare
+from assay.text.json_out import NoJson, at_path, find_json, read_json
+from assay.text.reasoning import without_reasoning
+
+_SHOWN = 20
+
+
+@scorer(reads="ground_truth", version=1)
+def json_match(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    expected_json: Any = None,
+    expected_keys: list[str] | None = None,
+    strict: bool = False,
+    tolerance: float = 0.0,
+    schema: dict[str, Any] | None = None,
+    response_field: str | None = None,
+) -> Score:
+    """The answer's JSON has the expected keys and values.
+
+    Score: the share of the expectations that hold: each key of `expected_keys`, each value at the end of a path of
+    the expected JSON, and the schema; passes if all do. Objects may have further keys unless `strict`; lists must
+    have the same entries in the same order; 1 equals 1.0, and true equals no number. What is missing, wrong or
+    unexpected is in `detailed_results`. The JSON may stand in a fence or in prose; an answer without any is unparsed.
+
+    Without `expected_keys` and `schema`, every item needs an expected JSON.
+
+    Parameters:
+    expected: the field of the ground truth that has the JSON; without it `expected_json` or a usual one
+    expected_json: the JSON itself, for all items
+    expected_keys: paths that must be there (`user.name`, `items.0.id`), whatever their values
+    strict: refuse keys that are not expected
+    tolerance: the greatest difference of two numbers
+    schema: a JSON Schema (`pip install 'assay[schema]'`)
+    response_field: compare this part (a dotted path) of the JSON in the answer
+    """
+    wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
+    try:
+        given = response.output if response.output is not None else find_json(without_reasoning(response.response))
+        if response_field is not None:
+            given = at_path(given, response_field)
+    except NoJson as error:
+        return Score(outcome="unparsed", error=str(error))
+    except KeyError:
+        return Score(outcome="unparsed", error=f"the answer has no field {response_field!r}")
+    found = Comparison()
+    for path in expected_keys or ():
+        found.total += 1
+        if not _has(given, path):
+            found.missing.append(path)
+    if wanted is not None:
+        compare(wanted[0], given, found, strict, tolerance)
+    elif strict and expected_keys and isinstance(given, dict):
+        found.unexpected += sorted(given.keys() - {path.split(".")[0].split("[")[0] for path in expected_keys})
+    problems = _schema_problems(given, schema) if schema is not None else []
+    return _score(found, problems, schema is not None)
+
+
+def _wanted(item: Item, field: str | None, given: Any, needed: bool) -> tuple[Any] | None:
+    """The expected JSON in a tuple, because null is one."""
+    if given is not None:
+        return (_parsed(given),)
+    try:
+        return (_parsed(expectation(item, field, "expected_json")),)
+    except LookupError:
+        truth = item.ground_truth
+        if field is None and needed and isinstance(truth, dict) and truth and truth is not item.data:
+            return (truth,)
+        if needed or field is not None:
+            raise
+        return None
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_json(value)
+    except NoJson:
+        return value
+
+
+def _has(value: Any, path: str) -> bool:
+    try:
+        at_path(value, path)
+    except KeyError:
+        return False
+    return True
+
+
+def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
+    try:
+        from jsonschema.exceptions import SchemaError
+        from jsonschema.validators import validator_for
+    except ImportError:
+        raise UserError("a JSON Schema needs `jsonschema`", fix="pip install 'assay[schema]'") from None
+    try:
+        validator = validator_for(schema)
+        validator.check_schema(schema)
+        found = validator(schema).iter_errors(value)
+        return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in found]
+    except SchemaError as error:
+        raise ValueError(f"`schema` is no JSON Schema: {error.message}") from None
+
+
+def _score(found: Comparison, problems: list[str], has_schema: bool) -> Score:
+    total = found.total + has_schema + bool(found.unexpected)
+    wrong = len(found.missing) + len(found.wrong) + bool(problems) + bool(found.unexpected)
+    listed = {"missing": found.missing, "wrong": found.wrong, "unexpected": found.unexpected, "schema": problems}
+    details = {name: paths[:_SHOWN] for name, paths in listed.items() if paths}
+    return Score(passed=not wrong, score=1 - wrong / total if total else 1.0, details=details)

@@ -1,0 +1,79 @@
+"""A regular expression, with a time limit: some patterns take for ever on some answers."""
+
+import re
+from functools import lru_cache
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._regex_child import search
+from assay.text.answers import Unparsed, answer_of
+from assay.text.expected import accepted, expectation
+
+_LETTERS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": re.UNICODE}
+
+
+@scorer(reads="ground_truth", version=1)
+def regex_match(
+    item: Item,
+    response: Response,
+    *,
+    pattern: str | None = None,
+    flags: int | str | list[str] = 0,
+    expected: str | None = None,
+    full: bool = False,
+    response_field: str | None = None,
+    seconds: float = 2.0,
+    strip_reasoning: bool = False,
+) -> Score:
+    """The answer matches a regular expression of Python's `re`.
+
+    Score: 1 if the pattern (or one of several in the ground truth) is found, else 0. What was found and its groups
+    are in `detailed_results`. A pattern that could take long on an answer is tried in a child process, and is an
+    error row after `seconds`; all others run at full speed.
+
+    Parameters:
+    pattern: the pattern, for all items; without it each item has its own, in the field `pattern` of its ground
+      truth
+    flags: a number as in `re`, letters (`im`), or names (`[IGNORECASE, MULTILINE]`)
+    expected: another field of the ground truth that has the pattern
+    full: the whole answer must match, not a part of it
+    response_field: look into this field (a dotted path) of the JSON in the answer
+    seconds: how long one answer may take
+    strip_reasoning: look only at what follows `</think>`
+    """
+    patterns = [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
+    compiled = [_compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags)) for text in patterns]
+    try:
+        given = answer_of(response, response_field, strip_reasoning)
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
+    for one in compiled:
+        found = search(one, given, full, seconds)
+        if found is not None:
+            return Score(passed=True, score=1.0, details={"match": found[0], "groups": found[1]})
+    return Score(passed=False, score=0.0)
+
+
+@lru_cache(1024)
+def _compiled(pattern: str, flags: int | str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, _number(flags))
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"the pattern {pattern!r} is no regular expression: {error}") from None
+
+
+def _number(flags: int | str) -> int:
+    if isinstance(flags, int):
+        return flags
+    number = 0
+    for name in flags.split("|") if flags else ():
+        named = getattr(re, name.upper(), None)
+        if isinstance(named, re.RegexFlag):
+            number |= named
+        elif all(letter in _LETTERS for letter in name.lower()):
+            for letter in name.lower():
+                number |= _LETTERS[letter]
+        else:
+            raise ValueError(f"{name!r} is no flag of a regular expression: use letters of `aimsx` or names")
+    return number

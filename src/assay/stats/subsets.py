@@ -1,0 +1,50 @@
+"""Expectations over all subsets of k of an item's n samples, in closed form: no draws, no noise.
+
+`chances` gives the hypergeometric distribution: of k samples drawn at once from n with c passes, j pass.
+"""
+
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray
+
+Counts = npt.NDArray[np.int64]
+
+
+def all_pass(samples: Counts, passes: Counts, k: int) -> FloatArray:
+    """C(c, k) / C(n, k) for each item: the chance that all of k samples pass."""
+    found = np.ones(len(samples))
+    for drawn in range(k):
+        found *= np.maximum(passes - drawn, 0) / (samples - drawn)
+    return found
+
+
+def majority(samples: Counts, passes: Counts, k: int) -> FloatArray:
+    """The chance that more than half of k samples pass; a tie counts half."""
+    pairs, inverse = np.unique(np.stack([samples, passes], axis=1), axis=0, return_inverse=True)
+    found = np.array([_majority(n, c, k) for n, c in pairs.tolist()])
+    return found[inverse.ravel()]
+
+
+def _majority(n: int, c: int, k: int) -> float:
+    won = sum(comb(c, j) * comb(n - c, k - j) for j in range(k // 2 + 1, min(c, k) + 1))
+    tied = comb(c, k // 2) * comb(n - c, k - k // 2) if k % 2 == 0 else 0
+    return (2 * won + tied) / (2 * comb(n, k))  # whole numbers until here, so nothing overflows
+
+
+def best(scores: FloatArray, samples: Counts, k: int) -> FloatArray:
+    """The expected highest score of k samples of each item; `scores` are those of all items, one item after another.
+
+    In ascending order the i-th of n scores is the highest of C(i-1, k-1) of the C(n, k) subsets.
+    """
+    first = np.cumsum(samples) - samples
+    found = np.empty(len(samples))
+    for n in np.unique(samples).tolist():
+        items = np.flatnonzero(samples == n)
+        ordered = np.sort(scores[first[items][:, None] + np.arange(n)], axis=1)
+        total = comb(n, k)
+        weights = np.array([comb(i, k - 1) / total for i in range(n)])
+        found[items] = (ordered * weights).sum(axis=1)
+    return found

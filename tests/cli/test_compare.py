@@ -1,0 +1,82 @@
+"""`assay compare` as a process: its formats, its messages."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.rows import counted, rows_of, save
+from tests.cli.shell import Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    save(tmp_path / "old", counted(60, 100))
+    save(tmp_path / "new", counted(80, 100))
+    return Shell(tmp_path)
+
+
+def test_a_table_that_fits(shell: Shell) -> None:
+    shell.environ["COLUMNS"] = "80"
+    ended = shell.call("compare", "old", "new")
+    assert ended.code == 0, ended.said
+    assert "1 new 0.800" in ended.words
+    assert "new − old +0.200" in ended.words
+    assert "better" in ended.out
+    assert "new gained 20 items and lost 0 against old:" in ended.out
+    assert "q00060: 0 → 1: (no response stored) → (no response stored)" in ended.out
+    assert max(len(line) for line in ended.out.splitlines()) <= 80
+
+
+def test_a_narrow_terminal_gets_every_number(shell: Shell) -> None:
+    shell.environ["COLUMNS"] = "40"
+    words = shell.call("compare", "old", "new").words
+    for part in ("rank 1, new, mean 0.800", "difference +0.200", "could show", "items 100, better"):
+        assert part in words
+
+
+def test_one_json_object(shell: Shell) -> None:
+    found = json.loads(shell.call("compare", "old", "new", "--json", "--margin", "0.3", "--flips", "1").out)
+    assert found["pairs"][0]["verdict"] == "equivalent"
+    assert len(found["pairs"][0]["flips"]) == 1
+    assert found["margin"] == 0.3
+
+
+def test_markdown_and_latex_show_names_as_they_are(shell: Shell) -> None:
+    rows = counted(6, 10, metadata={"m": "a|b_*"}) + counted(7, 10, metadata={"m": "c&d\x1b[31m"})
+    save(shell.folder / "one", rows)
+    markdown = shell.call("compare", "one", "--facet", "m", "--format", "markdown").out
+    assert r"| 1–2 | c\&d\\x1b\[31m | 0.700 |" in markdown
+    assert r"a\|b\_\*" in markdown
+    latex = shell.call("compare", "one", "--facet", "m", "--format", "latex").out
+    assert r"a|b\_* & 0.600" in latex
+    assert r"c\&d\textbackslash{}x1b[31m" in latex
+    assert latex.count(r"\begin{tabular}") == 2
+
+
+def test_facet_values_follow_the_path(shell: Shell) -> None:
+    rows = [row for model in "abc" for row in counted(5, 9, model_name=model)]
+    save(shell.folder / "one", rows)
+    ended = shell.call("compare", "one", "--facet", "model_name", "a", "c", "--where", "label=match", "--seed", "3")
+    assert "c − a +0.000" in ended.words
+    assert "inconclusive, no difference seen" in ended.words
+
+
+def test_mistakes_are_messages(shell: Shell) -> None:
+    for words, said in {
+        ("old", "nwe"): "did you mean 'new'",
+        ("old", "new", "--where", "model_name"): "--where takes FACET=VALUE",
+        ("old", "new", "--facet", "model_name"): "no row has model_name = 'new'",
+    }.items():
+        ended = shell.call("compare", *words)
+        assert ended.code == 2, ended.said
+        assert said in ended.words, ended.said
+
+
+def test_text_from_data_cannot_command_the_terminal(shell: Shell) -> None:
+    save(shell.folder / "evil", rows_of({"\x1b[2Jq00060": True, "q00061": False}))
+    save(shell.folder / "good", rows_of({"\x1b[2Jq00060": False, "q00061": False}))
+    ended = shell.call("compare", "good", "evil")
+    assert ended.code == 0
+    assert "\x1b[2J" not in ended.out
+    assert "\\x1b[2Jq00060: 0 → 1" in ended.out

@@ -1,0 +1,67 @@
+"""The official clients of both APIs work against the mock server, and see its failures as their own errors."""
+
+import anthropic
+import openai
+import pytest
+
+from assay.server import Options, running
+
+TOOL = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
+
+
+@pytest.fixture(scope="module")
+def url() -> str:  # type: ignore[misc]
+    with running(Options(skill=1.0)) as address:
+        yield address
+
+
+def test_the_openai_client(url: str) -> None:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none") as client:
+        assert [entry.id for entry in client.models.list()] == ["assay-demo"]
+        answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "What is 17 * 23?"}])
+        assert answer.choices[0].message.content == "391"
+        assert answer.usage is not None
+        assert answer.usage.total_tokens == 5
+        assert client.completions.create(model="m", prompt="What is 2+2?").choices[0].text == "4"
+        called = client.chat.completions.create(
+            model="m",
+            messages=[{"role": "user", "content": "What is 2+2?"}],
+            tools=[{"type": "function", "function": {"name": "reply", "parameters": TOOL}}],
+        )
+        assert called.choices[0].message.tool_calls is not None
+        assert called.choices[0].message.tool_calls[0].function.arguments == '{"answer":4}'
+        with pytest.raises(openai.BadRequestError, match="does not stream"):
+            client.completions.create(model="m", prompt="x", stream=True)
+
+
+def test_the_anthropic_client(url: str) -> None:
+    with anthropic.Anthropic(base_url=url, api_key="none") as client:
+        answer = client.messages.create(
+            model="m", max_tokens=64, system="Be brief.", messages=[{"role": "user", "content": "What is 17 * 23?"}]
+        )
+        assert [block.text for block in answer.content if block.type == "text"] == ["391"]
+        assert (answer.stop_reason, answer.model, answer.usage.output_tokens) == ("end_turn", "m", 1)
+        asked = {"role": "user", "content": "What is 2+2?"}
+        tools = [{"name": "reply", "input_schema": TOOL}]
+        called = client.messages.create(model="m", max_tokens=64, messages=[asked], tools=tools)
+        (block,) = called.content
+        assert block.type == "tool_use"
+        assert (block.name, block.input, called.stop_reason) == ("reply", {"answer": 4}, "tool_use")
+        result = {"type": "tool_result", "tool_use_id": block.id, "content": "done"}
+        turns = [asked, {"role": "assistant", "content": [block]}, {"role": "user", "content": [result]}]
+        last = client.messages.create(model="m", max_tokens=64, messages=turns, tools=tools)
+        assert last.stop_reason == "end_turn"
+
+
+def test_the_anthropic_client_sees_errors(url: str) -> None:
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as client:
+        with pytest.raises(anthropic.BadRequestError, match="the system prompt is apart"):
+            client.messages.create(model="m", max_tokens=1, messages=[{"role": "system", "content": "x"}])
+        with pytest.raises(anthropic.BadRequestError, match="missing or empty"):
+            client.messages.create(model="m", max_tokens=1, messages=[])
+    with (
+        running(Options(rate_429=1.0)) as busy,
+        anthropic.Anthropic(base_url=busy, api_key="none", max_retries=0) as client,
+        pytest.raises(anthropic.RateLimitError, match="too many requests"),
+    ):
+        client.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "x"}])
