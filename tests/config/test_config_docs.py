@@ -12,6 +12,7 @@ from assay.config.normalise import LIFTED, WITHOUT_EFFECT
 from assay.config.source import scalar
 from assay.config.types import (
     DatasetConfig,
+    FewShotConfig,
     LabelFilter,
     LoggingConfig,
     MethodConfig,
@@ -41,6 +42,7 @@ def test_examples_load(folder: Path, block: str) -> None:
     [
         Config,
         DatasetConfig,
+        FewShotConfig,
         LabelFilter,
         LoggingConfig,
         MethodConfig,

@@ -23,9 +23,15 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
         for n, entry in mappings(data.get(name)):
             holder = entry.get("params") if name == "models" else entry
             key: Key = (name, n, "params", "path") if name == "models" else (name, n, "path")
-            if isinstance(holder, dict) and isinstance(holder.get("path"), str) and holder["path"]:
-                holder["path"] = existing(holder["path"], key, document)
             kind = entry.get("type")
+            if isinstance(holder, dict) and isinstance(holder.get("path"), str) and holder["path"]:
+                if name == "models" and kind == "record":  # it is written
+                    holder["path"] = os.path.abspath(os.path.expanduser(holder["path"]))
+                else:
+                    holder["path"] = existing(holder["path"], key, document)
+            inner = holder.get("of") if name == "models" and isinstance(holder, dict) else None
+            if isinstance(inner, dict) and isinstance(inner.get("path"), str) and inner["path"]:
+                inner["path"] = existing(inner["path"], (name, n, "params", "of", "path"), document)
             if name == "models" and isinstance(kind, str) and ".py:" in kind:
                 path, _, function = kind.rpartition(":")
                 entry["type"] = f"{existing(path, (name, n, 'type'), document)}:{function}"

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay import registry
 from assay.config import Config, FewShotConfig, ModelConfig, environment, secret, where
@@ -58,12 +58,19 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
 
 def _bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
     factory = registry.model.get(entry.type, base=Path(config.base))
-    params = dict(entry.params)
-    if isinstance(params.get("api_key"), str):
-        params["api_key"] = _revealed(params["api_key"], variables)
-    if isinstance(params.get("headers"), dict):
-        params["headers"] = {name: _revealed(text, variables) for name, text in params["headers"].items()}
-    return factory(entry.name, **registry.check_params(factory, params))
+    return factory(entry.name, **registry.check_params(factory, _with_secrets(entry.params, variables)))
+
+
+def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters of a model, and of the one that it wraps, with what their references stand for."""
+    found = dict(params)
+    if isinstance(found.get("api_key"), str):
+        found["api_key"] = _revealed(found["api_key"], variables)
+    if isinstance(found.get("headers"), dict):
+        found["headers"] = {name: _revealed(text, variables) for name, text in found["headers"].items()}
+    if isinstance(found.get("of"), dict):
+        found["of"] = _with_secrets(found["of"], variables)
+    return found
 
 
 def _revealed(reference: str, variables: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from assay.errors import UserError
 from assay.interfaces import Log, Message, Task, Work
 from assay.records import Item, Manifest
 from assay.store.keys import canonical, digest, response_key
@@ -37,6 +38,16 @@ class Selection(msgspec.Struct, frozen=True):
             and (self.items is None or item < self.items)
             and (self.samples is None or sample < self.samples)
         )
+
+
+def check_tasks(tasks: Sequence[Task]) -> None:
+    if not tasks:
+        raise UserError("there is nothing to run", fix="name at least one model or task")
+    names: set[str] = set()
+    for task in tasks:
+        if task.name in names:
+            raise UserError(f"two tasks are called {task.name!r}", fix="give each model and each template its own name")
+        names.add(task.name)
 
 
 def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterator[Cell]:

@@ -2,10 +2,14 @@
 
 import time
 
+import msgspec
+
 from assay.errors import ErrorKind
 from assay.interfaces import Answer
 from assay.records import Response
 from assay.steps.plan import Cell
+
+_encode = msgspec.json.Encoder().encode
 
 
 def response_of(
@@ -46,3 +50,16 @@ def response_of(
         row.served_fingerprint = done.served_fingerprint
         row.logprobs = done.logprobs
     return row
+
+
+def written(row: Response) -> tuple[Response, bytes]:
+    """The row and its line; an answer that JSON cannot hold (a lone surrogate, a user's object) is an error."""
+    try:
+        return row, _encode(row) + b"\n"
+    except (TypeError, ValueError, OverflowError, RecursionError) as failure:
+        row.error = f"the answer cannot be written as JSON: {failure}"
+        row.outcome, row.error_kind, row.prompt, row.response = "errored", "permanent", "", ""
+        row.output = row.messages = row.reasoning = row.tool_calls = row.logprobs = None
+        row.served_model = row.served_fingerprint = None
+        row.metadata |= {"finish_reason": None, "response_id": None}
+        return row, _encode(row) + b"\n"

@@ -19,9 +19,9 @@ from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.existing import Existing
 from assay.steps.lanes import Lane, Lanes
-from assay.steps.plan import Cell, Selection, cells, describe, is_finished, marked, plan_digest
+from assay.steps.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
 from assay.steps.progress import LaneProgress, Progress
-from assay.steps.responses import response_of
+from assay.steps.responses import response_of, written
 from assay.steps.stop import Stop, finish
 from assay.steps.usage import usage_of
 from assay.store.index import ItemIndex
@@ -131,16 +131,6 @@ class Runner:
             shown.ended = shown.started
 
 
-def check_tasks(tasks: Sequence[Task]) -> None:
-    if not tasks:
-        raise UserError("there is nothing to run", fix="name at least one model or task")
-    names: set[str] = set()
-    for task in tasks:
-        if task.name in names:
-            raise UserError(f"two tasks are called {task.name!r}", fix="give each model and each template its own name")
-        names.add(task.name)
-
-
 class _Job:
     """One call of `Runner.run`."""
 
@@ -155,7 +145,6 @@ class _Job:
         self.stop = runner.stop or Stop()
         self.log = runner.store.log("run", manifest.id)
         self.existing = Existing(runner.store, "run", manifest.id)
-        self.encode = msgspec.json.Encoder().encode
         self.sync = GroupSync()
 
     async def run(self, selection: Selection, retry_errors: bool) -> Manifest:
@@ -178,8 +167,7 @@ class _Job:
             lanes, threads, self.runner.models, lambda: CallLog(calls), traces, self.runner.task_timeout
         )
         try:
-            workers = [worker for group in self._lanes(selection, lanes) for worker in self._workers(*group, around)]
-            await finish(workers, self.stop, self.runner.grace)
+            await self._run_lanes(list(self._lanes(selection, lanes)), around)
         finally:
             threads.close()
             self.sync.close()
@@ -190,6 +178,25 @@ class _Job:
                 lane.ended = lane.ended or time.monotonic()
         self._raise_if_stopped(lanes)
         return self.manifest
+
+    async def _run_lanes(self, groups: list[tuple[Lane, Iterator[Cell], int]], around: Surroundings) -> None:
+        """All lanes side by side; then, one after another, those whose model starts a server of its own."""
+        apart = [group for group in groups if getattr(self.runner.models.get(group[0].name), "exclusive", False)]
+        together = [group for group in groups if group not in apart]
+        for batch in filter(None, [together, *([group] for group in apart)]):
+            model = self.runner.models.get(batch[0][0].name) if batch is not together else None
+            if self.stop.requested:
+                return
+            try:
+                if model is not None:
+                    await model.open()  # type: ignore[attr-defined]
+                workers = [worker for group in batch for worker in self._workers(*group, around)]
+                await finish(workers, self.stop, self.runner.grace)
+            except LaneError as error:
+                batch[0][0].stop(error)
+            finally:
+                if model is not None:
+                    await model.close()
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
@@ -231,7 +238,7 @@ class _Job:
             row = await self._row(cell, around)
             if row is None:
                 return
-            row, line = self._written(row)
+            row, line = written(row)
             self.sync.append(self.log, line)
             self.existing.count(row.outcome, row.error_kind)
             lane.progress.done += 1
@@ -273,18 +280,6 @@ class _Job:
         seconds = time.perf_counter() - started
         context.write_trace(cell.key)
         return response_of(cell, answer, self.samples, seconds, error, kind)
-
-    def _written(self, row: Response) -> tuple[Response, bytes]:
-        """The row and its line; an answer that JSON cannot hold (a lone surrogate, a user's object) is an error."""
-        try:
-            return row, self.encode(row) + b"\n"
-        except (TypeError, ValueError, OverflowError, RecursionError) as failure:
-            row.error = f"the answer cannot be written as JSON: {failure}"
-            row.outcome, row.error_kind, row.prompt, row.response = "errored", "permanent", "", ""
-            row.output = row.messages = row.reasoning = row.tool_calls = None
-            row.served_model = row.served_fingerprint = None
-            row.metadata |= {"finish_reason": None, "response_id": None}
-            return row, self.encode(row) + b"\n"
 
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()

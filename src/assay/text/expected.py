@@ -13,7 +13,12 @@ def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
     if isinstance(ground_truth, dict):
         ground_truth = _field(ground_truth, field)
     if isinstance(ground_truth, list):
-        texts = [text for entry in ground_truth for text in _texts(entry)]
+        texts: list[str] = []
+        for entry in ground_truth:
+            if type(entry) is str:
+                texts.append(entry)
+            else:
+                texts += _texts(entry)
     else:
         texts = _texts(ground_truth)
     if not texts:
