@@ -16,16 +16,29 @@ Any scorer or task function may be async and may take a `context`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from assay.records import EvaluationOutcome, Item, Kind, Manifest, ResponseOutcome, Segment
 
 Message = dict[str, Any]
-FloatArray = npt.NDArray[np.float64]
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+else:
+
+    def __getattr__(name: str) -> Any:
+        """`FloatArray` when it is asked for: commands that only look at files should not wait for numpy."""
+        if name != "FloatArray":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import numpy as np
+        import numpy.typing as npt
+
+        return npt.NDArray[np.float64]
 
 
 # ---- models
@@ -206,17 +219,19 @@ class Group(msgspec.Struct, kw_only=True):
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     """
 
-    item: npt.NDArray[np.int32]
-    sample: npt.NDArray[np.int32]
-    passed: npt.NDArray[np.bool_]
-    score: FloatArray
+    item: "npt.NDArray[np.int32]"
+    sample: "npt.NDArray[np.int32]"
+    passed: "npt.NDArray[np.bool_]"
+    score: "FloatArray"
     columns: dict[str, list[Any]] = {}
     rows: list[dict[str, Any]] = []
     label: str = ""
     facets: dict[str, Any] = {}
 
-    def per_item(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def per_item(self) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
         """Samples and passes of each item: (n, c)."""
+        import numpy as np
+
         if not len(self.item):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         starts = np.concatenate([[0], np.flatnonzero(self.item[1:] != self.item[:-1]) + 1])
@@ -229,7 +244,7 @@ class Values(msgspec.Struct, kw_only=True):
 
     value: float | None
     fields: dict[str, Any] = {}
-    per_item: FloatArray | None = None
+    per_item: "FloatArray | None" = None
     reason: str | None = None
 
 
