@@ -127,6 +127,6 @@ def test_no_thread_outlives_its_work() -> None:
     def alive() -> int:
         return sum(thread.name == "assay-user-code" for thread in threading.enumerate())
 
-    wait_for(lambda: alive() == 0)
+    before = alive()  # of other tests in this process
     mapped([lambda: None] * 10)
-    wait_for(lambda: alive() == 0)
+    wait_for(lambda: alive() <= before)

@@ -17,6 +17,8 @@ from .rows import group
 def test_every_metric_has_its_name_and_a_sentence() -> None:
     for name in metric.names():
         found = metric.get(name)
+        if not found.__module__.startswith("assay."):
+            continue  # registered by another test of this process
         assert found.__name__ == name
         assert found.__doc__
 

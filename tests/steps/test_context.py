@@ -13,9 +13,9 @@ from assay.models.python import python
 from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
 from assay.steps.lanes import Lanes
-from assay.threads import Threads
 from assay.steps.progress import LaneProgress
 from assay.store.log import MemoryLog
+from assay.threads import Threads
 
 ASK = [{"role": "user", "content": "hello"}]
 

@@ -167,7 +167,8 @@ JUDGE = """
 PROMPT = "What is {a}?"
 
 async def judge(item, response, *, bonus: float = 0.0, context):
-    answer = await context.complete([{"role": "user", "content": PROMPT.format(a=response.response)}], model="calculator")
+    messages = [{"role": "user", "content": PROMPT.format(a=response.response)}]
+    answer = await context.complete(messages, model="calculator")
     return float(answer.text) / 100 + bonus
 """
 

@@ -12,7 +12,6 @@ from textwrap import dedent
 from typing import Any
 
 import msgspec
-import pytest
 
 import assay
 from assay.interfaces import Completion, Context, Group, Score, Values
@@ -253,7 +252,6 @@ def test_a_metric_over_dicts_and_an_aggregation_over_typed_evaluations() -> None
     assert (by_name["grades"]["value"], by_name["grades"]["last"]) == (3.0, "3 + 3")
 
 
-@pytest.mark.xfail(strict=True, reason="steps/columns.py counts a row that has only a value as errored")
 def test_a_typed_evaluation_needs_no_score() -> None:
     store = assay.MemoryStore()
     assay.DatasetRepository(store).create(QUESTIONS, name="sums", id="sums")

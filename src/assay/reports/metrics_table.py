@@ -19,11 +19,12 @@ FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_c
 
 
 def metrics_view(rows: Sequence[MetricRow], console: Console) -> RenderableType:
-    """The table where it fits; on a terminal too narrow for it, a paragraph for each row: nothing is left out."""
-    table = metrics_table(rows)
+    """The table where it fits, if need be with its headings on several lines; on a terminal too narrow for that, a
+    paragraph for each row: nothing is left out."""
     unbounded = console.options.update(max_width=10_000)
-    if Measurement.get(console, unbounded, table).minimum <= console.width:
-        return table
+    for table in (metrics_table(rows), metrics_table(rows, narrow=True)):
+        if Measurement.get(console, unbounded, table).minimum <= console.width:
+            return table
     return Group(*(_paragraph(row) for row in rows))
 
 
@@ -34,7 +35,7 @@ def _paragraph(row: MetricRow) -> Text:
     return Text.from_markup(f"{who}: {_value(row)} ({_interval(row)}), {counts}, {_failures(row)} failed")
 
 
-def metrics_table(rows: Sequence[MetricRow]) -> Table:
+def metrics_table(rows: Sequence[MetricRow], *, narrow: bool = False) -> Table:
     """Facets, label and metric on the left; value, interval and counts on the right.
 
     What is the same in all rows stands above the table, so that it fits a terminal.
@@ -47,7 +48,8 @@ def metrics_table(rows: Sequence[MetricRow]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title=title or None, title_justify="left")
     for key, name in left.items():
         if key not in shared:
-            table.add_column(escape(_heading(name)), overflow="fold", min_width=min(len(name), 10))
+            heading = escape(_heading(name) if narrow else name)
+            table.add_column(heading, overflow="fold", min_width=min(len(name), 10))
     for name in ("value", _level(rows), "items", "samples", "failed"):
         table.add_column(name, justify="right", no_wrap=name != "failed")
     for row in rows:

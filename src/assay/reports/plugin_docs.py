@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from assay import registry
 
@@ -64,10 +64,14 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _value(value: Any) -> str:
     """As it is written in a config."""
-    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if value.__hash__ else str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
 
 
 def _type(hint: Any) -> str:
+    if get_origin(hint) is Annotated:
+        return _type(get_args(hint)[0])
     if get_origin(hint) is Literal:
         return " or ".join(str(value) for value in get_args(hint))
     if isinstance(hint, type) and not get_args(hint):

@@ -19,5 +19,7 @@ def usage_table(usage: Mapping[str, Mapping[str, Any]]) -> Table:
     for model, used in usage.items():
         errors = f"[yellow]{used['errors']:,}[/yellow]" if used["errors"] else "0"
         tokens = (f"{used['prompt_tokens']:,}", f"{used['completion_tokens']:,}")
-        table.add_row(cell(model), f"{used['responses']:,}", errors, *tokens, cost_text(used["cost"], used["unpriced"]))
+        answered = used["responses"] > used["errors"]
+        cost = cost_text(used["cost"], used["unpriced"]) if answered else "–"
+        table.add_row(cell(model), f"{used['responses']:,}", errors, *tokens, cost)
     return table

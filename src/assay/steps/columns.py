@@ -28,6 +28,7 @@ from assay.store.keys import id_hash
 Ints = npt.NDArray[np.int64]
 OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
 SKIPPED = OUTCOMES.index("skipped")
+VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
 _MOST_HASHES = 1 << 16
 _item_id = attrgetter("item_id")
@@ -220,7 +221,8 @@ def _verdict(row: dict[str, Any]) -> tuple[EvaluationOutcome, bool | None, float
     details, outcome = row.get("detailed_results"), row.get("outcome")
     if outcome not in OUTCOMES:
         failed = row.get("error") or (isinstance(details, dict) and cast("dict[str, Any]", details).get("error"))
-        outcome = "errored" if failed else "scored"
+        unjudged = row.get("passed") is None and row.get("score") is None
+        outcome = "errored" if failed or unjudged else "scored"
     passed, score = row.get("passed"), row.get("score")
     if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
         return "errored" if outcome == "scored" else outcome, None, math.nan

@@ -17,7 +17,7 @@ from assay.interfaces import FloatArray, Group, Values
 from assay.records import MetricRow
 from assay.stats.intervals import Interval, mean_interval
 from assay.steps.bound_metric import OWN_KEYS, BoundMetric, Policy, bind_metric
-from assay.steps.columns import OUTCOMES
+from assay.steps.columns import OUTCOMES, SKIPPED, VALUED
 
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
@@ -49,7 +49,8 @@ class _Loaded(msgspec.Struct):
 
 def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     """The row of this group; several where a custom function returned a list."""
-    used, excluded = _by_policy(bound.policy, sample.outcome)
+    looks_at_values = bool(bound.wants_rows or bound.columns or not bound.verdicts)
+    used, excluded = _by_policy(bound.policy, sample.outcome, looks_at_values)
     if not bound.verdicts:
         used, excluded = used | excluded, np.zeros_like(excluded)
     loaded = _Loaded(sample.load() if bound.wants_rows else [], {name: sample.take(name) for name in bound.columns})
@@ -80,16 +81,17 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
 # ---- policy, counts and bounds
 
 
-def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8]) -> tuple[Mask, Mask]:
-    """The rows that count, and those left out although a verdict was due."""
+def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> tuple[Mask, Mask]:
+    """The rows that count, and those left out although a verdict was due; `values`: typed values count without one."""
     treatment = {"errored": policy.on_error, "unparsed": policy.on_unparsed, "refused": policy.on_refused}
-    used = np.array([name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES])[outcome]
-    return used, ~used & (outcome != OUTCOMES.index("skipped"))
+    used = np.array([*(name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES), values])[outcome]
+    return used, ~used & (outcome != SKIPPED) & (outcome != VALUED)
 
 
 def _counts(sample: Sample, used: Mask) -> dict[str, Any]:
     total, items = len(sample.item), _distinct(sample.item)
-    counts = np.bincount(sample.outcome, minlength=len(OUTCOMES)).tolist()
+    counts = np.bincount(sample.outcome, minlength=VALUED + 1).tolist()
+    counts[0] += counts.pop(VALUED)
     return {
         "planned_sample_count": sample.planned,
         "total_sample_count": total,
@@ -173,10 +175,11 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         score = np.where(scored, score, np.where(right, high, low))
     dicts: list[dict[str, Any]] = []
     if bound.wants_rows:
-        dicts = [
-            {**loaded.rows[at], "label": sample.label, "passed": bool(passed[at]), "score": float(score[at])}
-            for at in np.flatnonzero(kept).tolist()
-        ]
+        for at in np.flatnonzero(kept).tolist():
+            row = {**loaded.rows[at], "label": sample.label}
+            if sample.outcome[at] != VALUED:
+                row |= {"passed": bool(passed[at]), "score": float(score[at])}
+            dicts.append(row)
     columns, chosen = loaded.columns, slice(None)
     if not kept.all():
         chosen = kept

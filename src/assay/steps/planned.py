@@ -53,6 +53,6 @@ def _plain_scorers(logs: Sequence[Log]) -> set[str]:
     seen: dict[str, bool] = {}
     for log in logs:
         for _, line in islice(log.scan(), _LOOKED_AT):
-            row = decode_row(line or b"{}", "evaluation row")
+            row = decode_row(line if line.strip() else b"{}", "evaluation row")
             seen.setdefault(str(row.get("scorer") or ""), not row.get("players"))
     return {name for name, plain in seen.items() if plain and name}

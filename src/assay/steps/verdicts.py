@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Log
-from assay.steps.columns import OUTCOMES, Columns
+from assay.steps.columns import OUTCOMES, VALUED, Columns
 from assay.store.keys import short
 
 _FAILED = {"errored", "unparsed", "refused"}
@@ -53,7 +53,7 @@ def under_every_label(columns: Columns) -> Columns:
 def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], FloatArray]:
     """Outcome (its place in OUTCOMES), passed and score of every row.
 
-    A missing score is 1 or 0 by `passed`, a missing `passed` is score > 0; a scored row with neither is errored.
+    A missing score is 1 or 0 by `passed`, a missing `passed` is score > 0; a scored row with neither has only a value.
     """
     given = columns.combinations
     outcome = np.array([OUTCOMES.index(one.outcome) for one in given], dtype=np.int8)[columns.combination]
@@ -61,7 +61,7 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.boo
     verdict = passed[columns.combination]
     score, unscored = columns.score, np.isnan(columns.score)
     if unscored.any():
-        outcome[unscored & (verdict < 0) & (outcome == 0)] = OUTCOMES.index("errored")
+        outcome[unscored & (verdict < 0) & (outcome == 0)] = VALUED
         score = np.where(unscored, verdict == 1, score)
     return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
 
