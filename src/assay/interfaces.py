@@ -73,7 +73,11 @@ class Completion(msgspec.Struct, kw_only=True):
 
 
 class Model(Protocol):
-    """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys."""
+    """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys.
+
+    Two attributes are optional: `keeps_time`, true where no call can take longer than its request allows, and
+    `exclusive`, true where the model needs the machine for itself; it then has an async `open()` as well.
+    """
 
     name: str
     identity: Mapping[str, Any]

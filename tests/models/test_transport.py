@@ -249,7 +249,7 @@ def test_a_certificate_file_of_the_environment_is_trusted(tmp_path: Path, monkey
 def test_a_missing_certificate_file_is_named(monkeypatch: pytest.MonkeyPatch, ask: Ask) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
     with pytest.raises(CallError, match="SSL_CERT_FILE"):
-        ask(openai("m"), "x")
+        ask(openai("m", endpoint="https://localhost:9/v1"), "x")
 
 
 @pytest.mark.parametrize(

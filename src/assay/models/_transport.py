@@ -1,6 +1,7 @@
 """The one HTTP seam of all models: send bytes, get bytes, every failure as a CallError.
 
-pyreqwest does the work outside Python's event loop. Nothing here knows what a language model is.
+Servers without TLS that no proxy stands before are spoken to by `_plain_http`, all others by pyreqwest, outside
+Python's event loop. Nothing here knows what a language model is.
 """
 
 import os
@@ -13,10 +14,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.models._plain_http import Broken, PlainClient, TooLarge, header
 from assay.models._settle import settle_at_exit
 
 MAX_BODY = 64 * 1024 * 1024
 _PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
+_PROXY_VARIABLES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 
 
@@ -36,22 +39,55 @@ class Transport:
     ) -> None:
         self.url = url
         self.shown = shown_url(url)
+        self._path = path_of(url)
         self.max_body = max_body
         self._headers = dict(headers)
         self._wanted = ("content-type", *wanted)
+        self._plain: PlainClient | None = None
         self._client: Any = None
         self._timeouts: dict[float, timedelta] = {}
         self._errors: Any = None
 
     async def post(self, body: bytes, *, timeout: float) -> Reply:
         """Send a body to the server's address and read the whole answer, if it is of a sane size."""
+        if self._plain is not None or is_plain(self.url):
+            return await self._exchange_plainly("POST", self.url, body, timeout)
         client = self._client or self._open()
         return await self._exchange(client.post(self.url).body_bytes(body), timeout)
 
     async def get(self, url: str, *, timeout: float) -> Reply:
         """Read another address of the same server."""
+        if self._plain is not None or is_plain(self.url):
+            return await self._exchange_plainly("GET", url, b"", timeout)
         client = self._client or self._open()
         return await self._exchange(client.get(url), timeout)
+
+    async def _exchange_plainly(self, method: str, url: str, body: bytes, timeout: float) -> Reply:
+        if self._plain is None:
+            self._plain = self._open_plain()
+        path = self._path if url is self.url else path_of(url)
+        try:
+            status, head, content = await self._plain.send(method, path, body, timeout)
+        except TooLarge as error:
+            raise self._too_large(error.size) from None
+        except TimeoutError:
+            raise self._late(timeout) from None
+        except Broken as error:
+            if error.answered:
+                raise TransientError(f"the answer broke off: {error}", where=self.shown) from None
+            raise self._no_answer(str(error)) from None
+        except OSError as error:
+            raise self._no_answer(reason_of(error)) from None
+        if status == 200:
+            return Reply(status, {}, content)
+        found = ((name, header(head, name.encode())) for name in self._wanted)
+        return Reply(status, {name: value.decode("latin-1") for name, value in found if value is not None}, content)
+
+    def _open_plain(self) -> PlainClient:
+        try:
+            return PlainClient(self.url, self._headers, self.max_body)
+        except ValueError:  # its text may hold the value of a header
+            raise self._unusable() from None
 
     async def _exchange(self, request: Any, timeout: float) -> Reply:
         limit = self._timeouts.get(timeout)
@@ -66,13 +102,7 @@ class Transport:
                 found = ((name, response.get_header(name)) for name in self._wanted)
                 return Reply(status, {name: value for name, value in found if value is not None}, content)
         except self._errors.RequestTimeoutError:
-            raise TransientError(
-                f"no answer within {timeout:g} s",
-                where=self.shown,
-                fix="raise `timeout`",
-                overload=True,
-                timed_out=True,
-            ) from None
+            raise self._late(timeout) from None
         except self._errors.PyreqwestError as error:
             raise self._failure(error) from None
 
@@ -93,6 +123,25 @@ class Transport:
             pieces.append(piece.to_bytes())
         return b"".join(pieces)
 
+    def _late(self, timeout: float) -> TransientError:
+        what = f"no answer within {timeout:g} s"
+        return TransientError(what, where=self.shown, fix="raise `timeout`", overload=True, timed_out=True)
+
+    def _no_answer(self, reason: str) -> TransientError:
+        return TransientError(
+            f"no answer from the server: {reason}",
+            where=self.shown,
+            fix="check that the server runs and that `endpoint` is its address",
+            unreachable=True,
+        )
+
+    def _unusable(self) -> LaneError:
+        return LaneError(
+            "the headers or certificates of this model cannot be used",
+            where=self.shown,
+            fix="check `headers`, the API key, and the file named by SSL_CERT_FILE",
+        )
+
     def _too_large(self, size: int) -> PermanentError:
         most = f"at most {self.max_body / 1e6:.0f} MB are read"
         return PermanentError(
@@ -112,12 +161,7 @@ class Transport:
                 where=self.shown,
                 fix="name the file of its certificate authority in SSL_CERT_FILE",
             )
-        return TransientError(
-            f"no answer from the server: {reason}",
-            where=self.shown,
-            fix="check that the server runs and that `endpoint` is its address",
-            unreachable=True,
-        )
+        return self._no_answer(reason)
 
     def _open(self) -> Any:
         from pyreqwest import exceptions
@@ -134,18 +178,37 @@ class Transport:
         try:
             self._client = builder.default_headers(self._headers).build()
         except ValueError:  # its text may hold the value of a header
-            raise LaneError(
-                "the headers or certificates of this model cannot be used",
-                where=self.shown,
-                fix="check `headers`, the API key, and the file named by SSL_CERT_FILE",
-            ) from None
+            raise self._unusable() from None
         return self._client
 
     async def close(self) -> None:
         """Close the connections; a later request opens new ones."""
+        plain, self._plain = self._plain, None
+        if plain is not None:
+            plain.close()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def is_plain(url: str) -> bool:
+    """Whether the server is spoken to without TLS and without a proxy."""
+    if not url.startswith("http://"):
+        return False
+    return is_loopback(url) or not any(os.environ.get(name) for name in _PROXY_VARIABLES)
+
+
+def reason_of(error: OSError) -> str:
+    """Why a connection failed, in the system's words; of several addresses that were tried, for the first one."""
+    number = error.errno if isinstance(error.errno, int) and error.errno > 0 else None
+    if number is None and (found := re.search(r"\[Errno (\d+)\]", str(error))):
+        number = int(found[1])
+    return os.strerror(number) if number else (error.strerror or str(error))
+
+
+def path_of(url: str) -> str:
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def certificates() -> list[bytes]:

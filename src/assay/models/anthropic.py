@@ -47,6 +47,8 @@ def anthropic(
 class AnthropicModel:
     """Sends requests to one address. The API has no seed: samples differ by its own randomness."""
 
+    keeps_time = True
+
     def __init__(
         self,
         name: str,

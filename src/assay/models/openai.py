@@ -43,6 +43,8 @@ def openai(
 class OpenAIModel:
     """Sends requests to one address. What is the same for all requests is encoded once."""
 
+    keeps_time = True
+
     def __init__(
         self,
         name: str,

@@ -82,8 +82,11 @@ class Lane:
         token = self.adaptive.sent(self._in_flight)
         overloaded, pause = False, None
         try:
-            async with asyncio.timeout(request.timeout + 5):  # for models that do not keep time themselves
+            if getattr(model, "keeps_time", False):
                 completion = await model.complete(request)
+            else:
+                async with asyncio.timeout(request.timeout + 5):
+                    completion = await model.complete(request)
             self._last_answer = time.monotonic()
             if self._tokens is not None and completion.total_tokens is not None:
                 self._tokens.give_back(expected - completion.total_tokens)
