@@ -238,8 +238,13 @@ class Group(msgspec.Struct, kw_only=True):
 
         if not len(self.item):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        starts = np.concatenate([[0], np.flatnonzero(self.item[1:] != self.item[:-1]) + 1])
-        return np.diff(starts, append=len(self.item)), np.add.reduceat(self.passed, starts, dtype=np.int64)
+        begins = np.ones(len(self.item), np.bool_)
+        np.not_equal(self.item[1:], self.item[:-1], out=begins[1:])
+        starts = np.flatnonzero(begins)
+        samples = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=samples[:-1])
+        samples[-1] = len(self.item) - starts[-1]
+        return samples, np.add.reduceat(self.passed, starts, dtype=np.int64)
 
 
 class Values(msgspec.Struct, kw_only=True):

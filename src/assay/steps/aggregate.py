@@ -141,8 +141,9 @@ class Aggregator:
         names = list(dict.fromkeys(name for bound in metrics for name in bound.columns))
         further = declared(names, columns, sources)
         planned = Planned([self.store.manifest("run", one) for one in behind], logs)
+        count = len(columns.item)
         grouping = _Grouping(under_every_label(columns), logs, further, planned)
-        return grouping.measured(facets, metrics), len(columns.item)
+        return grouping.measured(facets, metrics), count
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
         return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")
@@ -172,17 +173,19 @@ class _Grouping:
     def measured(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         """Metrics that share their facets share the sorting and the groups."""
         by_metric: list[list[MetricRow]] = [[] for _ in metrics]
-        for chosen in dict.fromkeys(tuple(bound.facets) for bound in metrics):
+        sets = list(dict.fromkeys(tuple(bound.facets) for bound in metrics))
+        for chosen in sets:
             sharing = [(number, bound) for number, bound in enumerate(metrics) if tuple(bound.facets) == chosen]
             places = {facet: facets.index(facet) for facet in chosen}
-            for sample in self._samples(places, any(bound.ordered for _, bound in sharing)):
+            for sample in self._samples(places, any(bound.ordered for _, bound in sharing), chosen is sets[-1]):
                 for number, bound in sharing:
                     if bound.takes(sample.label):
                         by_metric[number] += measure(bound, sample)
         return [row for rows in by_metric for row in rows]
 
-    def _samples(self, places: dict[str, int], ordered: bool) -> Iterator[Sample]:
-        """The groups in order of their facet values and label; groups without a due verdict are left out."""
+    def _samples(self, places: dict[str, int], ordered: bool, last: bool) -> Iterator[Sample]:
+        """The groups in order of their facet values and label; groups without a due verdict are left out. The `last`
+        time the columns are given up as they are sorted, so that there is never a second copy of all of them."""
         columns = self.columns
         groups: dict[Any, tuple[tuple[Any, ...], str, set[str]]] = {}
         keys: list[Any] = []
@@ -196,9 +199,12 @@ class _Grouping:
         group = np.array([rank[key] for key in keys], dtype=np.int32)[columns.combination]
         rows = _sorted(group, columns.item, columns.sample, lambda: self._ties(ordered))
         ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
+        del group
+        sorted_columns = self._arranged(rows, last)
         for number, key in enumerate(ranked):
-            at = rows[ends[number - 1] if number else 0 : ends[number]]
-            outcome = self.outcome[at]
+            part = slice(ends[number - 1] if number else 0, ends[number])
+            at = rows[part]
+            item, sample, passed, score, outcome = (column[part] for column in sorted_columns)
             if (outcome == SKIPPED).all():
                 continue
             values, label, scorers = groups[key]
@@ -206,15 +212,34 @@ class _Grouping:
             yield Sample(
                 label=label,
                 facets=facets,
-                item=columns.item[at],
-                sample=columns.sample[at],
-                passed=self.passed[at],
-                score=self.score[at],
+                item=item,
+                sample=sample,
+                passed=passed,
+                score=score,
                 outcome=outcome,
                 load=partial(self._load, at),
                 take=partial(self._take, at),
                 planned=self.planned.count(facets, scorers),
             )
+
+    def _arranged(self, rows: Ints, last: bool) -> list[npt.NDArray[Any]]:
+        """Item, sample, passed, score and outcome in the order of `rows`."""
+        found: list[npt.NDArray[Any]] = []
+        for owner, name in (
+            (self.columns, "item"),
+            (self.columns, "sample"),
+            (self, "passed"),
+            (self, "score"),
+            (self, "outcome"),
+        ):
+            column = getattr(owner, name)
+            found.append(column[rows])
+            if last:
+                setattr(owner, name, np.empty(0, column.dtype))
+                if name == "score":  # often the same array
+                    self.columns.score = np.empty(0)
+            del column
+        return found
 
     def _ties(self, ordered: bool) -> list[npt.NDArray[Any]]:
         if not ordered:
@@ -246,7 +271,7 @@ def _sorted(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[np
         joint *= samples
         joint += sample - lowest
         found = np.argsort(joint)
-        joint = joint[found]
+        joint.sort()
         if not (joint[1:] == joint[:-1]).any():
             return found
     return np.lexsort((*ties(), sample, item, group))

@@ -30,7 +30,7 @@ OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "err
 SKIPPED = OUTCOMES.index("skipped")
 VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
-_MOST_HASHES = 1 << 16
+_MOST_HASHES = 8192  # one megabyte; samples of one item mostly stand near one another
 _item_id = attrgetter("item_id")
 
 
@@ -100,9 +100,10 @@ class Reader:
             number += len(lines)
 
     def columns(self) -> Columns:
+        self._hashes.clear()
         ids, item = _numbered(np.frombuffer(self._item, dtype=np.uint64))
         self._item = array("Q")
-        return Columns(
+        columns = Columns(
             item=item,
             sample=np.frombuffer(self._sample, dtype=np.int32),
             score=np.frombuffer(self._score, dtype=np.float64),
@@ -112,6 +113,9 @@ class Reader:
             starts=self._starts,
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
+        self._sample, self._score = array("i"), array("d")  # whoever gives a column up frees it
+        self._combination, self._positions = array("i"), array("q")
+        return columns
 
     def _read_narrow(self, block: bytes, lines: int = 0) -> bool:
         """False, with nothing taken, where the rows fit no layout, or where these are not so many `lines`."""

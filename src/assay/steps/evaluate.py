@@ -53,6 +53,7 @@ class Evaluator:
         progress: Progress | None = None,
         stop: Stop | None = None,
         budget: Budget | None = None,
+        datasets: DatasetRepository | None = None,
     ) -> None:
         self.store = store
         self.models = dict(models or {})
@@ -64,6 +65,7 @@ class Evaluator:
         self.progress = progress or Progress()
         self.stop = stop
         self.budget = budget
+        self.datasets = datasets or DatasetRepository(store)  # shared by steps, it is indexed once
 
     def evaluate(
         self,
@@ -117,7 +119,7 @@ class Evaluator:
                 plan=plan,
                 inputs=inputs,
             )
-            items = DatasetRepository(self.store).index(source)
+            items = self.datasets.index(source)
             return await _Job(self, manifest, items, runs, scorers).run(retry_errors)
 
     def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:

@@ -28,6 +28,7 @@ from assay.steps.scoring import BoundScorer
 from assay.steps.status import StatusFile
 from assay.steps.stop import Stop
 from assay.store.files import write_file
+from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 
 Mode = Literal["full", "inference", "evaluation"]
@@ -135,6 +136,7 @@ class Experiment:
             "progress": self.progress,
             "stop": stop,
             "budget": self._budget(),
+            "datasets": DatasetRepository(self.store),
         }
 
     def _budget(self) -> Budget | None:

@@ -122,8 +122,10 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
         return Interval(None, None, "none: there is no value")
     if values.per_item is None:
         return Interval(None, None, f"none: {values.reason or 'the value is no mean over items'}")
-    scores = sample.score[used & (sample.outcome == 0)]
-    bounded = bound.verdicts and (bool(0 <= values.value <= 1 and np.all((scores >= 0) & (scores <= 1))) or None)
+    scored = used & (sample.outcome == 0)
+    low = float(sample.score.min(where=scored, initial=0.0))
+    high = float(sample.score.max(where=scored, initial=1.0))
+    bounded = bound.verdicts and ((0 <= values.value <= 1 and low >= 0 and high <= 1) or None)
     return mean_interval(
         values.per_item,
         samples=int(used.sum()),

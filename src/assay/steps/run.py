@@ -51,6 +51,7 @@ class Runner:
         progress: Progress | None = None,
         stop: Stop | None = None,
         budget: Budget | None = None,
+        datasets: DatasetRepository | None = None,
     ) -> None:
         self.store = store
         self.models = dict(models or {})
@@ -63,6 +64,7 @@ class Runner:
         self.progress = progress or Progress()
         self.stop = stop
         self.budget = budget
+        self.datasets = datasets or DatasetRepository(store)  # shared by steps, it is indexed once
 
     def run(
         self,
@@ -120,7 +122,7 @@ class Runner:
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
             )
-            job = _Job(self, manifest, DatasetRepository(self.store).index(dataset), tasks, samples)
+            job = _Job(self, manifest, self.datasets.index(dataset), tasks, samples)
             return await job.run(selection or Selection(), retry_errors)
 
     def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
