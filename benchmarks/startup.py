@@ -43,4 +43,27 @@ def packages() -> list[Line]:
     return [Line("packages that the core installs", len(core), "<=", 24, ", ".join(core))]
 
 
-BENCHMARKS = [help_time, packages]
+def verbs() -> list[Line]:
+    """Commands that do not need the engine, against `assay --help`."""
+    assay = str(Path(sys.executable).with_name("assay"))
+    bare = _fastest([assay, "--help"])
+    with tempfile.TemporaryDirectory() as folder:
+        commands = {
+            "list scorer": ["list", "scorer"],
+            "show exact_match": ["show", "exact_match"],
+            "schema": ["schema"],
+            "ls": ["ls", folder],
+            "completion": ["completion", "bash"],
+            "--version": ["--version"],
+            "init --list": ["init", "--list"],
+            "dataset ls": ["dataset", "ls", "--repository", folder],
+        }
+        times = {name: _fastest([assay, *words]) for name, words in commands.items()}
+    slowest = max(times, key=lambda name: times[name])
+    detail = ", ".join(f"{name} {seconds / bare:.2f}" for name, seconds in times.items())
+    return [
+        Line(f"slowest verb that needs no engine ({slowest}) / assay --help", times[slowest] / bare, "<=", 1.5, detail)
+    ]
+
+
+BENCHMARKS = [help_time, verbs, packages]

@@ -150,3 +150,9 @@ def _references(value: Any) -> list[str]:
         here = [value["$ref"]] if "$ref" in value else []
         return here + [found for part in value.values() for found in _references(part)]
     return [found for part in value for found in _references(part)] if isinstance(value, list) else []
+
+
+def test_the_schema_file_is_up_to_date() -> None:
+    from assay.config.schema_file import FILE, schema_text
+
+    assert FILE.read_text(encoding="utf-8") == schema_text(), "run `python -m assay.config.schema_file`"

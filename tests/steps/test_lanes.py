@@ -8,7 +8,7 @@ import pytest
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Completion, Limits, Request
-from assay.steps.lanes import OVERLOAD_TRIES, Lane, Lanes
+from assay.steps.lanes import ACCIDENT, BACKOFF, OVERLOAD_TRIES, PATIENCE, Lane, Lanes
 from assay.steps.progress import LaneProgress
 from tests.support import VirtualClock, in_virtual_time
 
@@ -62,8 +62,21 @@ def test_transient_errors_are_tried_again() -> None:
     assert send(model, lane) == "3"
     assert lane.progress.retries == 2
     first, second, third = model.at
-    assert 0.125 <= second - first <= 0.25
-    assert 0.25 <= third - second <= 0.5
+    assert BACKOFF / 2 <= second - first <= BACKOFF
+    assert BACKOFF <= third - second <= 2 * BACKOFF
+
+
+def test_accidents_of_a_healthy_server_are_tried_again_soon() -> None:
+    failures = [TransientError("500")] * 6
+    lane = lane_of(retries=9)
+
+    async def go(clock: VirtualClock) -> float:
+        await lane.send(Scripted(0.0), Request([]))
+        model, began = Scripted(*failures, 0.0), clock.now
+        await lane.send(model, Request([]))
+        return clock.now - began
+
+    assert in_virtual_time(go) <= 6 * ACCIDENT
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -117,7 +130,7 @@ def test_a_server_that_nobody_reaches_stops_the_lane() -> None:
     assert "does not answer" in error.what
     assert lane.stopped is error
     assert send(model, lane) is error
-    assert model.calls == 4
+    assert PATIENCE <= model.at[-1] - model.at[0] <= 3 * PATIENCE
 
 
 def test_a_server_that_answered_others_meanwhile_does_not() -> None:

@@ -1,4 +1,4 @@
-"""`assay schema`: the JSON Schema of the config."""
+"""`assay schema`: the JSON Schema of the config, made by `python -m assay.config.schema_file`; a test compares them."""
 
 from pathlib import Path
 
@@ -12,11 +12,9 @@ from assay.cli import Command
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(output: str | None, debug: bool) -> None:
     """Print the JSON Schema of a config file, with which editors complete and check it."""
-    import json
+    from importlib.resources import files
 
-    from assay.config.resolved import schema
-
-    text = json.dumps(schema(), indent=2, ensure_ascii=False)
+    text = (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip()
     if output is None:
         click.echo(text)
         return

@@ -18,8 +18,11 @@ from assay.steps.prices import cost_of
 from assay.steps.progress import LaneProgress
 
 BACKOFF = 0.25
+ACCIDENT = 0.05
 LONGEST_BACKOFF = 30.0
 OVERLOAD_TRIES = 20
+HEALTHY = 1.0  # seconds since a success: a failure is then an accident, and waiting longer each time helps nobody
+PATIENCE = 3.0  # seconds that a server may be silent, whatever the number of tries, before its lane stops
 PAUSES_BETWEEN_PROBES = 30  # a probe that fails costs a pause: at most one part in thirty of the time
 
 
@@ -39,7 +42,7 @@ class Lane:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
         self._probe_from = 0.0
-        self._last_answer = 0.0
+        self._last_answer = self._last_success = float("-inf")
         self._random = random.Random()
 
     async def send(self, model: Model, request: Request) -> Completion:
@@ -87,7 +90,7 @@ class Lane:
             else:
                 async with asyncio.timeout(request.timeout + 5):
                     completion = await model.complete(request)
-            self._last_answer = time.monotonic()
+            self._last_answer = self._last_success = time.monotonic()
             if self._tokens is not None and completion.total_tokens is not None:
                 self._tokens.give_back(expected - completion.total_tokens)
             self.progress.why = ""
@@ -124,7 +127,10 @@ class Lane:
             raise self.stopped
         if failures <= self.limits.max_retries and overloads <= max(OVERLOAD_TRIES, self.limits.max_retries):
             return
-        if (error.unreachable or error.timed_out) and self._last_answer < first_try:
+        silent = (error.unreachable or error.timed_out) and self._last_answer < first_try
+        if silent and time.monotonic() - first_try < PATIENCE:
+            return
+        if silent:
             stop = LaneError(
                 f"the server of {self.name!r} does not answer: {error.what}",
                 where=error.where,
@@ -141,8 +147,10 @@ class Lane:
             self._wait_until(time.time() + error.retry_after, "the server asks to wait")
         else:
             self.progress.why = f"trying again: {error.what}"
-        delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1)) * self._random.uniform(0.5, 1.0)
-        await asyncio.sleep(delay)
+        delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1))
+        if time.monotonic() - self._last_success < HEALTHY:
+            delay = ACCIDENT * 2 ** min(tries - 1, 2) if error.overload else ACCIDENT
+        await asyncio.sleep(delay * self._random.uniform(0.5, 1.0))
 
     async def _pace(self, request: Request) -> int:
         """Wait as long as the requests and tokens per minute ask for; the tokens that were taken."""
