@@ -71,7 +71,7 @@ def with_tokens(lab: Lab) -> None:
             return {{"text": answer, "prompt_tokens": 6, "completion_tokens": 4, "total_tokens": 10}}
         """,
     )
-    lab.config["models"] = [lab.model("calculator", max_concurrency=2)]
+    lab.config["models"] = [lab.model("calculator", max_concurrency=1)]
 
 
 def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(lab: Lab) -> None:

@@ -65,7 +65,7 @@ def schema() -> dict[str, Any]:
         "additionalProperties": {"type": ["string", "number", "boolean"]},
     }
     workflow: dict[str, Any] = {}
-    for key in [*LIFTED, *WITHOUT_EFFECT]:
+    for key in [*LIFTED, *sorted(WITHOUT_EFFECT)]:
         target = LIFTED.get(key)
         if key[0] == "workflow":
             workflow[str(key[1])] = properties.get(target or "", {})

@@ -225,6 +225,11 @@ class Lanes:
     def __iter__(self) -> Iterator[Lane]:
         return iter(self._lanes.values())
 
+    def stop(self, error: LaneError) -> None:
+        """No lane sends anything more."""
+        for lane in self:
+            lane.stop(error)
+
     def raise_if_stopped(self) -> None:
         """Say why not everything could be done: a budget used up, or a lane that had to stop."""
         if self._budget is not None and self._budget.exhausted is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, UserError
+from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
 from assay.interfaces import Answer, Limits, Model, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.steps.blocking import run_blocking
@@ -105,11 +105,8 @@ class Runner:
         self.progress.begin("run")
         with self.store.lock("run", run_id):
             old = self.store.manifest("run", run_id)
-            if (
-                not self.fresh
-                and old is not None
-                and is_finished(old, wanted, self.store.log("run", run_id), retry_errors)
-            ):
+            rows = self.store.log("run", run_id)
+            if not self.fresh and old is not None and is_finished(old, wanted, rows, retry_errors):
                 self._show_present(tasks, old)
                 return old
             manifest = Manifest(
@@ -242,7 +239,11 @@ class _Job:
             if row is None:
                 return
             row, line = written(row)
-            self.sync.append(self.log, line)
+            try:
+                self.sync.append(self.log, line)
+            except StoreError as error:
+                around.lanes.stop(LaneError(error.what))  # what cannot be written must not be paid
+                raise
             self.existing.count(row.outcome, row.error_kind)
             lane.progress.done += 1
             lane.progress.errors += row.outcome == "errored"
