@@ -19,13 +19,24 @@ FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_c
 
 
 def metrics_view(rows: Sequence[MetricRow], console: Console) -> RenderableType:
-    """The table where it fits, if need be with its headings on several lines; on a terminal too narrow for that, a
-    paragraph for each row: nothing is left out."""
+    """The table where it fits, if need be with its headings on several lines or in a table for each set of facets; on a
+    terminal too narrow for that, a paragraph for each row: nothing is left out."""
+    by_facets: dict[tuple[str, ...], list[MetricRow]] = {}
+    for row in rows:
+        by_facets.setdefault(tuple(row.get("facets", [])), []).append(row)
+    for parts in ([rows], by_facets.values()):
+        tables = [_fitting(part, console) for part in parts]
+        if None not in tables:
+            return Group(*(table for table in tables if table is not None))
+    return Group(*(_paragraph(row) for row in rows))
+
+
+def _fitting(rows: Sequence[MetricRow], console: Console) -> Table | None:
     unbounded = console.options.update(max_width=10_000)
-    for table in (metrics_table(rows), metrics_table(rows, narrow=True)):
+    for table in (metrics_table(rows), metrics_table(rows, narrow=1), metrics_table(rows, narrow=2)):
         if Measurement.get(console, unbounded, table).minimum <= console.width:
             return table
-    return Group(*(_paragraph(row) for row in rows))
+    return None
 
 
 def _paragraph(row: MetricRow) -> Text:
@@ -35,10 +46,11 @@ def _paragraph(row: MetricRow) -> Text:
     return Text.from_markup(f"{who}: {_value(row)} ({_interval(row)}), {counts}, {_failures(row)} failed")
 
 
-def metrics_table(rows: Sequence[MetricRow], *, narrow: bool = False) -> Table:
+def metrics_table(rows: Sequence[MetricRow], *, narrow: int = 0) -> Table:
     """Facets, label and metric on the left; value, interval and counts on the right.
 
-    What is the same in all rows stands above the table, so that it fits a terminal.
+    What is the same in all rows stands above the table, so that it fits a terminal. `narrow`: 1 breaks long headings,
+    2 long names as well.
     """
     facets = list(dict.fromkeys(facet for row in rows for facet in row.get("facets", [])))
     left = {facet: facet.removeprefix("metadata.") for facet in facets}
@@ -49,7 +61,8 @@ def metrics_table(rows: Sequence[MetricRow], *, narrow: bool = False) -> Table:
     for key, name in left.items():
         if key not in shared:
             heading = escape(_heading(name) if narrow else name)
-            table.add_column(heading, overflow="fold", min_width=min(len(name), 10))
+            longest = max(len(cell(row.get(key))) for row in rows)
+            table.add_column(heading, overflow="fold", min_width=min(longest, 8 if narrow == 2 else 20))
     for name in ("value", _level(rows), "items", "samples", "failed"):
         table.add_column(name, justify="right", no_wrap=name != "failed")
     for row in rows:
