@@ -6,30 +6,28 @@ hangs or returns nonsense gives an error row; a response that is an error, or wa
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from assay.errors import BudgetError, Interrupted, LaneError, UserError
-from assay.interfaces import Limits, Model, Store
+from assay.interfaces import Store
 from assay.records import Evaluation, Manifest
 from assay.steps.blocking import run_blocking
-from assay.steps.budget import Budget
 from assay.steps.calling import call_scorer
 from assay.steps.calls import CallLog
 from assay.steps.cases import Call, calls_of
 from assay.steps.context import Surroundings
+from assay.steps.executor import Executor, Shared
 from assay.steps.existing import Existing
 from assay.steps.labels import rows_of, unscorable
 from assay.steps.lanes import Lanes
 from assay.steps.plan import is_finished, plan_digest
-from assay.steps.progress import Progress
 from assay.steps.scoring import BoundScorer
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
-from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
 from assay.threads import Threads
 
@@ -37,35 +35,12 @@ LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
-class Evaluator:
-    """Scores stored runs. `models` can be called by scorers; `limits` are by lane, that is by model."""
+class Evaluator(Executor):
+    """Scores stored runs; scorers that are not async run in as many `threads`."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        models: Mapping[str, Model] | None = None,
-        limits: Mapping[str, Limits] | None = None,
-        default_limits: Limits | None = None,
-        threads: int = 8,
-        seed: int = 0,
-        grace: float = 10.0,
-        progress: Progress | None = None,
-        stop: Stop | None = None,
-        budget: Budget | None = None,
-        datasets: DatasetRepository | None = None,
-    ) -> None:
-        self.store = store
-        self.models = dict(models or {})
-        self.limits = dict(limits or {})
-        self.default_limits = default_limits or Limits()
+    def __init__(self, store: Store, *, threads: int = 8, **shared: Unpack[Shared]) -> None:
+        super().__init__(store, **shared)
         self.threads = threads
-        self.seed = seed
-        self.grace = grace
-        self.progress = progress or Progress()
-        self.stop = stop
-        self.budget = budget
-        self.datasets = datasets or DatasetRepository(store)  # shared by steps, it is indexed once
 
     def evaluate(
         self,

@@ -17,6 +17,7 @@ from assay.steps import bind
 from assay.steps.aggregate import Aggregator
 from assay.steps.budget import Budget, spent_before
 from assay.steps.evaluate import Evaluator
+from assay.steps.executor import Shared
 from assay.steps.ingest import ingest
 from assay.steps.logs import log_to
 from assay.steps.measure import BoundMetric
@@ -126,7 +127,7 @@ class Experiment:
                     result.metrics = await self._measure(metrics)
         return result
 
-    def _around(self, models: dict[str, Model], stop: Stop | None) -> dict[str, Any]:
+    def _around(self, models: dict[str, Model], stop: Stop | None) -> Shared:
         """What Runner and Evaluator take alike."""
         return {
             "models": models,
@@ -145,7 +146,7 @@ class Experiment:
             return None
         return Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
 
-    async def _infer(self, around: dict[str, Any], tasks: Sequence[Task], samples: int) -> Manifest:
+    async def _infer(self, around: Shared, tasks: Sequence[Task], samples: int) -> Manifest:
         runner = Runner(self.store, **around, task_timeout=self.config.timeout, fresh=not self.config.resume)
         return await runner.run_async(
             self.id,
@@ -157,7 +158,7 @@ class Experiment:
             retry_errors=self.options.retry_errors,
         )
 
-    async def _score(self, around: dict[str, Any], scorers: Sequence[BoundScorer]) -> Manifest:
+    async def _score(self, around: Shared, scorers: Sequence[BoundScorer]) -> Manifest:
         evaluator = Evaluator(self.store, **around)
         again = self.options.retry_errors
         return await evaluator.evaluate_async(

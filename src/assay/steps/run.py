@@ -6,65 +6,43 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 import msgspec
 
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
-from assay.interfaces import Answer, Limits, Model, Store, Task
+from assay.interfaces import Answer, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.steps.blocking import run_blocking
-from assay.steps.budget import Budget
 from assay.steps.calls import CallLog
 from assay.steps.context import RowContext, Surroundings
+from assay.steps.executor import Executor, Shared
 from assay.steps.existing import Existing
 from assay.steps.lanes import Lane, Lanes
 from assay.steps.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
-from assay.steps.progress import LaneProgress, Progress
+from assay.steps.progress import LaneProgress
 from assay.steps.responses import response_of, written
 from assay.steps.stop import Stop, finish
 from assay.steps.usage import usage_of
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
-from assay.store.repositories import DatasetRepository
 from assay.store.sync import GroupSync
 from assay.threads import Threads
 
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
 
-class Runner:
-    """Runs tasks over a stored dataset. `models` can be called by tasks; `limits` are by lane, that is by model;
-    `fresh` sets earlier rows aside instead of going on with them."""
+class Runner(Executor):
+    """Runs tasks over a stored dataset. `task_timeout` is for tasks that run in threads; `fresh` sets earlier rows
+    aside instead of going on with them."""
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        models: Mapping[str, Model] | None = None,
-        limits: Mapping[str, Limits] | None = None,
-        default_limits: Limits | None = None,
-        seed: int = 0,
-        task_timeout: float | None = None,
-        fresh: bool = False,
-        grace: float = 10.0,
-        progress: Progress | None = None,
-        stop: Stop | None = None,
-        budget: Budget | None = None,
-        datasets: DatasetRepository | None = None,
+        self, store: Store, *, task_timeout: float | None = None, fresh: bool = False, **shared: Unpack[Shared]
     ) -> None:
-        self.store = store
-        self.models = dict(models or {})
-        self.limits = dict(limits or {})
-        self.default_limits = default_limits or Limits()
-        self.seed = seed
+        super().__init__(store, **shared)
         self.task_timeout = task_timeout
         self.fresh = fresh
-        self.grace = grace
-        self.progress = progress or Progress()
-        self.stop = stop
-        self.budget = budget
-        self.datasets = datasets or DatasetRepository(store)  # shared by steps, it is indexed once
 
     def run(
         self,

@@ -1,5 +1,6 @@
 """Rows of other places, read where they are by a step that writes into a folder of its own."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -34,7 +35,7 @@ class View(FlatStore):
         return super().log(kind, id, name) if shown is None or name else shown[0]
 
 
-class _WithField(FileLog):
+class _WithField(FileLog, ABC):
     """Rows with one more field, unless they have one of that name."""
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
@@ -48,9 +49,9 @@ class _WithField(FileLog):
     def read(self, position: int) -> bytes:
         return self._extended(super().read(position))
 
+    @abstractmethod
     def field(self, line: bytes) -> bytes:
         """The field of a row, as JSON."""
-        raise NotImplementedError
 
     def _extended(self, line: bytes) -> bytes:
         """The field comes first: of two fields of one name, readers take the last."""
