@@ -81,11 +81,16 @@ class Live(_Display):
         for (step, _), lane in self.progress.lanes.items():
             errors = Text(str(lane.errors), style="yellow" if lane.errors else "")
             name = Text(plain(lane.name))
-            done = Text(_done(lane) + _why(lane))
+            done = Text(_done(lane))
             table.add_row(
                 step, name, done, _rate(lane), _left(lane), errors, str(lane.retries), f"{lane.tokens:,}", _cost(lane)
             )
-        return Group(table, *(Text(f"note: {plain(note)}", style="yellow") for note in self.progress.notes))
+        waiting = [(lane.name, why) for lane in self.progress.lanes.values() if (why := _why(lane))]
+        return Group(
+            table,
+            *(Text(f"{plain(name)}: {why}", style="dim") for name, why in waiting),
+            *(Text(f"note: {plain(note)}", style="yellow") for note in self.progress.notes),
+        )
 
 
 class Lines(_Display):
@@ -104,7 +109,8 @@ class Lines(_Display):
             print(f"note: {plain(note)}", file=self._out)
         self._notes = len(self.progress.notes)
         for key, lane in self.progress.lanes.items():
-            counts = f"{_done(lane)}{_why(lane)}  errors {lane.errors}  retries {lane.retries}"
+            why = f"  ({found})" if (found := _why(lane)) else ""
+            counts = f"{_done(lane)}{why}  errors {lane.errors}  retries {lane.retries}"
             if self._said.get(key) != counts:
                 self._said[key] = counts
                 speed = f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
@@ -147,9 +153,12 @@ def _done(lane: LaneProgress) -> str:
 
 def _why(lane: LaneProgress) -> str:
     """Why nothing moves, if nothing does."""
+    if lane.ended is not None and not lane.why.startswith("stopped"):
+        return ""
     if lane.waiting_until > time.time():
-        return f"  {plain(lane.why)} until {time.strftime('%H:%M:%S', time.localtime(lane.waiting_until))}"
-    return f"  {plain(lane.why)}" if lane.why else ""
+        until = time.strftime("%H:%M:%S", time.localtime(lane.waiting_until))
+        return f"{plain(lane.why) or 'waiting'} until {until}"
+    return plain(lane.why)
 
 
 def _cost(lane: LaneProgress) -> str:
