@@ -44,7 +44,7 @@ else:
 # ---- models
 
 
-class Request(msgspec.Struct):
+class Request(msgspec.Struct, gc=False):
     """One call to a model. `seed` is derived from the row's address; a model may use it, a server never sees it."""
 
     messages: list[Message]
@@ -54,7 +54,7 @@ class Request(msgspec.Struct):
     timeout: float = 300.0
 
 
-class Completion(msgspec.Struct, kw_only=True):
+class Completion(msgspec.Struct, kw_only=True, gc=False):
     """What a model answered. Token counts are None where the server did not tell."""
 
     text: str = ""
@@ -129,7 +129,7 @@ class Prompt(Protocol):
         ...
 
 
-class Work(msgspec.Struct):
+class Work(msgspec.Struct, gc=False):
     """A task's view of one item, made once and shared by its samples. Equal fingerprints mean equal work.
 
     `prompt` is what the row shows even if the task fails, with `messages` where one text cannot show them.
@@ -141,7 +141,7 @@ class Work(msgspec.Struct):
     messages: list[Message] | None = None
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class Answer(msgspec.Struct, kw_only=True, gc=False):
     """What a task produced. `output` is a JSON value where the result is not text."""
 
     text: str = ""
@@ -201,7 +201,7 @@ class Task(Protocol):
 # ---- scorers
 
 
-class Score(msgspec.Struct, kw_only=True):
+class Score(msgspec.Struct, kw_only=True, gc=False):
     """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0)."""
 
     passed: bool | None = None

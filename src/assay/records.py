@@ -1,7 +1,8 @@
 """The rows that flow through the engine, as they stand on disk.
 
 Field names and their order are the first seed's; what follows the comment `ours` was added.
-Readers accept rows that lack fields (foreign files); writers always write all of them.
+Readers accept rows that lack fields (foreign files); writers always write all of them. Rows are trees of JSON values:
+they hold no cycles, so the garbage collector need not look at them (`gc=False`).
 """
 
 from typing import Any, Literal
@@ -20,7 +21,7 @@ ROWS_FILE: dict[Kind, str] = {
 }
 
 
-class Item(msgspec.Struct, kw_only=True):
+class Item(msgspec.Struct, kw_only=True, gc=False):
     """A dataset row. `extra` holds the row's further fields, which stay usable in templates and as facets."""
 
     id: str
@@ -30,7 +31,7 @@ class Item(msgspec.Struct, kw_only=True):
     extra: dict[str, Any] = {}
 
 
-class Response(msgspec.Struct, kw_only=True):
+class Response(msgspec.Struct, kw_only=True, gc=False):
     """What a task answered to one item, once: a row of `responses.jsonl`."""
 
     item_id: str
@@ -63,7 +64,7 @@ class Response(msgspec.Struct, kw_only=True):
     logprobs: list[Any] | None = None
 
 
-class Evaluation(msgspec.Struct, kw_only=True):
+class Evaluation(msgspec.Struct, kw_only=True, gc=False):
     """One label that a scorer gave: a row of `evaluation_results.jsonl`.
 
     `part` is [i, n]: label i of the n labels of one scorer call, which share one `key` and one commit.

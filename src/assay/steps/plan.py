@@ -13,7 +13,7 @@ from assay.store.keys import canonical, digest, response_key
 CHARACTERS_PER_TOKEN = 4
 
 
-class Cell(msgspec.Struct):
+class Cell(msgspec.Struct, gc=False):
     """The engine's unit of work: a task, an item, a sample. `problem` says why the item could not be prepared."""
 
     task: Task
