@@ -74,7 +74,7 @@ def schema() -> dict[str, Any]:
     properties["prompts"] = prompt
     properties["workflow"] = {"type": "object", "properties": workflow, "additionalProperties": False}
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "title": "Assay config", **config, "required": [], "$defs": definitions}
+    return {"$schema": dialect, **config, "title": "Assay config", "required": [], "$defs": definitions}
 
 
 def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
