@@ -41,6 +41,17 @@ def test_a_call_that_does_not_fit_waits_for_others_to_settle() -> None:
     assert asyncio.run(scenario()) == ["a begins", "a ends", "b begins", "b ends"]
 
 
+def test_prompts_that_were_underestimated_are_estimated_higher() -> None:
+    async def scenario() -> None:
+        budget = Budget(tokens=1000)
+        first = await budget.reserve(ASK, None)
+        assert first.tokens == 21
+        budget.settle(first, None, Completion(prompt_tokens=33, completion_tokens=1, total_tokens=34))
+        assert (await budget.reserve(ASK, None)).tokens == 33 + 10
+
+    asyncio.run(scenario())
+
+
 def test_what_earlier_runs_paid_counts() -> None:
     async def scenario() -> None:
         budget = Budget(usd=0.01, spent=Spent(usd=0.0099))

@@ -8,7 +8,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TypeVar
+from math import ceil
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +29,14 @@ class Spent(msgspec.Struct):
     tokens: int = 0
     usd: float = 0.0
     unpriced: int = 0
+
+
+class Reserved(NamedTuple):
+    """Room for one call: its prompt as estimated, all its tokens, its dollars."""
+
+    prompt: int
+    tokens: int
+    usd: float
 
 
 class Budget:
@@ -50,21 +59,23 @@ class Budget:
         self._in_flight = 0
         self._started = time.monotonic()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._correction = 1.0  # how many times its estimate a prompt really had, at the most
         self._answers = 0
         self._answer_tokens = 0
 
-    async def reserve(self, request: Request, price: Price | None) -> tuple[int, float]:
+    async def reserve(self, request: Request, price: Price | None) -> Reserved:
         """Room for one call, as soon as there is some: what was reserved, to be handed back to `settle`."""
-        prompt, answer = text_tokens(request.messages), expected_answer(request, self._usual_answer())
-        wanted = prompt + answer, price.cost(prompt, answer) if price is not None else 0.0
+        estimate, answer = text_tokens(request.messages), expected_answer(request, self._usual_answer())
+        prompt = ceil(estimate * self._correction)
+        wanted = Reserved(estimate, prompt + answer, price.cost(prompt, answer) if price is not None else 0.0)
         while True:
             if self.exhausted is not None:
                 raise self.exhausted
-            over = self._over(*wanted)
+            over = self._over(wanted.tokens, wanted.usd)
             if not over:
                 self._in_flight += 1
-                self._reserved_tokens += wanted[0]
-                self._reserved_usd += wanted[1]
+                self._reserved_tokens += wanted.tokens
+                self._reserved_usd += wanted.usd
                 return wanted
             if not self._in_flight or over == "seconds":
                 self._exhaust(over)
@@ -73,18 +84,20 @@ class Budget:
             self._waiting.append(place)
             await place
 
-    def settle(self, reserved: tuple[int, float], price: Price | None, completion: Completion | None) -> None:
+    def settle(self, reserved: Reserved, price: Price | None, completion: Completion | None) -> None:
         """The call is over; without a completion it cost nothing that anybody knows of."""
         self._in_flight -= 1
-        self._reserved_tokens -= reserved[0]
-        self._reserved_usd -= reserved[1]
+        self._reserved_tokens -= reserved.tokens
+        self._reserved_usd -= reserved.usd
         if completion is not None:
             tokens = completion.total_tokens
             if tokens is None:
-                tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0) or reserved[0]
+                tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0) or reserved.tokens
             cost = cost_of(price, completion)
             self.spent.tokens += tokens
-            self.spent.usd += reserved[1] if cost is None else cost
+            self.spent.usd += reserved.usd if cost is None else cost
+            if completion.prompt_tokens is not None:
+                self._correction = max(self._correction, completion.prompt_tokens / reserved.prompt)
             if completion.completion_tokens is not None:
                 self._answers += 1
                 self._answer_tokens += completion.completion_tokens
