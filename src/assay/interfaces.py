@@ -171,6 +171,10 @@ class Context(Protocol):
         """The same from a function that runs in a thread."""
         ...
 
+    def model(self, named: "Model | str | None" = None) -> Model:
+        """The model that a call by this name reaches."""
+        ...
+
     async def send(self, model: Model, request: Request) -> Completion:
         """Call a model under its lane's limits without a log entry: the caller's row is the record."""
         ...
@@ -221,6 +225,7 @@ class Group(msgspec.Struct, kw_only=True):
 
     `item` holds item numbers that depend on the item ids alone, and rows are sorted by (item, sample): equal rows give
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
+    `calibration` is what `assay judge calibrate` found about the judge of this label, where it did.
     """
 
     item: "npt.NDArray[np.int32]"
@@ -231,6 +236,8 @@ class Group(msgspec.Struct, kw_only=True):
     rows: list[dict[str, Any]] = []
     label: str = ""
     facets: dict[str, Any] = {}
+    level: float = 0.95
+    calibration: dict[str, Any] | None = None
 
     def per_item(self) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
         """Samples and passes of each item: (n, c)."""
@@ -247,13 +254,24 @@ class Group(msgspec.Struct, kw_only=True):
         return samples, np.add.reduceat(self.passed, starts, dtype=np.int64)
 
 
+class Resampled(msgspec.Struct, frozen=True):
+    """How a value that is no mean over items changes with the items: `statistic` gives the value for each row of a
+    matrix of weights (resamples x kinds of items), where `counts` items are of each kind."""
+
+    counts: "npt.NDArray[np.int64]"
+    statistic: "Callable[[npt.NDArray[np.int64]], FloatArray]"
+
+
 class Values(msgspec.Struct, kw_only=True):
-    """What a metric found. `per_item` where the value is their mean, so that the engine can make an interval;
-    `reason` says why the value is null."""
+    """What a metric found. The engine makes the interval: from `per_item` where the value is their mean, else from
+    `resampled`. A metric that knows more than its group brings `interval`: low, high and method. `reason` says why the
+    value is null."""
 
     value: float | None
     fields: dict[str, Any] = {}
     per_item: "FloatArray | None" = None
+    resampled: Resampled | None = None
+    interval: tuple[float, float, str] | None = None
     reason: str | None = None
 
 

@@ -65,7 +65,7 @@ def test_all_problems_of_the_scorers_at_once(config: dict[str, Any], tmp_path: P
     ]
     parsed = load(config)
     with pytest.raises(ConfigError) as caught:
-        bind.bind_scorers(parsed)
+        bind.bind_scorers(parsed, {})
     text = str(caught.value)
     assert len(caught.value.problems) == 3
     for part in ("did you mean 'mine'", "did you mean 'limit'", "case_sensitive"):

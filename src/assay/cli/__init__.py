@@ -18,6 +18,7 @@ COMMANDS = {
     "aggregate": "Compute metrics from evaluations.",
     "compare": "Tell whether experiments, models or prompts differ.",
     "gate": "Pass or fail an experiment, for CI.",
+    "judge": "Label answers by hand, and find out how far to believe a judge.",
     "trace": "Follow one item through all steps.",
     "ls": "List the experiments below a folder.",
     "sql": "Query an experiment's rows.",

@@ -35,6 +35,12 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
             if name == "models" and isinstance(kind, str) and ".py:" in kind:
                 path, _, function = kind.rpartition(":")
                 entry["type"] = f"{existing(path, (name, n, 'type'), document)}:{function}"
+    for n, entry in mappings(data.get("evaluation_methods")):
+        params = entry.get("params")
+        key = ("evaluation_methods", n, "params", "prompt")
+        judge = "judge" in str(entry.get("type")) and isinstance(params, dict) and params.get("prompt")
+        if isinstance(judge, str) and is_template_file(judge, key, document):
+            entry["params"]["prompt"] = existing(judge, key, document)
     if isinstance(data.get("dataset"), dict):
         resolve_dataset(data["dataset"], document, files_needed)
     baselines = [(gate, "baseline") for _, gate in mappings(data.get("gates"))]

@@ -11,11 +11,11 @@ import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
-from assay.prompts._template import Render, Variables, question, variables
 from assay.records import Item
 from assay.registry import nearest
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
+from assay.text.template import Render, Variables, question, variables
 
 
 class FewShot(msgspec.Struct, kw_only=True):

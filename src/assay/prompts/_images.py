@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.errors import TransientError, UserError
 from assay.interfaces import Message
-from assay.prompts._template import Render, Variables, compiled
+from assay.text.template import Render, Variables, compiled
 
 _KINDS = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF8", "gif"))
 

@@ -14,10 +14,10 @@ from assay.errors import UserError
 from assay.interfaces import Message
 from assay.prompts._few_shot import FewShot, Shots, question_and_answer
 from assay.prompts._images import Images
-from assay.prompts._template import Render, compiled, names_in, question, variables
 from assay.records import Item
 from assay.registry import nearest, prompt
 from assay.store.keys import digest
+from assay.text.template import Render, compiled, names_in, question, variables
 
 Turns = list[tuple[str, Render]]
 

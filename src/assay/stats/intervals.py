@@ -4,6 +4,7 @@ The unit is the item, never the sample: samples of one item are correlated, and 
 every interval too narrow.
 """
 
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple, cast
 
@@ -84,6 +85,33 @@ def bootstrap_mean(
         part[:] = random.multinomial(len(values), counts / len(values), len(part)) @ distinct / len(values)
     low, high = np.quantile(means, ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)
+
+
+def bootstrap_statistic(
+    counts: npt.NDArray[np.int64],
+    statistic: Callable[[npt.NDArray[np.int64]], FloatArray],
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """The percentile bootstrap over items of any statistic of how many items there are of each kind.
+
+    Resamples for which the statistic is undefined (not finite) are left out; where most are, there is no interval.
+    """
+    n = int(counts.sum())
+    if n < 2:
+        return Interval(None, None, "none: an interval needs at least two items")
+    random = np.random.default_rng(seed)
+    values = np.empty(resamples)
+    piece = max(1, _DRAWS // len(counts))
+    for start in range(0, resamples, piece):
+        part = values[start : start + piece]
+        part[:] = statistic(random.multinomial(n, counts / n, len(part)))
+    defined = values[np.isfinite(values)]
+    if len(defined) < resamples / 2:
+        return Interval(None, None, "none: most resamples have no value")
+    low, high = np.quantile(defined, ((1 - level) / 2, (1 + level) / 2))
+    return Interval(float(low), float(high), "bootstrap")
 
 
 def mean_interval(

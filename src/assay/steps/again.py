@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from assay.config import Config, Need, environment, load, resolved, to_yaml
-from assay.errors import ConfigError, LaneError, UserError
-from assay.interfaces import Completion, Model, Request
+from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
 from assay.steps import bind
 from assay.steps.aggregate import Aggregator
@@ -24,6 +23,7 @@ from assay.steps.logs import log_to
 from assay.steps.progress import Progress
 from assay.steps.sources import ELSEWHERE, Source, find_source, find_sources
 from assay.steps.stop import Stop
+from assay.steps.usable import bind_usable
 from assay.steps.views import KeyedLog, NamedLog, View
 from assay.store.files import write_file
 from assay.store.index import content_hash
@@ -63,8 +63,8 @@ class Rescoring(Experiment):
 
     async def run(self, stop: Stop | None = None) -> Result:
         os.environ.update(environment(self.config, self.environ))
-        scorers, metrics = bind.bind_scorers(self.config), bind.bind_metrics(self.config)
         models = bind_usable(self.config, self.environ)
+        scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
         result = Result(folder=str(self.folder), notes=self.progress.notes)
         async with AsyncExitStack() as stack:
             for model in models.values():
@@ -228,32 +228,6 @@ class Reaggregation:
             self.progress.note(f"the metrics are not stored: {theirs[0]} is not Assay's; -o FOLDER stores them")
             return None
         return folder
-
-
-class Unusable:
-    """A model that could not be made (a key is missing): only a scorer that calls it needs to hear why."""
-
-    def __init__(self, name: str, problem: UserError) -> None:
-        self.name = name
-        self.identity: Mapping[str, Any] = {"name": name}
-        self._problem = problem
-
-    async def complete(self, request: Request) -> Completion:
-        raise LaneError(self._problem.what, where=self._problem.where, fix=self._problem.fix)
-
-    async def close(self) -> None:
-        pass
-
-
-def bind_usable(config: Config, environ: Mapping[str, str] | None) -> dict[str, Model]:
-    """The config's models, for scorers that call them: scoring without them must not need their keys."""
-    models: dict[str, Model] = {}
-    for entry in config.models:
-        try:
-            models |= bind.bind_models(msgspec.structs.replace(config, models=[entry]), environ)
-        except ConfigError as error:
-            models[entry.name] = Unusable(entry.name, error.problems[0])
-    return models
 
 
 def _answers(source: Source) -> FileLog:

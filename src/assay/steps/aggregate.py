@@ -20,6 +20,7 @@ from assay.registry import nearest
 from assay.steps.columns import SKIPPED, Columns, Ints, Reader, decode_row
 from assay.steps.facets import order, typed, unknown
 from assay.steps.join import Joined, Sources, declared, join_items, join_responses, missing
+from assay.steps.judges import CALIBRATIONS, Judges
 from assay.steps.measure import BoundMetric, Sample, measure
 from assay.steps.plan import is_finished
 from assay.steps.planned import Planned
@@ -108,8 +109,10 @@ class Aggregator:
                 known = nearest(one, self.store.ids("evaluation"))
                 raise UserError(f"there is no evaluation {one!r}", fix=known or "evaluate a run first")
             stats = [[segment.name, segment.size, segment.mtime_ns] for segment in segments]
-            found = manifest.digest if manifest else ""
-            inputs.append({"kind": "evaluation", "id": one, "digest": found, "rows": stats})
+            entry = {"kind": "evaluation", "id": one, "digest": manifest.digest if manifest else "", "rows": stats}
+            if manifest is not None and CALIBRATIONS in manifest.metadata:
+                entry[CALIBRATIONS] = digest("calibrations", canonical(manifest.metadata[CALIBRATIONS])).hex()
+            inputs.append(entry)
         return inputs
 
     def _rows(
@@ -142,7 +145,8 @@ class Aggregator:
         further = declared(names, columns, sources)
         planned = Planned([self.store.manifest("run", one) for one in behind], logs)
         count = len(columns.item)
-        grouping = _Grouping(under_every_label(columns), logs, further, planned)
+        judges = Judges([self.store.manifest("evaluation", one) for one in evaluations])
+        grouping = _Grouping(under_every_label(columns), logs, further, planned, judges)
         return grouping.measured(facets, metrics), count
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
@@ -163,11 +167,14 @@ class Aggregator:
 class _Grouping:
     """All rows, and what their groups are made from."""
 
-    def __init__(self, columns: Columns, logs: Sequence[Log], further: dict[str, Joined], planned: Planned) -> None:
+    def __init__(
+        self, columns: Columns, logs: Sequence[Log], further: dict[str, Joined], planned: Planned, judges: Judges
+    ) -> None:
         self.columns = columns
         self.logs = logs
         self.further = further
         self.planned = planned
+        self.judges = judges
         self.outcome, self.passed, self.score = verdicts(columns)
 
     def measured(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list[MetricRow]:
@@ -220,6 +227,8 @@ class _Grouping:
                 load=partial(self._load, at),
                 take=partial(self._take, at),
                 planned=self.planned.count(facets, scorers),
+                calibration=self.judges.calibration(label),
+                warning=self.judges.warning(scorers, facets),
             )
 
     def _arranged(self, rows: Ints, last: bool) -> list[npt.NDArray[Any]]:

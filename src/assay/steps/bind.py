@@ -51,12 +51,12 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
     models: dict[str, Model] = {}
     for number, entry in enumerate(config.models):
         with problems.at("models", number):
-            models[entry.name] = _bind_model(config, entry, variables)
+            models[entry.name] = bind_model(config, entry, variables)
     problems.raise_any()
     return models
 
 
-def _bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
+def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
     factory = registry.model.get(entry.type, base=Path(config.base))
     return factory(entry.name, **registry.check_params(factory, _with_secrets(entry.params, variables)))
 
@@ -174,8 +174,10 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     return tasks
 
 
-def bind_scorers(config: Config) -> list[BoundScorer]:
+def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScorer]:
+    """`models` are those that judges may ask."""
     problems = Problems(config)
+    helpers = [entry.name for entry in config.models if entry.helper]
     scorers: list[BoundScorer] = []
     for number, entry in enumerate(config.evaluation_methods):
         with problems.at("evaluation_methods", number):
@@ -186,7 +188,16 @@ def bind_scorers(config: Config) -> list[BoundScorer]:
                 function_name=entry.function_name or None,
                 base=Path(config.base),
             )
-            scorers.append(bind_scorer(function, name=entry.name, params=entry.params, timeout=entry.timeout))
+            bound = bind_scorer(
+                function,
+                name=entry.name,
+                params=entry.params,
+                timeout=entry.timeout,
+                models=models,
+                helpers=helpers,
+                base=Path(config.base),
+            )
+            scorers.append(bound)
     problems.raise_any()
     return scorers
 

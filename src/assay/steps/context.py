@@ -113,6 +113,9 @@ class RowContext:
         call = self.complete(messages, model=model, step=step, **params)
         return asyncio.run_coroutine_threadsafe(call, self._around.loop).result()
 
+    def model(self, named: Model | str | None = None) -> Model:
+        return self._around.model(named, self._model)
+
     async def send(self, model: Model, request: Request) -> Completion:
         return await self._around.lanes.send(model, request)
 

@@ -22,6 +22,7 @@ from assay.steps.cases import Call, calls_of
 from assay.steps.context import Surroundings
 from assay.steps.executor import Executor, Shared
 from assay.steps.existing import Existing
+from assay.steps.judges import OWN_ANSWERS, own_answers
 from assay.steps.labels import rows_of, unscorable
 from assay.steps.lanes import Lanes
 from assay.steps.plan import is_finished, plan_digest
@@ -93,7 +94,9 @@ class Evaluator(Executor):
                 digest=wanted,
                 plan=plan,
                 inputs=inputs,
+                metadata=dict(old.metadata) if old else {},
             )
+            self._note_own_answers(manifest, scorers, runs)
             items = self.datasets.index(source)
             return await _Job(self, manifest, items, runs, scorers).run(retry_errors)
 
@@ -116,6 +119,14 @@ class Evaluator(Executor):
         stored = self.store.manifest("dataset", source)
         inputs.append({"kind": "dataset", "id": source, "digest": stored.digest if stored else ""})
         return inputs, source
+
+    def _note_own_answers(self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]) -> None:
+        """A judge is kinder to its own answers: metrics of such rows say so."""
+        judges = {scorer.name: scorer.judges for scorer in scorers if scorer.judges}
+        found = own_answers(judges, [self.store.manifest("run", run) for run in runs])
+        manifest.metadata.pop(OWN_ANSWERS, None)
+        if found:
+            manifest.metadata[OWN_ANSWERS] = found
 
     def _show_present(self, scorers: Sequence[BoundScorer], old: Manifest) -> None:
         for scorer in scorers:

@@ -28,6 +28,7 @@ from assay.steps.run import Runner
 from assay.steps.scoring import BoundScorer
 from assay.steps.status import StatusFile
 from assay.steps.stop import Stop
+from assay.steps.usable import bind_usable
 from assay.store.files import write_file
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
@@ -107,7 +108,7 @@ class Experiment:
         result = Result(folder=str(self.folder), notes=self.progress.notes)
         bind.check_budget(self.config)
         models, tasks, samples = self.bind_tasks()
-        scorers, metrics = bind.bind_scorers(self.config), bind.bind_metrics(self.config)
+        scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
         async with AsyncExitStack() as stack:
             for model in models.values():
                 stack.push_async_callback(model.close)
@@ -202,9 +203,10 @@ class Experiment:
 
     def _bind_scoring(self) -> None:
         problems = bind.Problems(self.config)
-        for check in (bind.bind_scorers, bind.bind_metrics):
-            with problems.at():
-                check(self.config)
+        with problems.at():
+            bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
+        with problems.at():
+            bind.bind_metrics(self.config)
         problems.raise_any()
 
     def _check_error_rate(self, run: Manifest) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from assay.errors import AssayError
 from assay.interfaces import FloatArray, Group, Values
 from assay.records import MetricRow
-from assay.stats.intervals import Interval, mean_interval
+from assay.stats.intervals import Interval, bootstrap_statistic, mean_interval
 from assay.steps.bound_metric import OWN_KEYS, BoundMetric, Policy, bind_metric
 from assay.steps.columns import OUTCOMES, SKIPPED, VALUED
 
@@ -26,7 +26,8 @@ Mask = npt.NDArray[np.bool_]
 
 class Sample(msgspec.Struct, kw_only=True):
     """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
-    `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known."""
+    `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known;
+    `calibration` and `warning` are what is known about the judge that gave the label."""
 
     label: str
     facets: dict[str, Any]
@@ -38,6 +39,8 @@ class Sample(msgspec.Struct, kw_only=True):
     load: Callable[[], list[dict[str, Any]]]
     take: Callable[[str], list[Any]] = lambda name: []
     planned: int | None = None
+    calibration: dict[str, Any] | None = None
+    warning: str | None = None
 
 
 class _Loaded(msgspec.Struct):
@@ -74,6 +77,8 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
             row["error"] = error
         elif values.value is None and values.reason:
             row["reason"] = values.reason
+        if sample.warning:
+            row.setdefault("warning", sample.warning)
         made.append(row)
     return made
 
@@ -120,6 +125,10 @@ def _bounds(
 def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) -> Interval:
     if values.value is None:
         return Interval(None, None, "none: there is no value")
+    if values.interval is not None:
+        return Interval(*values.interval)
+    if values.resampled is not None:
+        return bootstrap_statistic(values.resampled.counts, values.resampled.statistic, bound.level)
     if values.per_item is None:
         return Interval(None, None, f"none: {values.reason or 'the value is no mean over items'}")
     scored = used & (sample.outcome == 0)
@@ -195,6 +204,8 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         rows=dicts,
         label=sample.label,
         facets=sample.facets,
+        level=bound.level,
+        calibration=sample.calibration,
     )
 
 
@@ -203,8 +214,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
 
 def _values(bound: BoundMetric, result: Any) -> list[Values]:
     if isinstance(result, Values):
-        fields = _plain(result.fields)
-        return [Values(value=_number(result.value), fields=fields, per_item=result.per_item, reason=result.reason)]
+        return [msgspec.structs.replace(result, value=_number(result.value), fields=_plain(result.fields))]
     if isinstance(result, list) and result and all(isinstance(entry, dict) for entry in cast("list[Any]", result)):
         return [_of_mapping(bound, entry) for entry in cast("list[dict[str, Any]]", result)]
     if isinstance(result, Mapping):

@@ -3,7 +3,7 @@ labels of one shape."""
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, Literal
@@ -13,8 +13,9 @@ import numpy as np
 
 from assay import registry
 from assay.errors import UserError
-from assay.interfaces import Context, Score
+from assay.interfaces import Context, Model, Score
 from assay.records import Item, Response
+from assay.steps.judges import settle_judge
 from assay.store.keys import canonical, digest
 from assay.usercode import identity
 
@@ -36,7 +37,8 @@ class Case(msgspec.Struct, gc=False):
 
 class BoundScorer(msgspec.Struct, kw_only=True):
     """A scorer with its parameters. `reads` says which part of an item its identity depends on; `player` is the
-    field that names the two sides of a match; `batch` is how many cases one call takes (0: one, unbatched)."""
+    field that names the two sides of a match; `batch` is how many cases one call takes (0: one, unbatched); `judges`
+    are the identities of the models that it asks, by name."""
 
     name: str
     function: Callable[..., Any]
@@ -50,6 +52,7 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     batch: int = 0
     player: str = "model_name"
     both_seats: bool = True
+    judges: dict[str, Any] = {}
 
     def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
         keywords = dict(self.params)
@@ -68,9 +71,13 @@ def bind_scorer(
     name: str = "",
     params: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    models: Mapping[str, Model] | None = None,
+    helpers: Sequence[str] = (),
+    base: Path | None = None,
     where: str = "",
 ) -> BoundScorer:
-    """A scorer from a function; its name is the label of what it returns without one."""
+    """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
+    `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
     marks: dict[str, Any] = getattr(function, "__assay__", {})
     built_in = str(getattr(function, "__module__", "")).startswith("assay.")
     called = inspect.signature(function).parameters
@@ -83,6 +90,11 @@ def bind_scorer(
         reserved=["context", "contexts"],
         given=_given(form, batch),
     )
+    judges: dict[str, Any] = {}
+    if marks.get("judge"):
+        defaults = {name: p.default for name, p in called.items() if name in ("model", "prompt")}
+        checked = settle_judge({**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where)
+        judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
     is_async = inspect.iscoroutinefunction(function)
     reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
@@ -90,7 +102,7 @@ def bind_scorer(
         name=label,
         function=_seed_call(function) if form == "seed" else function,
         params=checked,
-        identity=digest("scorer", canonical((label, identity(function), checked))),
+        identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
         form=form,
         mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
         reads=reads,
@@ -99,6 +111,7 @@ def bind_scorer(
         batch=batch,
         player=str(marks.get("player", "model_name")),
         both_seats=bool(marks.get("both_seats", True)),
+        judges=judges,
     )
 
 

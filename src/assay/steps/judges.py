@@ -1,0 +1,102 @@
+"""What the engine knows about scorers that ask models: which ones, from which prompt, and how far to believe them.
+
+A scorer marked `@scorer(judge=True)` has the parameters `model` (a name, or several for a panel) and `prompt` (the name
+of a shipped prompt, a file, or the text itself). Both are settled when it is bound, so that the scorer gets names and a
+text, and its identity holds who judges by which words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from assay.errors import UserError
+from assay.interfaces import Model
+from assay.records import Manifest
+from assay.registry import nearest
+
+CALIBRATIONS = "calibrations"
+OWN_ANSWERS = "own_answers"
+PROMPTS = files("assay") / "data" / "judges"
+
+
+def settle_judge(
+    params: Mapping[str, Any], models: Mapping[str, Model], helpers: Sequence[str], *, base: Path, where: str
+) -> dict[str, Any]:
+    """The parameters with `model` as a list of known names and `prompt` as its text."""
+    settled = dict(params)
+    named = settled.get("model") or (list(helpers) if len(helpers) == 1 else list(models) if len(models) == 1 else [])
+    names = [named] if isinstance(named, str) else list(named)
+    if not names:
+        raise UserError("which model judges?", where=where, fix=f"add `model:` to its params; {nearest('', models)}")
+    for name in names:
+        if name not in models:
+            raise UserError(f"the judge {name!r} is none of the models", where=where, fix=nearest(name, models))
+    settled["model"] = names
+    if isinstance(settled.get("prompt"), str):
+        settled["prompt"] = prompt_text(settled["prompt"], base=base, where=where)
+    return settled
+
+
+def prompt_text(prompt: str, *, base: Path, where: str) -> str:
+    """The text of a judge's prompt: a shipped one by its name, a file's, or what is written here."""
+    if "\n" in prompt or "{{" in prompt:
+        return prompt
+    shipped = {entry.name.removesuffix(".txt"): entry for entry in PROMPTS.iterdir() if entry.name.endswith(".txt")}
+    if prompt in shipped:
+        return shipped[prompt].read_text("utf-8")
+    file = base / prompt
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"the judge's prompt {prompt!r} is neither shipped nor a readable file: {error}",
+            where=where,
+            fix=f"{nearest(prompt, shipped)}; or a file beside the config",
+        ) from None
+
+
+def own_answers(
+    judges: Mapping[str, Mapping[str, Mapping[str, Any]]], runs: Iterable[Manifest | None]
+) -> dict[str, Any]:
+    """By scorer, the judged models that are their own judges: `judges` has the identities of each scorer's models."""
+    judged: dict[str, Any] = {}
+    for run in runs:
+        for task in (run.plan.get("tasks") or []) if run else []:
+            identity = (task.get("identity") or {}).get("model")
+            if identity:
+                judged[str((task.get("facets") or {}).get("model_id", ""))] = identity
+    found = {
+        scorer: sorted(name for name, identity in judged.items() if _same(identity, models.values()))
+        for scorer, models in judges.items()
+    }
+    return {scorer: names for scorer, names in found.items() if names}
+
+
+def _same(identity: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of them is this model; what it is called here does not matter."""
+    plain = {key: value for key, value in identity.items() if key != "name"}
+    return any(plain == {key: value for key, value in other.items() if key != "name"} for other in others)
+
+
+class Judges:
+    """What the manifests of some evaluations say about their judges."""
+
+    def __init__(self, manifests: Iterable[Manifest | None]) -> None:
+        self._calibrations: dict[str, dict[str, Any]] = {}
+        self._own: dict[str, set[str]] = {}
+        for manifest in manifests:
+            found = manifest.metadata if manifest else {}
+            self._calibrations |= found.get(CALIBRATIONS, {})
+            for scorer, names in found.get(OWN_ANSWERS, {}).items():
+                self._own.setdefault(scorer, set()).update(names)
+
+    def calibration(self, label: str) -> dict[str, Any] | None:
+        return self._calibrations.get(label)
+
+    def warning(self, scorers: Iterable[str], facets: Mapping[str, Any]) -> str | None:
+        """That a judge of these rows judges its own answers."""
+        own = {name for scorer in scorers for name in self._own.get(scorer, ())}
+        shown = {str(facets[key]) for key in ("model_name", "model_id", "metadata.model_id") if key in facets}
+        named = sorted(own & shown if shown else own)
+        return f"the judge judges its own answers: {', '.join(named)}" if named else None
