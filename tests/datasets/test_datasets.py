@@ -85,7 +85,7 @@ def test_json(write: Write, content: Any) -> None:
     [
         ('{"rows": []}', "expected a list of objects", ""),
         ('"text"', "expected a list of objects", ""),
-        ("[1", "not JSON", ""),
+        ('[{"a": 1}', "not JSON", ""),
         ('[{"a": 1}, 5]', "expected an object, found int", " [1]"),
     ],
 )

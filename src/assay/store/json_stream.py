@@ -1,0 +1,135 @@
+"""JSON files of any size, one entry at a time: a list, an object of entries by key, or values one after the other.
+
+Only one window of text is in memory, as wide as the largest entry. NaN and Infinity, which others write, are taken.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import IO, Any, Literal
+
+Shape = Literal["list", "object", "lines"]
+
+_WINDOW = 1 << 18
+_SPACE = re.compile(r"[ \t\n\r]*")
+_BEGIN = re.compile(r'\{\s*(?:"(?:[^"\\]|\\.)*"\s*:\s*([^\s])|[^"\s])', re.DOTALL)  # up to the first value
+_decode = json.JSONDecoder().raw_decode
+_LONGEST_TOKEN = 32  # an error this close to the window's end may only mean that the rest is still to be read
+
+
+class BrokenJson(ValueError):
+    """The file is no JSON from `line` on; `at_end`: it was cut off there."""
+
+    def __init__(self, what: str, line: int, at_end: bool) -> None:
+        super().__init__(f"line {line}: {what}")
+        self.line = line
+        self.at_end = at_end
+
+
+def json_entries(file: IO[bytes], shape: Shape | None = None) -> tuple[Shape, Iterator[tuple[str, Any]]]:
+    """What the file is, and (key, value) of each entry; the key is empty for lists and lines. Without `shape`, a file
+    that begins with an object is an object of entries if its first value is an object, too, else lines."""
+    window = _Window(file)
+    found = shape or _shape(window)
+    return found, _entries(window, found)
+
+
+def _entries(window: "_Window", found: Shape) -> Iterator[tuple[str, Any]]:
+    if found == "lines":
+        while window.peek():
+            yield "", window.value()
+        return
+    opening, closing = "[]" if found == "list" else "{}"
+    window.take(opening)
+    if window.peek() == closing:
+        window.take(closing)
+    else:
+        while True:
+            key = ""
+            if found == "object":
+                if window.peek() != '"':
+                    raise window.broken("expected a key")
+                key = window.value()
+                window.take(":")
+            yield key, window.value()
+            if window.peek() != ",":
+                break
+            window.take(",")
+        window.take(closing)
+    if window.peek():
+        raise window.broken("there is more after the end of the JSON")
+
+
+def _shape(window: "_Window") -> Shape:
+    first = window.peek()
+    if first == "[":
+        return "list"
+    if first != "{":
+        return "lines"
+    while (begin := _BEGIN.match(window.text, window.at)) is None and window.more():
+        pass
+    return "object" if begin is not None and begin[1] == "{" else "lines"
+
+
+class _Window:
+    def __init__(self, file: IO[bytes]) -> None:
+        self.text = ""
+        self.at = 0
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._lines = 1  # of what was dropped
+        self._ended = False
+
+    def peek(self) -> str:
+        """The next character that is no space; empty at the end."""
+        while True:
+            found = _SPACE.match(self.text, self.at)
+            assert found is not None
+            self.at = found.end()
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if self._ended:
+                return ""
+            self.more()
+
+    def take(self, wanted: str) -> None:
+        if self.peek() != wanted:
+            raise self.broken(f"expected {wanted!r}")
+        self.at += 1
+
+    def value(self) -> Any:
+        self.peek()
+        size = _WINDOW
+        while True:
+            try:
+                value, end = _decode(self.text, self.at)
+                if end < len(self.text) - _LONGEST_TOKEN or self._ended:  # else it may be a number that goes on
+                    self.at = end
+                    return value
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated string") or error.pos > len(self.text) - _LONGEST_TOKEN
+                if self._ended or not cut:
+                    self.at = min(error.pos, len(self.text))
+                    raise self.broken(error.msg) from None
+            except RecursionError:
+                raise self.broken("too many brackets within brackets") from None
+            self.more(size)
+            size *= 2
+
+    def broken(self, what: str) -> BrokenJson:
+        line = self._lines + self.text.count("\n", 0, self.at)
+        return BrokenJson(what, line, self._ended and not self.text[self.at :].strip())
+
+    def more(self, size: int = 0) -> bool:
+        """Read on; false at the end."""
+        data = self._file.read(size or _WINDOW)
+        self._ended = len(data) == 0
+        self._lines += self.text.count("\n", 0, self.at)
+        try:
+            added = self._decoder.decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            raise self.broken(f"not UTF-8: {error.reason}") from None
+        self.text = self.text[self.at :] + added
+        self.at = 0
+        return not self._ended
