@@ -1,7 +1,7 @@
 """One registry class for every kind of plug-in.
 
 A name is looked up, in this order, as: something registered by a decorator, a built-in (the file of that name in
-the kind's folder), an alias of a format (`sygra.exact_match`), an entry point (group `assay.<kind>s`), a dotted
+the kind's folder), a format's own (`mixeval`, `sygra.exact_match`), an entry point (group `assay.<kind>s`), a dotted
 name (`package.module.function`), or a file (`path.py:function`). Nothing is imported before it is asked for.
 """
 
@@ -95,13 +95,9 @@ class Registry:
         return getattr(importlib.import_module(module), name)
 
     def _alias(self, name: str) -> Callable[..., Any] | None:
-        namespace, _, rest = name.partition(".")
-        if not rest or not namespace.isidentifier():
-            return None
-        if importlib.util.find_spec("assay.formats") is None:
-            return None
+        namespace = name.partition(".")[0]
         module = f"assay.formats.{namespace}"
-        if importlib.util.find_spec(module) is None:
+        if not namespace.isidentifier() or importlib.util.find_spec(module) is None:
             return None
         importlib.import_module(module)
         return self._found.get(name)

@@ -1,8 +1,10 @@
 """The command line: one file per command. A command's file is imported only when it is asked for."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +33,23 @@ COMMANDS = {
     "completion": "Print the shell completion script.",
     "mock-server": "Serve an OpenAI-compatible demo model on loopback.",
 }
+
+
+def _of_formats() -> dict[str, str]:
+    """A command that a format adds is a file here; it is listed with the first line of its docstring."""
+    folder = Path(__file__).parent
+    files = sorted(name for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_")
+    names = {file[:-3].replace("_", "-"): folder / file for file in files}
+    return {name: _about(path) for name, path in names.items() if name not in COMMANDS}
+
+
+def _about(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        said = file.readline().strip(' "\n').partition(": ")[2]
+    return said[:1].upper() + said[1:]
+
+
+COMMANDS |= _of_formats()
 
 
 class Commands(click.Group):
@@ -78,6 +97,15 @@ def _with_dashes(argument: str) -> str:
     return name.replace("_", "-") + equals + value
 
 
+def _wants_tracebacks(words: Sequence[str]) -> bool:
+    """`--debug` is a flag; for `sygra` it takes True or False, and has a short form."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, _, value = word.partition("=")
+        if name == "--debug" or (name == "-d" and words[0] == "sygra"):
+            return (value or following).lower() != "false"
+    return False
+
+
 def _version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if asked:
         from assay.cli._version import version_text
@@ -101,7 +129,7 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    debug = _wants_tracebacks(words)
     try:
         code = group.main(words, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
