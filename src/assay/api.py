@@ -7,7 +7,7 @@
 themselves, over a FlatStore (an experiment folder), a FolderStore (a repository) or a MemoryStore.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ __all__ = [
     "aggregate",
     "bind_metric",
     "bind_scorer",
+    "calibrate",
     "dataset",
     "evaluate",
     "experiment",
@@ -126,6 +127,14 @@ def aggregate(
     several = [paths] if isinstance(paths, (str, Path)) else paths
     step = Reaggregation(several, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
     return step.run()
+
+
+def calibrate(path: str | Path, labels: str | Path | Iterable[Mapping[str, Any]] | None = None, **options: Any) -> Any:
+    """Compare the judges of an experiment with people's labels (a file, rows, or those of `assay judge label`) and keep
+    what is found; options and result as in `assay.analysis.calibrate`."""
+    from assay.analysis.calibrate import calibrate as made
+
+    return made(path, labels, **options)
 
 
 def query(paths: str | Path | Sequence[str | Path], sql: str) -> list[dict[str, Any]]:

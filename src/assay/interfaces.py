@@ -171,6 +171,12 @@ class Context(Protocol):
         """The same from a function that runs in a thread."""
         ...
 
+    def recall(
+        self, messages: list[Message], *, model: "Model | str | None" = None, step: str = "", **params: Any
+    ) -> Completion | None:
+        """What such a call was answered in an earlier run, if it was made; nobody is asked."""
+        ...
+
     def model(self, named: "Model | str | None" = None) -> Model:
         """The model that a call by this name reaches."""
         ...
@@ -206,7 +212,8 @@ class Task(Protocol):
 
 
 class Score(msgspec.Struct, kw_only=True, gc=False):
-    """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0)."""
+    """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0). A label that
+    begins with a dot is the scorer's name and what follows it."""
 
     passed: bool | None = None
     score: float | None = None

@@ -80,12 +80,14 @@ class Registry:
         return found
 
     def names(self) -> list[str]:
-        """Every name that needs no import of user code: built-ins, registered ones, entry points."""
+        """Every name that needs no import of user code: built-ins, registered ones, entry points. The aliases of
+        formats are left out: which of them are there depends on what was imported."""
         package = importlib.import_module(self.package)
         built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
         spelled = {module: name for name, module in _FILES.items()}
         built_in = [spelled.get(module, module) for module in built_in]
-        return sorted({*built_in, *self._found, *_entry_points(f"assay.{self.kind}s")})
+        registered = [name for name, found in self._found.items() if not _is_alias(found)]
+        return sorted({*built_in, *registered, *_entry_points(f"assay.{self.kind}s")})
 
     def _built_in(self, name: str) -> Callable[..., Any] | None:
         name = _FILES.get(name, name)
@@ -163,6 +165,10 @@ def _dotted(name: str, where: str) -> Callable[..., Any] | None:
             return None
         raise UserError(f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where) from error
     return found if callable(found) else None
+
+
+def _is_alias(function: Callable[..., Any]) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("assay.formats.")
 
 
 def _defined_as(function: Callable[..., Any]) -> tuple[str, str]:

@@ -63,12 +63,16 @@ def identity(function: Callable[..., Any]) -> str:
         file = None
     if file is None or not Path(file).is_file():
         return f"{module}.{name}#{_bytecode(plain)}"
-    return f"{name}#{_hash(sources(Path(file).resolve()))}"
+    return f"{name}#{_hash(sources(Path(file).resolve(), module))}"
 
 
-def sources(file: Path) -> list[Path]:
-    """The file and every local module that it imports (those found beside it or in folders below its own)."""
-    root = file.parent
+def sources(file: Path, module: str = "") -> list[Path]:
+    """The file and every local module that it imports: those found beside it or in folders below its own, and, where
+    it is a module of a package, those of the folder that the package is in."""
+    roots = [file.parent]
+    parts = module.split(".")
+    if len(parts) > 1 and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
+        roots.append(file.parents[len(parts) - 1])
     found: dict[Path, None] = {}
     waiting = [file]
     while waiting:
@@ -76,11 +80,11 @@ def sources(file: Path) -> list[Path]:
         if current in found:
             continue
         found[current] = None
-        waiting.extend(path for path in _imports(current, root) if path not in found)
+        waiting.extend(path for path in _imports(current, roots) if path not in found)
     return sorted(found)
 
 
-def _imports(file: Path, root: Path) -> list[Path]:
+def _imports(file: Path, roots: list[Path]) -> list[Path]:
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -88,11 +92,11 @@ def _imports(file: Path, root: Path) -> list[Path]:
     paths: list[Path] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [(root, alias.name) for alias in node.names]
+            names = [(root, alias.name) for alias in node.names for root in roots]
         elif isinstance(node, ast.ImportFrom):
-            base = root if node.level == 0 else file.parents[node.level - 1]
-            names = [(base, node.module)] if node.module else []
-            names += [(base, ".".join(filter(None, (node.module, alias.name)))) for alias in node.names]
+            bases = roots if node.level == 0 else [file.parents[node.level - 1]]
+            inside = [".".join(filter(None, (node.module, alias.name))) for alias in node.names]
+            names = [(base, name) for base in bases for name in filter(None, (node.module, *inside))]
         else:
             continue
         for base, name in names:

@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from assay.analysis.checks import Check, Outcome, decided
 from assay.analysis.compare import bound_metric
+from assay.analysis.gate_calibration import calibration_checks
 from assay.analysis.paired import Side, matched, measured, read_side, shared_label, text_of
 from assay.config import Config, GateConfig, load
 from assay.errors import UserError
@@ -22,28 +24,7 @@ from assay.steps.bind import bind_metrics
 from assay.steps.measure import BoundMetric, Policy
 from assay.steps.sources import find_source
 
-Outcome = Literal["passed", "failed", "inconclusive"]
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
-_ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
-
-
-class Check(msgspec.Struct, kw_only=True):
-    """One bound. `value` is the metric, or for a drop the difference to the baseline; `low` and `high` its interval."""
-
-    name: str
-    bound: Literal["min", "max", "max_drop"]
-    threshold: float
-    outcome: Outcome
-    why: str
-    value: float | None
-    low: float | None
-    high: float | None
-    items: int
-    samples: int
-    counts: dict[str, int]
-    label: str
-    facets: dict[str, Any]
-    baseline: str = ""
 
 
 class Gated(msgspec.Struct, kw_only=True):
@@ -80,7 +61,12 @@ def gate(
     used = level or (loaded.ci_level if loaded else 0.95)
     if not 0 < used < 1:
         raise UserError(f"a confidence level lies between 0 and 1, got {used:g}", fix="0.95 is usual")
-    checks = [check for one in chosen for check in _Gate(path, one, loaded, used, point, seed).checks()]
+    checks: list[Check] = []
+    for one in chosen:
+        if one.calibration is not None:
+            checks += calibration_checks(path, one.calibration, point=point)
+        if (one.min, one.max, one.max_drop) != (None, None, None):
+            checks += _Gate(path, one, loaded, used, point, seed).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -156,9 +142,9 @@ class _Gate:
                 f"there is no interval ({row['ci_method'].removeprefix('none: ')}); see --point",
             )
         elif kind == "min":
-            outcome, why = self._judged(value - threshold, (low or 0) - threshold, (high or 0) - threshold)
+            outcome, why = decided(value - threshold, (low or 0) - threshold, (high or 0) - threshold, point=self.point)
         else:
-            outcome, why = self._judged(threshold - value, threshold - (high or 0), threshold - (low or 0))
+            outcome, why = decided(threshold - value, threshold - (high or 0), threshold - (low or 0), point=self.point)
         return self._check(kind, threshold, row, outcome, why, (value, low, high))
 
     def _dropped(self, allowed: float) -> Check:
@@ -173,7 +159,7 @@ class _Gate:
         match = matched((self.side, own), (other, base), self.bound, label, scorer)
         found = match.differences
         low, high = interval(found, self.level, self.seed)
-        outcome, why = self._judged(found.mean + allowed, low + allowed, high + allowed)
+        outcome, why = decided(found.mean + allowed, low + allowed, high + allowed, point=self.point)
         if errors:
             outcome, why = "inconclusive", errors
         elif outcome == "inconclusive":
@@ -182,17 +168,6 @@ class _Gate:
         left_out = len(own.items) + len(base.items) - 2 * len(match.items)
         why += f" ({left_out:,} items are only on one side)" if left_out else ""
         return self._check("max_drop", allowed, own.row, outcome, why, (found.mean, low, high))
-
-    def _judged(self, room: float, lowest: float, highest: float) -> tuple[Outcome, str]:
-        """`room` is how far the value keeps its bound; the other two are its interval."""
-        if self.point:
-            keeps = room >= -_ROUNDING
-            return ("passed", "the number keeps the bound") if keeps else ("failed", "the number breaks the bound")
-        if lowest >= -_ROUNDING:
-            return "passed", "the whole interval keeps the bound"
-        if highest < -_ROUNDING:
-            return "failed", "the whole interval breaks the bound"
-        return "inconclusive", "the bound lies within the interval"
 
     def _errors(self, side: Side, row: MetricRow) -> str:
         errored, total = row["errored_count"], row["total_sample_count"]

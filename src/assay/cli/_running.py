@@ -12,11 +12,15 @@ import click
 
 def run_and_show(step: Any, *, as_json: bool, no_progress: bool) -> None:
     """Run an experiment, or the part of one, and show what came of it to a person or to a program."""
+    show(run_step(step, as_json=as_json, no_progress=no_progress), as_json=as_json, notes=no_progress)
+
+
+def run_step(step: Any, *, as_json: bool, no_progress: bool) -> Any:
+    """What `step.run(stop)` gives, with a display of `step.progress` meanwhile and signals as requests to stop."""
     from assay.reports.progress import Events, Lines, Live, Silent
 
     display = Silent if no_progress else Events if as_json else Live if sys.stderr.isatty() else Lines
-    result = asyncio.run(_run(step, display(step.progress)))
-    show(result, as_json=as_json, notes=no_progress)
+    return asyncio.run(_run(step, display(step.progress)))
 
 
 def show(result: Any, *, as_json: bool, notes: bool) -> None:

@@ -7,6 +7,7 @@ from assay.config.resolved import resolved, schema, to_yaml
 from assay.config.rules import Need
 from assay.config.types import (
     BudgetConfig,
+    CalibrationConfig,
     Config,
     DatasetConfig,
     FewShotConfig,
@@ -25,6 +26,7 @@ from assay.config.types import (
 
 __all__ = [
     "BudgetConfig",
+    "CalibrationConfig",
     "Config",
     "DatasetConfig",
     "FewShotConfig",

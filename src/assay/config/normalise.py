@@ -5,6 +5,7 @@ Normalising twice changes nothing more, so overrides can be applied to long form
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -153,6 +154,8 @@ def _task(entry: Any, key: Key, document: Document) -> Any:
     name = task.get("function_name") or task.get("function")
     if not task.get("name") and isinstance(name, str):
         task["name"] = name.rpartition(".")[2]
+    if not task.get("name") and isinstance(task.get("graph"), str):
+        task["name"] = PurePath(task["graph"].removesuffix("/graph_config.yaml")).name
     return task
 
 

@@ -35,6 +35,9 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
             if name == "models" and isinstance(kind, str) and ".py:" in kind:
                 path, _, function = kind.rpartition(":")
                 entry["type"] = f"{existing(path, (name, n, 'type'), document)}:{function}"
+    for n, entry in mappings(data.get("tasks")):
+        if isinstance(entry.get("graph"), str) and entry["graph"]:
+            entry["graph"] = existing(entry["graph"], ("tasks", n, "graph"), document)
     for n, entry in mappings(data.get("evaluation_methods")):
         params = entry.get("params")
         key = ("evaluation_methods", n, "params", "prompt")
@@ -43,8 +46,9 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
             entry["params"]["prompt"] = existing(judge, key, document)
     if isinstance(data.get("dataset"), dict):
         resolve_dataset(data["dataset"], document, files_needed)
-    baselines = [(gate, "baseline") for _, gate in mappings(data.get("gates"))]
-    for holder, name in ((data, "output_dir"), (data.get("logging"), "file"), *baselines):
+    gates = [gate for _, gate in mappings(data.get("gates"))]
+    others = [*((gate, "baseline") for gate in gates), *((gate.get("calibration"), "path") for gate in gates)]
+    for holder, name in ((data, "output_dir"), (data.get("logging"), "file"), *others):
         if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
             holder[name] = os.path.abspath(os.path.expanduser(holder[name]))
 

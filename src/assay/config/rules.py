@@ -29,8 +29,9 @@ def check_rules(config: Config, document: Document, need: Need | None) -> None:
     _check_dataset(config, document)
     _check_prompts(config, document)
     for n, task in enumerate(config.tasks):
-        if not task.function and not (task.path and task.function_name):
-            document.report(f"the task {task.name!r} has no function", ("tasks", n), "add `function: file.py:name`")
+        if not task.function and not task.graph and not (task.path and task.function_name):
+            fix = "add `function: file.py:name`, or `graph: path/to/graph_config.yaml`"
+            document.report(f"the task {task.name!r} has no function", ("tasks", n), fix)
     _check_methods("evaluation_methods", config.evaluation_methods, registry.scorer, document)
     _check_methods("metrics", config.metrics, registry.metric, document)
     for n, metric in enumerate(config.metrics):
@@ -155,8 +156,8 @@ def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
 
 
 def _check_gate(gate: GateConfig, key: Key, document: Document) -> None:
-    if gate.min is None and gate.max is None and gate.max_drop is None:
-        document.report("a gate needs a bound", key, "add `min:`, `max:` or `max_drop:`")
+    if gate.min is None and gate.max is None and gate.max_drop is None and gate.calibration is None:
+        document.report("a gate needs a bound", key, "add `min:`, `max:`, `max_drop:` or `calibration:`")
     if gate.baseline and gate.max_drop is None:
         document.report("a baseline is only for max_drop", (*key, "baseline"), "add `max_drop: 0.02`")
 

@@ -144,9 +144,22 @@ class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     interval: Literal["auto", "bootstrap"] = "auto"
 
 
+class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The calibration that a gate demands of the judge of `label`: of that very judge, not too old, and with bounds on
+    how right the judge is. `path` is the experiment that has it, by default the gated one."""
+
+    label: Text
+    max_age_days: Positive | None = None
+    min_kappa: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    min_sensitivity: Share | None = None
+    min_specificity: Share | None = None
+    path: str = ""
+
+
 class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A condition that `assay gate` checks: a metric (one of the config's by its name, or a plug-in) of the rows with
-    these facet values against bounds, or against a baseline experiment. Null bounds are not checked."""
+    these facet values against bounds, or against a baseline experiment; or a judge's calibration. Null bounds are not
+    checked."""
 
     metric: Text = "mean"
     label: str = ""
@@ -156,16 +169,18 @@ class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_drop: Annotated[float, Meta(ge=0)] | None = None
     baseline: str = ""
     max_error_rate: Share = 0.0
+    calibration: CalibrationConfig | None = None
 
 
 class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a
-    dotted or registered name."""
+    dotted or registered name; or `graph`, the path of a SyGra `graph_config.yaml`."""
 
     name: Text
     path: str = ""
     function_name: str = ""
     function: str = ""
+    graph: str = ""
     params: dict[str, Any] = {}
 
 

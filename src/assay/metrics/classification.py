@@ -77,7 +77,7 @@ def classification(
     true = [numbers[_sortable(case.actual)] for case in cases]
     said = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
     matrix = confusion(true, said, len(names))
-    fields = _fields([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
+    fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
         positive = "positive"
     if positive is not None:
@@ -113,7 +113,7 @@ def _cases(group: Group, predicted: list[Any], actual: list[Any], num_trials: in
     return cases
 
 
-def _fields(names: list[str], matrix: Matrix, found: Scores) -> dict[str, Any]:
+def fields_of(names: list[str], matrix: Matrix, found: Scores) -> dict[str, Any]:
     columns = zip(found.precision, found.recall, found.f1, found.support, strict=True)
     predicted = [*names, "null"] if matrix[:, -1].any() else names
     return {

@@ -50,6 +50,8 @@ def gate_markdown(gated: Gated) -> str:
 def bound_text(check: Check) -> str:
     if check.bound == "max_drop":
         return f"drop of at most {check.threshold:g}"
+    if check.bound == "fresh":
+        return f"not older than {check.threshold:g} days" if check.threshold else "there"
     return f"{'at least' if check.bound == 'min' else 'at most'} {check.threshold:g}"
 
 
@@ -60,7 +62,9 @@ def interval_text(check: Check) -> str:
 
 
 def number(check: Check, value: float) -> str:
-    """A difference carries its sign."""
+    """A difference carries its sign, an age its unit."""
+    if check.bound == "fresh":
+        return f"{value:.1f} days"
     return f"{value:+.3f}" if check.bound == "max_drop" else f"{value:.3f}"
 
 

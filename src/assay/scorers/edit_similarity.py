@@ -1,9 +1,12 @@
 """How few letters must change to make the answer an accepted one."""
 
+from typing import Literal
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.answers import Unparsed, answer_of
+from assay.text.blocks import ratio
 from assay.text.distance import similarity
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, normaliser
@@ -20,13 +23,16 @@ def edit_similarity(
     normalize: Normalisation = "none",
     case_sensitive: bool = True,
     strip_whitespace: bool = True,
+    method: Literal["levenshtein", "blocks"] = "levenshtein",
     threshold: float = 0.8,
     strip_reasoning: bool = False,
 ) -> Score:
     """How similar the answer is to an accepted answer, letter by letter; the best over the accepted answers.
 
     Score: 1 − d / max(length, length), where d is the Levenshtein distance (1966): the least number of letters to
-    insert, delete or replace. Two empty texts: 1. Passes from `threshold` on.
+    insert, delete or replace. With `blocks` it is 2·m / (length + length), where m counts the letters in the longest
+    common block and, left and right of it, in the longest ones there (Ratcliff and Obershelp 1988, as in Python's
+    difflib). Two empty texts: 1. Passes from `threshold` on.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers
@@ -35,6 +41,7 @@ def edit_similarity(
     normalize: how both sides are made comparable; see [exact_match](#exact_match)
     case_sensitive: with `none`, whether case counts
     strip_whitespace: with `none`, whether whitespace around the text is dropped
+    method: which measure
     threshold: the least score that passes
     strip_reasoning: look only at what follows `</think>`
     """
@@ -44,5 +51,6 @@ def edit_similarity(
         given = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    best = max(similarity(given, comparable(answer)) for answer in answers)
+    alike = similarity if method == "levenshtein" else ratio
+    best = max(alike(comparable(answer), given) for answer in answers)
     return Score(passed=best >= threshold, score=best)

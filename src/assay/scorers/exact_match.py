@@ -26,7 +26,8 @@ def exact_match(
 
     Score: 1 if norm(answer) = norm(a) for an accepted answer a, else 0. `squad` is the normalisation of Rajpurkar et
     al. 2016 (SQuAD): lower case, no ASCII punctuation, no articles, single spaces; `basic` folds case and whitespace
-    and drops quotes, markdown and final punctuation around the text; `none` leaves both to the two flags.
+    and drops quotes, markdown and final punctuation around the text; `lower`, `spaces` and `lower_spaces` make small
+    letters, single spaces, or both; `none` leaves both to the two flags.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers

@@ -23,6 +23,7 @@ def numeric_match(
     expected_value: float | str | list[float | str] | None = None,
     tolerance: float = 1e-6,
     relative_tolerance: float = 0.0,
+    zero_tolerance: float | None = None,
     extract_pattern: str | None = None,
     position: Literal["last", "first"] = "last",
     response_field: str | None = None,
@@ -41,6 +42,7 @@ def numeric_match(
     expected_value: the number itself, for all items
     tolerance: the greatest absolute difference
     relative_tolerance: the greatest difference as a share of the expected number
+    zero_tolerance: the greatest difference where 0 is expected, of which nothing is a share; `tolerance` if null
     extract_pattern: a regular expression whose first group (or whole match) holds the number
     position: which number counts if nothing in the answer says so
     response_field: look into this field (a dotted path) of the JSON in the answer
@@ -52,7 +54,8 @@ def numeric_match(
         return Score(outcome="unparsed", error=str(error))
     best, passed, value = 0.0, False, given.value
     for number in wanted:
-        allowed = max(Fraction(tolerance), Fraction(relative_tolerance) * abs(number.value))
+        least = tolerance if number.value or zero_tolerance is None else zero_tolerance
+        allowed = max(Fraction(least), Fraction(relative_tolerance) * abs(number.value))
         for x in given.readings():
             for y in number.readings():
                 score = float(max(Fraction(0), 1 - abs(x - y) / max(abs(y), Fraction(1))))

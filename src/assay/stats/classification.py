@@ -4,7 +4,7 @@ The matrix has a row for each true class and a column for each predicted one; a 
 prediction, which are wrong and belong to no class.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -71,3 +71,13 @@ def _named(precision: float, recall: float, f1: float) -> dict[str, float]:
 
 def _ratio(part: Matrix, whole: Matrix) -> FloatArray:
     return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
+
+
+def mean_ratio(hits: Mapping[str, int], counts: Mapping[str, int]) -> tuple[float, dict[str, float]]:
+    """The ratio of each label that occurs, and their unweighted mean; 0 if there is none."""
+    each = {label: hits.get(label, 0) / count for label, count in counts.items()}
+    return sum(each.values()) / len(each) if each else 0.0, each
+
+
+def harmonic_mean(first: float, second: float) -> float:
+    return 2 * first * second / (first + second) if first + second else 0.0

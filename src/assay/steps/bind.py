@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import registry
-from assay.config import Config, FewShotConfig, ModelConfig, environment, secret, where
+from assay.config import Config, FewShotConfig, ModelConfig, TaskConfig, environment, secret, where
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Limits, Model, Prompt, Task
 from assay.steps.measure import BoundMetric, bind_metric
@@ -148,7 +148,7 @@ def _few_shot(config: Config, entry: FewShotConfig) -> "FewShot":
 
 
 def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None = None) -> list[Task]:
-    """Every model with every prompt, then the config's own function tasks."""
+    """Every model with every prompt, then the config's own functions and graphs."""
     make_prompt_task = registry.task.get("prompt")
     make_function_task = registry.task.get("function")
     problems = Problems(config)
@@ -165,6 +165,9 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     for number, entry in enumerate(config.tasks):
         with problems.at("tasks", number):
             base = Path(config.base)
+            if entry.graph:
+                tasks.append(_graph_task(config, entry, models))
+                continue
             if entry.path:
                 function = registry.load_function(entry.path, entry.function_name or entry.name, base=base)
             else:
@@ -172,6 +175,14 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
             tasks.append(make_function_task(function, name=entry.name, params=entry.params))
     problems.raise_any()
     return tasks
+
+
+def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) -> Task:
+    """A graph with the config's models, which keep their own sampling parameters."""
+    make = registry.task.get("sygra.graph")
+    params = registry.check_params(make, entry.params, reserved=["name", "models", "inference"])
+    inference = {model.name: {**config.sample_params, **model.inference} for model in config.models}
+    return make(entry.graph, name=entry.name, models=models, inference=inference, **params)
 
 
 def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScorer]:

@@ -54,6 +54,8 @@ class CallLog:
         self._encode = msgspec.json.Encoder().encode
 
     def find(self, key: bytes) -> Completion | None:
+        if not len(self._keys):
+            return None
         wanted = np.uint64(short(key))
         place = int(np.searchsorted(self._keys, wanted))
         while place < len(self._keys) and self._keys[place] == wanted:

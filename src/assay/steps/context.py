@@ -16,7 +16,7 @@ from assay.interfaces import Completion, Log, Message, Model, Request
 from assay.registry import nearest
 from assay.steps.calls import CallLog, OwnCalls
 from assay.steps.lanes import Lanes
-from assay.store.keys import short
+from assay.store.keys import call_key, short
 from assay.threads import Threads
 
 _span: ContextVar[int | None] = ContextVar("span", default=None)  # branches that run side by side keep their own
@@ -89,10 +89,9 @@ class RowContext:
         self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
     ) -> Completion:
         target = self._around.model(model, self._model)
-        if self._own is None:
-            self._own = OwnCalls(self._around.calls, self._owner, self._name, self.item_id)
-        key, ordinal = self._own.key(target, messages, params, step)
-        known = self._own.find(key)
+        own = self._calls()
+        key, ordinal = own.key(target, messages, params, step)
+        known = own.find(key)
         if known is not None:
             return known
         limits = self._around.lanes[target.name].limits
@@ -102,8 +101,19 @@ class RowContext:
         completion = await self._around.lanes.send(target, request)
         seconds = time.perf_counter() - started
         self._around.lanes[target.name].progress.calls += 1
-        self._own.add(key, ordinal, target, messages, params, step, completion, seconds)
+        own.add(key, ordinal, target, messages, params, step, completion, seconds)
         return completion
+
+    def recall(
+        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+    ) -> Completion | None:
+        target = self._around.model(model, self._model)
+        return self._calls().find(call_key(self._owner, step, 0, messages, target.identity, params))
+
+    def _calls(self) -> OwnCalls:
+        if self._own is None:
+            self._own = OwnCalls(self._around.calls, self._owner, self._name, self.item_id)
+        return self._own
 
     def complete_sync(
         self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any

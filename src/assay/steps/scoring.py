@@ -95,6 +95,8 @@ def bind_scorer(
         defaults = {name: p.default for name, p in called.items() if name in ("model", "prompt")}
         checked = settle_judge({**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where)
         judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
+    if check := marks.get("check"):
+        check({**{each: p.default for each, p in registry.parameters(function).items()}, **checked}, where)
     is_async = inspect.iscoroutinefunction(function)
     reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
@@ -237,8 +239,8 @@ def _score(fields: dict[str, Any], label: str) -> Score:
 
 def _complete(score: Score, name: str) -> Score:
     """Fill in what follows from what is there; refuse what cannot be a score."""
-    if not score.label:
-        score.label = name
+    if not score.label or score.label[0] == ".":
+        score.label = name + score.label
     if score.outcome != "scored":
         return score
     passed: Any = score.passed

@@ -21,9 +21,11 @@ def canonical(value: Any) -> bytes:
 
 
 def _normal(value: Any) -> Any:
+    if type(value) is str:  # most values are: the checks below take longer than the encoding
+        return value
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return {str(key): _normal(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_normal(entry) for entry in value]

@@ -6,6 +6,7 @@ from typing import Any
 
 _FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
+_OBJECT = re.compile(r"\{\s*\"")
 _ATTEMPTS = 200  # so that a text of brackets costs little
 
 
@@ -18,6 +19,7 @@ def _refuse(constant: str) -> Any:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)
+_lenient = json.JSONDecoder(parse_constant=_refuse, strict=False)
 
 
 def read_json(text: str) -> Any:
@@ -64,6 +66,24 @@ def _in_prose(text: str) -> list[Any]:
         except (ValueError, RecursionError):
             at = found.end()
     return values
+
+
+def objects_in(text: str) -> list[tuple[int, int, dict[str, Any]]]:
+    """(begin, end, object) of the JSON objects of a text, in order, line feeds in their strings allowed; those inside
+    others are left to them."""
+    found: list[tuple[int, int, dict[str, Any]]] = []
+    at = failures = 0
+    for opening in _OBJECT.finditer(text):
+        if opening.start() < at:
+            continue
+        try:
+            value, at = _lenient.raw_decode(text, opening.start())
+            found.append((opening.start(), at, value))
+        except (ValueError, RecursionError):
+            failures += 1
+            if failures > _ATTEMPTS:
+                break
+    return found
 
 
 def at_path(value: Any, path: str) -> Any:

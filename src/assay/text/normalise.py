@@ -2,7 +2,8 @@
 
 `none` leaves case and whitespace to the two flags. `basic` folds case, makes one space of every run of whitespace and
 drops quotes, markdown and final punctuation around the text. `squad` is the normalisation of the SQuAD evaluation
-(Rajpurkar et al. 2016): lower case, no ASCII punctuation, no articles, single spaces.
+(Rajpurkar et al. 2016): lower case, no ASCII punctuation, no articles, single spaces. `lower`, `spaces` and
+`lower_spaces` make small letters, single spaces, or both, and nothing else.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import Literal
 
 from assay.text.stem import stem
 
-Normalisation = Literal["none", "basic", "squad"]
+Normalisation = Literal["none", "basic", "squad", "lower", "spaces", "lower_spaces"]
 
 _REMEMBERED = 1 << 12  # texts per normaliser: references come back with every sample and every scorer
 _LONGEST_REMEMBERED = 500  # letters: what is remembered stays within a few megabytes
@@ -35,7 +36,7 @@ def normaliser(
     stemming: bool = False,
 ) -> Callable[[str], str]:
     """The function that makes texts comparable; it remembers short texts that it has seen."""
-    plain = {"none": _none(case_sensitive, strip_whitespace), "basic": basic, "squad": squad}[how]
+    plain = _none(case_sensitive, strip_whitespace) if how == "none" else _PLAIN[how]
     if how == "none" and not stemming:
         return plain
 
@@ -64,7 +65,24 @@ def squad(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
+def spaces(text: str) -> str:
+    return " ".join(text.split())
+
+
+def lower_spaces(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
 def _none(case_sensitive: bool, strip_whitespace: bool) -> Callable[[str], str]:
     if case_sensitive:
         return str.strip if strip_whitespace else str
     return (lambda text: text.strip().casefold()) if strip_whitespace else str.casefold
+
+
+_PLAIN: dict[str, Callable[[str], str]] = {
+    "basic": basic,
+    "squad": squad,
+    "lower": str.lower,
+    "spaces": spaces,
+    "lower_spaces": lower_spaces,
+}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from assay.text.demo_judge import judge
 from assay.text.messages import messages_text
 from assay.text.questions import Question, parse
 
@@ -71,8 +72,11 @@ def _draw(question: Question, skill: float, seed: int) -> tuple[str, bool]:
 
 
 def respond(messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int) -> Reply:
-    """One assistant turn for a chat request: a tool call, JSON, or text, as its parameters ask."""
+    """One assistant turn for a chat request: a verdict, a tool call, JSON, or text, as it asks."""
     text = messages_text(messages)
+    verdict = judge(text, skill=skill, seed=seed)
+    if verdict is not None:
+        return Reply(verdict)
     answer = solve(text, skill=skill, seed=seed)
     tools: Any = params.get("tools")
     if tools and params.get("tool_choice") != "none" and messages[-1].get("role") != "tool":

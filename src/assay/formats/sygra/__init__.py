@@ -1,0 +1,21 @@
+"""SyGra's evaluation tasks: `graph_config.yaml` folders with their Python helpers, models.yaml, metrics and reports.
+
+`run(task, …)` is what `assay sygra` does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from assay.formats.sygra import graphs as graphs  # registers the task `sygra.graph`
+from assay.formats.sygra.metrics import aliases as aliases  # registers scorers and metrics
+from assay.formats.sygra.modules import install as install
+
+if TYPE_CHECKING:
+    from assay.formats.sygra.experiment import Result
+
+
+def run(task: str, **options: Any) -> "Result":
+    """Run a task folder with the options of `assay sygra`; the same call goes on where an earlier one stopped."""
+    from assay.formats.sygra.experiment import Options, SygraRun
+    from assay.steps.blocking import run_blocking
+
+    return run_blocking(SygraRun(Options(task=task, **options)).run)

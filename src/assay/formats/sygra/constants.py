@@ -1,0 +1,13 @@
+"""What task helpers read from `sygra.utils.constants`."""
+
+SYGRA_START = "__start__"
+SYGRA_END = "__end__"
+START = "START"
+END = "END"
+BACKEND = "langgraph"
+ERROR_PREFIX = "###SERVER_ERROR###"
+GRAPH_OUTPUT_KEY = "output_keys"
+CHAT_CONVERSATION_MULTITURN = "multiturn"
+CHAT_CONVERSATION_SINGLETURN = "singleturn"
+VAR_CHAT_HISTORY = "__chat_history__"
+LIST_SEPARATOR = "|"

@@ -1,0 +1,21 @@
+"""`data_config` of a graph_config.yaml: where records come from, what is done to them, and where results go.
+
+Everything streams: a million records pass in flat memory, except where a transform of the user's wants a list.
+"""
+
+from assay.formats.sygra.data.ids import item_ids
+from assay.formats.sygra.data.records import Load, Record, Records, open_records, open_source
+from assay.formats.sygra.data.schema import row_schema
+from assay.formats.sygra.data.sinks import check_sinks, write_sinks
+
+__all__ = [
+    "Load",
+    "Record",
+    "Records",
+    "check_sinks",
+    "item_ids",
+    "open_records",
+    "open_source",
+    "row_schema",
+    "write_sinks",
+]

@@ -1,0 +1,100 @@
+"""`data_config.source` as a stream of records with ids: read, reduced to `fields`, transformed, joined, cut."""
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import count as numbers
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from assay.errors import UserError
+from assay.formats.sygra.data.applying import Load, Stage, stages
+from assay.formats.sygra.data.ids import with_ids
+from assay.formats.sygra.data.joins import Part, check_parts, joined
+from assay.formats.sygra.data.media import CreateAudioUrlTransform, CreateImageUrlTransform
+from assay.formats.sygra.data.sinks import check_sinks
+from assay.formats.sygra.data.sources import folders_of, raw_records
+from assay.formats.sygra.data.transform import Record, Records
+from assay.formats.sygra.data.values import cleaned
+
+__all__ = ["Load", "Record", "Records", "open_records", "open_source"]
+
+SOURCE = "data_config.source"
+
+
+def open_records(
+    data_config: Mapping[str, Any] | None,
+    *,
+    base: Path,
+    load: Load,
+    start: int = 0,
+    count: int | None = None,
+    seed: int = 0,
+) -> Records:
+    """`count` records (all, if it is None or 0) from number `start` on. Sinks are checked as well: what is wrong with
+    the config is raised by the call itself, what is wrong with the data while it is read."""
+    data_config = data_config or {}
+    if start < 0 or (count or 0) < 0:
+        what = f"start_index {start} and num_records {count or 0} must not be negative"
+        raise UserError(what, fix="count records from 0")
+    check_sinks(data_config)
+    source = data_config.get("source")
+    if source:
+        records = open_source(source, base=base, load=load, seed=seed)
+    elif count:
+        records = ({} for _ in numbers())
+    else:
+        fix = "add `source:`, or say how many empty records to make: `--num_records 10`"
+        raise UserError("there is no data source", where="data_config", fix=fix)
+    return _cut(with_ids(records, str(data_config.get("id_column") or "")), start, count or None)
+
+
+def open_source(source: Any, *, base: Path, load: Load, where: str = SOURCE, seed: int = 0) -> Records:
+    """The records of a source, or of a list of them, transformed and joined, without new ids."""
+    if isinstance(source, Mapping):
+        return _opener(source, base, load, where)()
+    if not isinstance(source, list):
+        raise UserError(f"a source must be a mapping or a list, got {source!r}", where=where)
+    parts: list[Part] = []
+    for number, one in enumerate(source):
+        place = f"{where}[{number}]"
+        if not isinstance(one, Mapping):
+            raise UserError(f"a source must be a mapping, got {one!r}", where=place)
+        parts.append(Part(one, place, _opener(one, base, load, place)))
+    check_parts(parts)
+    return joined(parts, seed)
+
+
+def _opener(source: Mapping[str, Any], base: Path, load: Load, where: str) -> partial[Records]:
+    fields: Any = source.get("fields")
+    if not isinstance(fields, list | None):
+        raise UserError(f"fields must be a list, got {fields!r}", where=f"{where}.fields")
+    chosen = None if not fields else {"id", *map(str, fields)}
+    return partial(_passed, raw_records(source, base, where), chosen, _stages(source, base, load, where))
+
+
+def _stages(source: Mapping[str, Any], base: Path, load: Load, where: str) -> list[Stage]:
+    folders = folders_of(source, base)
+    media = [CreateImageUrlTransform(folders), CreateAudioUrlTransform(folders)]
+    return [*(partial(one.stream, params={}) for one in media), *stages(source.get("transformations"), load, where)]
+
+
+def _passed(records: Records, fields: set[str] | None, through: list[Stage]) -> Records:
+    records = map(cleaned, records)
+    if fields is not None:
+        records = ({name: value for name, value in record.items() if name in fields} for record in records)
+    for stage in through:
+        records = stage(records)
+    return records
+
+
+def _cut(records: Records, start: int, count: int | None) -> Records:
+    passed = sum(1 for _ in islice(records, start))
+    first = next(records, None)
+    if first is None and not passed:
+        raise UserError("the dataset is empty", where=SOURCE, fix="check its file, split and transformations")
+    if first is None:
+        what = f"the dataset has {passed} records: none is left from start_index {start} on"
+        raise UserError(what, where=SOURCE, fix="begin earlier")
+    yield first
+    yield from islice(records, None if count is None else count - 1)

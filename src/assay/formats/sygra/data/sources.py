@@ -1,0 +1,206 @@
+"""One source of a `data_config` as raw records, through the engine's own readers: a file, or a Hugging Face dataset.
+
+Paths count from the task's base folder, as they do for the original. A dataset that lies there as a folder is read from
+there; the hub is asked only for what does not.
+"""
+
+import codecs
+import os
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from assay import registry
+from assay.datasets._files import opened
+from assay.errors import UserError
+from assay.formats.sygra.data.csv_types import typed
+from assay.formats.sygra.data.repository import data_files
+from assay.formats.sygra.data.transform import Record, Records
+from assay.registry import nearest
+
+FORMATS = ("json", "jsonl", "csv", "tsv", "parquet")
+_PACKED = {".gz", ".zst"}
+_UTF8 = {"utf-8", "ascii", "utf-8-sig"}
+_SPLIT = re.compile(r"\s*(\w[\w.-]*)\s*(?:\[\s*(\d*)\s*:\s*(\d*)\s*\])?\s*")
+
+
+def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
+    """The records of a source as they stand there; a source that cannot be read is refused at once."""
+    kind = source.get("type")
+    if kind == "disk":
+        path = _path(source, base, where)
+        format = format_of(path, str(source.get("file_format") or ""), where)
+        return _file(path, format, str(source.get("encoding") or "utf-8"), where)
+    if kind == "hf":
+        if not source.get("repo_id"):
+            raise UserError("a source of type hf needs 'repo_id'", where=where, fix="add `repo_id: owner/name`")
+        return _hub(source, base, where)
+    if kind == "servicenow":
+        fix = "export the table to a file and name it with `type: disk`, `file_path:`"
+        raise UserError("ServiceNow tables cannot be read", where=f"{where}.type", fix=fix)
+    raise UserError(f"unknown source type {kind!r}", where=f"{where}.type", fix=nearest(str(kind), ["hf", "disk"]))
+
+
+def folders_of(source: Mapping[str, Any], base: Path) -> list[Path]:
+    """Where the files lie that records of this source may name."""
+    own = source.get("file_path") or source.get("repo_id") or ""
+    place = base / str(own)
+    return [base, place if place.is_dir() else place.parent]
+
+
+def format_of(path: Path, otherwise: str, where: str) -> str:
+    """The format that a file's name tells, or else the config."""
+    names = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
+    found = names[-1].removeprefix(".") if names else ""
+    format = found if found in FORMATS else otherwise
+    if format not in FORMATS:
+        what = f"the format of {path.name!r} is unknown"
+        raise UserError(what, where=where, fix=f"name the file with one of: .{', .'.join(FORMATS)}")
+    return format
+
+
+# ---- files
+
+
+def _path(source: Mapping[str, Any], base: Path, where: str) -> Path:
+    if not source.get("file_path"):
+        raise UserError("a source of type disk needs 'file_path'", where=where, fix="add `file_path: data.jsonl`")
+    path = base / str(source["file_path"])
+    if not path.is_file():
+        what = f"there is no file {str(source['file_path'])!r}"
+        raise UserError(what, where=f"{where}.file_path", fix=f"looked for {path}")
+    return path
+
+
+def _file(path: Path, format: str, encoding: str, where: str) -> Records:
+    try:
+        known = codecs.lookup(encoding).name
+    except LookupError:
+        raise UserError(f"unknown encoding {encoding!r}", where=f"{where}.encoding") from None
+    if known in _UTF8 or format == "parquet":
+        return _rows(path, format)
+    return _recoded(path, format, known)
+
+
+def _rows(path: Path, format: str) -> Records:
+    read = registry.dataset.get(format)
+    if format == "json":
+        _check_list(path)
+
+    def rows() -> Iterator[Record]:
+        return (row for _, row in read(path))
+
+    return typed(rows) if format in ("csv", "tsv") else rows()
+
+
+def _check_list(path: Path) -> None:
+    """The engine takes further shapes of JSON for datasets; here a file that is no list is a mistake."""
+    with opened(path) as file:
+        begin = file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if begin and not begin.startswith(b"["):
+        fix = "write `[{…}, {…}]`, or one object a line in a .jsonl file"
+        raise UserError("the dataset is not a list of records", where=str(path), fix=fix)
+
+
+def _recoded(path: Path, format: str, encoding: str) -> Records:
+    """The readers know UTF-8 only: they get a copy."""
+    with TemporaryDirectory(prefix="assay-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            with path.open(encoding=encoding, newline="") as file, copy.open("w", encoding="utf-8", newline="") as out:
+                copyfileobj(file, out, 1 << 20)
+            yield from _rows(copy, format)
+        except UnicodeError as error:
+            raise UserError(f"the file is not {encoding}: {error}", where=str(path), fix="correct `encoding`") from None
+        except UserError as error:
+            error.where = error.where.replace(str(copy), str(path))
+            raise
+
+
+# ---- Hugging Face
+
+
+def _hub(source: Mapping[str, Any], base: Path, where: str) -> Records:
+    name, subset = str(source["repo_id"]), str(source.get("config_name") or "")
+    splits = _splits(source.get("split") or "train", where)
+    folder = base / name
+    if source.get("shard"):
+        files = _shards(folder, subset, splits, source["shard"], where)
+        return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in files)
+    parts = [_split(name, folder, subset, split, source, where) for split, _, _ in splits]
+    return chain.from_iterable(islice(part, *bounds) for part, (_, *bounds) in zip(parts, splits, strict=True))
+
+
+def _split(name: str, folder: Path, subset: str, split: str, source: Mapping[str, Any], where: str) -> Records:
+    local = folder.is_dir()
+    files = data_files(folder, subset, split, where) if local else None
+    if files is not None and all(_is_known(path) for path in files):
+        return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in files)
+    return _loaded(str(folder) if local else name, subset, split, str(source.get("token") or ""), where)
+
+
+def _is_known(path: Path) -> bool:
+    return any(suffix.removeprefix(".") in FORMATS for suffix in path.suffixes)
+
+
+def _loaded(name: str, subset: str, split: str, token: str, where: str) -> Records:
+    rows = registry.dataset.get("hf")(name, subset=subset, split=split)
+    try:
+        with _token(token):
+            first = next(rows, None)  # the reader loads when it is first asked
+    except UserError as error:
+        error.where = where
+        raise
+    if first is not None:
+        yield first[1]
+        yield from (row for _, row in rows)
+
+
+@contextmanager
+def _token(token: str) -> Generator[None]:
+    """The library looks for its key in HF_TOKEN: the source's own, else SYGRA_HF_TOKEN, stands there meanwhile."""
+    key = token or os.environ.get("SYGRA_HF_TOKEN", "")
+    before = os.environ.get("HF_TOKEN")
+    if not key:
+        yield
+        return
+    os.environ["HF_TOKEN"] = key
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HF_TOKEN"]
+        else:
+            os.environ["HF_TOKEN"] = before
+
+
+def _splits(written: Any, where: str) -> list[tuple[str, int, int | None]]:
+    """`train`, `train[:100]`, `train+test` or a list of them, as (name, start, stop); each once."""
+    texts: Sequence[Any] = written if isinstance(written, list) else str(written).split("+")
+    found: dict[tuple[str, int, int | None], None] = {}
+    for text in texts:
+        match = _SPLIT.fullmatch(str(text))
+        if match is None:
+            what = f"the split {text!r} is not understood"
+            raise UserError(what, where=f"{where}.split", fix="write `train`, `train[:100]` or `[train, test]`")
+        found[match[1], int(match[2] or 0), int(match[3]) if match[3] else None] = None
+    return list(found)
+
+
+def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard: Any, where: str) -> list[Path]:
+    """Some of the files of a dataset that lies in a folder: those whose names fit, or of these the given numbers."""
+    if not folder.is_dir():
+        fix = "leave `shard` out, or put the dataset's folder below the task's base folder"
+        raise UserError("shards can be read from a folder only", where=f"{where}.shard", fix=fix)
+    pattern = str(shard.get("regex") or "*")
+    found = [path for split, _, _ in splits for path in sorted((folder / subset).glob(f"{split}{pattern}"))]
+    chosen = [path for number, path in enumerate(found) if not shard.get("index") or number in shard["index"]]
+    if not chosen:
+        fix = f"files there: {', '.join(sorted(path.name for path in (folder / subset).glob('*'))[:10]) or 'none'}"
+        raise UserError(f"no shard matches {pattern!r}", where=f"{where}.shard", fix=fix)
+    return chosen

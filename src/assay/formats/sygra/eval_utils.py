@@ -1,0 +1,138 @@
+"""What evaluation graphs name in their YAML as `tasks.eval.utils.…`: a lambda node for unit metrics, and the report."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from assay.errors import AssayError, UserError
+from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
+from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Report, column_of, dialect, entries, said
+from assay.formats.sygra.metrics.results import BadParameter, UnknownName
+from assay.formats.sygra.metrics.unit import UnitMetricRegistry
+
+
+def parse_response_as_json(s: Any) -> dict[str, Any] | None:
+    """The object that an answer is, or the first one in braces in it; another JSON value as `{"value": …}`.
+
+    Braces are matched as they stand, also within strings, and nothing after the first pair is tried.
+    """
+    if s is None:
+        return None
+    text = s if isinstance(s, str) else str(s)
+    for candidate in (text, _in_braces(text)):
+        try:
+            found = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else {"value": found}
+    return None
+
+
+def _in_braces(text: str) -> str:
+    """The leftmost `{` that is closed, up to its `}`."""
+    opened: list[int] = []
+    best: tuple[int, int] | None = None
+    for at, letter in enumerate(text):
+        if letter == "{":
+            opened.append(at)
+        elif letter == "}" and opened:
+            start = opened.pop()
+            if best is None or start < best[0]:
+                best = start, at
+            if not opened:
+                break
+    return text[best[0] : best[1] + 1] if best else ""
+
+
+class UnitMetrics(LambdaFunction):
+    """Compares `golden_key` with `predicted_key` of the state by each metric of `unit_metrics_map`.
+
+    A result is stored as `<metric>_result` where the node declares that name among its `output_keys`, as `<metric>`
+    where it declares that; under both names if it declares neither.
+    """
+
+    @staticmethod
+    def apply(lambda_node_dict: Mapping[str, Any], state: Any) -> Any:
+        golden, predicted = ({"text": _value(lambda_node_dict, state, key)} for key in ("golden_key", "predicted_key"))
+        for name, params in _unit_metrics(lambda_node_dict):
+            results = UnitMetricRegistry.get_metric(name, **params).evaluate([golden], [predicted])
+            if results:
+                found = results[0].to_dict()
+                state.update(dict.fromkeys(_names(lambda_node_dict, name), found))
+        return state
+
+
+def check_unit_metrics(node: Mapping[str, Any], where: str = "") -> list[str]:
+    """The names of the unit metrics of a lambda node; UserError if one of them cannot be made."""
+    try:
+        made = _unit_metrics(node)
+        for name, params in made:
+            UnitMetricRegistry.get_metric(name, **params)
+    except AssayError as error:
+        raise UserError(error.what, where=where, fix=error.fix) from None
+    except Exception as error:  # a user's constructor may raise anything
+        raise UserError(f"a unit metric cannot be made: {said(error)}", where=where) from error
+    return [name for name, _ in made]
+
+
+def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for entry in node.get("unit_metrics_map") or ():
+        each = entry if isinstance(entry, Mapping) else {"name": entry}
+        name, params = str(each.get("name") or ""), each.get("params", {})
+        if not isinstance(params, Mapping):
+            shown = "null" if params is None else type(params).__name__
+            raise BadParameter(f"`params` of the unit metric {name!r} is {shown}: leave it out or write {{}}")
+        if name in found:
+            raise BadParameter(
+                f"two unit metrics are called {name!r}: one would hide the other", fix="keep one of them"
+            )
+        found[name] = params
+    return list(found.items())
+
+
+def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
+    if key not in node:
+        raise BadParameter(f"the unit metrics need `{key}`: the name of a variable of the graph")
+    if node[key] not in state:
+        raise UnknownName(f"{key}: the state has no {node[key]!r}", fix=f"it has {', '.join(sorted(map(str, state)))}")
+    return state[node[key]]
+
+
+def _names(node: Mapping[str, Any], metric: str) -> list[str]:
+    declared = node.get("output_keys") or ()
+    declared = [declared] if isinstance(declared, str) else declared
+    both = [f"{metric}{SUFFIX}", metric]
+    return [name for name in both if name in declared] or both
+
+
+class MetricCollatorPostProcessor(GraphPostProcessor):
+    """Computes the aggregator metrics of a run and reports them, in a list of one.
+
+    `report_keys` is `seed` (results under the aggregator's name) or `field` (`<column>-<aggregator>`); by default the
+    names of the columns tell which. Other parameters are accepted and not used.
+    """
+
+    def __init__(
+        self,
+        aggregator_metrics_map: Sequence[Mapping[str, Any] | str] | None = None,
+        unit_metrics_results: str = "text",
+        report_keys: Dialect | None = None,
+        **others: Any,
+    ) -> None:
+        given = aggregator_metrics_map or ()
+        self.aggregator_metrics_map = [each if isinstance(each, Mapping) else {"name": each} for each in given]
+        self.unit_metrics_results = unit_metrics_results
+        self.report_keys: Dialect | None = report_keys
+
+    def process(self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+        configured, default = self.aggregator_metrics_map, self.unit_metrics_results
+        style = self.report_keys or dialect(column_of(each, default) for each in configured)
+        report = Report(entries(configured, default, style), style)
+        try:
+            for row in data:
+                report.add(row)
+        except Exception as error:
+            summary = {"total_records": report.total, "status": "fatal_error", "error": said(error)}
+            return [{"evaluation_summary": summary, "results": {}}]
+        return [report.made()]

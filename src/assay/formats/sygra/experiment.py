@@ -1,0 +1,255 @@
+"""One task folder, one command: records in; output file, post-processors' files and sinks out.
+
+The engine's rows live beside the output in `.assay/<digest>/`; the digest is that of the task, its graph, its data and
+its models. So the same command goes on after a crash and pays no call twice, and all files are projections of the
+rows, written whole or not at all.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.config import LoggingConfig
+from assay.formats.sygra.data import item_ids, open_records, write_sinks
+from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
+from assay.formats.sygra.functions import running_task
+from assay.formats.sygra.graphs import bind_graph, models_used
+from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
+from assay.formats.sygra.names import find_task, read_yaml
+from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
+from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
+from assay.formats.sygra.run_metadata import run_metadata
+from assay.interfaces import Limits
+from assay.records import Item, Manifest
+from assay.steps.ingest import ingest
+from assay.steps.logs import log_to
+from assay.steps.progress import Progress
+from assay.steps.run import Runner
+from assay.steps.stop import Stop
+from assay.store.files import write_file
+from assay.store.keys import canonical, digest
+from assay.store.repositories import DatasetRepository
+from assay.store.stores import FlatStore
+
+LOG_FILE = "logs/out.log"
+
+
+class Options(msgspec.Struct, kw_only=True):
+    """The flags of `assay sygra`; `base` is the folder that holds `tasks/`, by default the current one."""
+
+    task: str
+    start_index: int = 0
+    num_records: int = 10
+    batch_size: int = 25
+    run_name: str = ""
+    output_dir: str | None = None
+    output_with_ts: bool = True
+    output_format: Format | None = None
+    report_keys: str | None = None
+    resume: bool | None = None
+    retry_errors: bool = False
+    disable_metadata: bool = False
+    debug: bool = False
+    clear_logs: bool = False
+    seed: int = 0
+    base: str = "."
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What a run left behind. It is `ok` if a record succeeded and no report is fatal or partial."""
+
+    folder: str
+    output: str
+    total: int
+    failed: int
+    errors: dict[str, int] = {}
+    processed: list[Processed] = []
+    metadata: str = ""
+    notes: list[str] = []
+
+    @property
+    def ok(self) -> bool:
+        bad = {"failed", "fatal_error", "partial"}
+        return self.failed < self.total and not any(each.status in bad for each in self.processed)
+
+
+class SygraRun:
+    """A task folder with the options of one command. What is wrong with the YAML is raised when it is made, or by `run`
+    before anything is spent."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.progress = Progress()
+        self.task = find_task(options.task, Path(options.base))
+        self.source = read_yaml(self.task.graph)
+        self.names = Names(options.run_name, options.output_with_ts)
+        load_environment(self.task.base)
+        self.load = Loader(self.task.base)
+        entries = self.source.get("graph_post_process")
+        self.processors = bind_processors(entries, self.load, self.task.graph, report_keys=options.report_keys)
+        self.models = self._bind_models()
+        uses = {name: bound.use for name, bound in self.models.items()}
+        self.graph = bind_graph(self.task, self.source, self.load, uses)
+        self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
+        self.folder = self.output_dir / ".assay" / self._digest()
+
+    def _bind_models(self) -> dict[str, BoundModel]:
+        names = models_used(self.source, self.task)
+        found = read_models(self.task.base, names, os.environ)
+        size = self.options.batch_size
+        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in found.items()}
+
+    def _digest(self) -> str:
+        """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
+        data = {key: value for key, value in self._data_config.items() if key not in ("sink", "resumable")}
+        parts = {
+            "task": self.task.name,
+            "graph": self.source.get("graph_config"),
+            "data": data,
+            "start": self.options.start_index,
+            "seed": self.options.seed,
+            "models": {name: bound.use.identity for name, bound in self.models.items()},
+        }
+        return digest("sygra", canonical(parts)).hex()[:16]
+
+    @property
+    def _data_config(self) -> dict[str, Any]:
+        return self.source.get("data_config") or {}
+
+    # -- the run
+
+    async def run(self, stop: Stop | None = None) -> Result:
+        """Every record through the graph, then the files; the same command goes on where an earlier one stopped."""
+        running_task.set(self.task)
+        for note in self.load.notes():
+            self.progress.note(note)
+        if self.options.resume is False:
+            set_aside(self.folder)
+        store = FlatStore(self.folder)
+        async with AsyncExitStack() as stack:
+            stack.enter_context(store.lock("run", store.id))
+            stack.enter_context(self._logging())
+            for bound in self.models.values():
+                stack.push_async_callback(bound.model.close)
+            begun = begin(self.folder, self.output_dir, self.names)
+            dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
+            self._declare(store)
+            await self._run_graph(store, stop)
+            self._note_present()
+            result = await asyncio.to_thread(self._write, store, dataset, begun)
+            begun.finished = True
+            keep(self.folder, begun)
+        return result
+
+    def _rows(self) -> Iterator[tuple[str, Any]]:
+        options = self.options
+        records = open_records(
+            self._data_config,
+            base=self.task.base,
+            load=self.load,
+            start=options.start_index,
+            count=options.num_records or None,
+            seed=options.seed,
+        )
+        for number, (id, record) in enumerate(item_ids(records), options.start_index):
+            yield f"record {number}", Item(id=id, data=record, ground_truth=record)
+
+    def _declare(self, store: FlatStore) -> None:
+        """The fields of the first record are variables of the graph, whether or not the others have them."""
+        first = next(iter(DatasetRepository(store).items(store.id)))
+        self.graph.inner.plan.declared.update(map(str, first.data))
+
+    async def _run_graph(self, store: FlatStore, stop: Stop | None) -> None:
+        runner = Runner(
+            store,
+            models={name: bound.model for name, bound in self.models.items()},
+            limits={name: bound.limits for name, bound in self.models.items()},
+            default_limits=Limits(max_concurrency=self.options.batch_size),
+            seed=self.options.seed,
+            progress=self.progress,
+            stop=stop,
+        )
+        again = self.options.retry_errors
+        try:
+            await runner.run_async(store.id, [self.graph], id=store.id, name=self.task.name, retry_errors=again)
+        finally:
+            for note in dict.fromkeys(self.graph.inner.notes):
+                self.progress.note(note)
+
+    def _note_present(self) -> None:
+        present = sum(lane.present for lane in self.progress.of("run"))
+        if present and not any(lane.done for lane in self.progress.of("run")):
+            self.progress.note(f"all {present} records were there from an earlier run; --resume False runs them again")
+
+    def _logging(self) -> Any:
+        file = self.task.base / LOG_FILE
+        if self.options.clear_logs:
+            file.unlink(missing_ok=True)
+        level = "DEBUG" if self.options.debug else "WARNING"
+        return log_to(LoggingConfig(level=level, file=str(file) if self.options.debug else ""))
+
+    # -- the files
+
+    def _write(self, store: FlatStore, dataset: Manifest, begun: Begun) -> Result:
+        options = self.options
+        records = Records(store.log("dataset", store.id), store.log("run", store.id), self.graph.fields)
+        format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
+        output = self.output_dir / self.names.of("output", begun.stamp, format)
+        write_records(output, records.lines(), format)
+        failed, errors = failures(store.log("run", store.id))
+        result = Result(
+            folder=str(self.folder),
+            output=str(output),
+            total=len(records),
+            failed=failed,
+            errors=errors,
+            notes=self.progress.notes,
+        )
+        paths = self.names.distinct(self.output_dir, begun.stamp)
+        result.processed = run_processors(self.processors, records, output, paths)
+        for note in write_sinks(self._data_config, lambda: iter(records), base=self.task.base):
+            self.progress.note(note)
+        if not options.disable_metadata:
+            result.metadata = str(self._write_metadata(store, dataset, result, begun))
+        return result
+
+    def _write_metadata(self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun) -> Path:
+        options = self.options
+        sources: Any = self._data_config.get("source") or {}
+        source: dict[str, Any] = sources[0] if isinstance(sources, list) else sources
+        plain = self.task.name.replace(".", "_").replace("/", "_")
+        path = self.output_dir / "metadata" / f"metadata_{plain}_{begun.stamp}.json"
+        content = run_metadata(
+            {
+                "task_name": self.task.name,
+                "run_name": options.run_name,
+                "output_dir": str(self.output_dir),
+                "batch_size": options.batch_size,
+                "checkpoint_interval": 1,
+                "resumable": True,
+                "debug": options.debug,
+            },
+            {
+                "source_type": source.get("type"),
+                "source_path": source.get("repo_id") or source.get("file_path"),
+                "start_index": options.start_index,
+                "dataset_version": None,
+                "dataset_hash": dataset.digest,
+            },
+            {"ok": result.total - result.failed, "errored": result.failed},
+            store.log("run", store.id, "calls"),
+            {name: bound.use.params for name, bound in self.models.items()},
+            retries=sum(lane.retries for lane in self.progress.of("run")),
+            started=begun.started,
+            ended=time.time(),
+            base=self.task.base,
+        )
+        write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
+        return path

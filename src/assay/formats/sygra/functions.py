@@ -1,0 +1,118 @@
+"""What task helpers call from `sygra.utils.utils`: files, JSON out of answers, and the properties of their graph."""
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
+from assay.text.json_out import NoJson, find_json, read_json
+
+logger = logging.getLogger("assay.sygra")
+running_task: ContextVar[TaskFolder | None] = ContextVar("running_task", default=None)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "current_task":  # asked for while a record runs, so it is that record's task
+        task = running_task.get()
+        return None if task is None else task.name
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def get_graph_properties(task_name: str | None = None) -> dict[str, Any]:
+    """`graph_properties` of a task, by default of the one that runs."""
+    task = running_task.get()
+    if task is None or (task_name and task_name != task.name):
+        if not task_name:
+            return {}
+        task = find_task(task_name, Path.cwd() if task is None else task.base)
+    return (read_yaml(task.graph).get("graph_config") or {}).get("graph_properties") or {}
+
+
+def get_graph_property(key: str, default_value: Any, task_name: str | None = None) -> Any:
+    return get_graph_properties(task_name).get(key, default_value)
+
+
+def get_file_in_task_dir(task: str, file: str) -> str:
+    folder = task if "/" in task else task.replace(".", "/")
+    return f"{folder}/{file}"
+
+
+def get_dot_walk_path(path: str) -> str:
+    return path.replace("/", ".")
+
+
+def load_yaml_file(filepath: str) -> Any:
+    return read_yaml(Path(filepath))
+
+
+def load_json_file(filepath: str) -> Any:
+    return json.loads(Path(filepath).read_text("utf-8"))
+
+
+def load_jsonl_file(filepath: str) -> list[Any]:
+    return [json.loads(line) for line in Path(filepath).read_text("utf-8").splitlines() if line.strip()]
+
+
+def save_json_file(filepath: str, data: Any) -> None:
+    Path(filepath).write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=4))
+
+
+def save_jsonl_file(filepath: str, data: Iterable[Any]) -> None:
+    Path(filepath).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in data))
+
+
+def load_json(text: str) -> Any:
+    """The value that the text is, or None."""
+    try:
+        return read_json(text)
+    except (NoJson, TypeError):
+        return None
+
+
+def extract_and_load_json(text: str) -> Any:
+    """The JSON value in an answer, or None."""
+    try:
+        return find_json(text)
+    except (NoJson, TypeError):
+        return None
+
+
+def extract_pattern(string: str, pattern: str) -> list[str]:
+    """What the pattern finds, empty finds left out."""
+    return [found for found in re.findall(pattern, string) if found]
+
+
+def flatten_dict(d: Mapping[str, Any], parent_key: str = "", sep: str = "_") -> dict[str, Any]:
+    """One level of keys: `{a: {b: 1}}` becomes `{a_b: 1}`."""
+    flat: dict[str, Any] = {}
+    for key, value in d.items():
+        path = f"{parent_key}{sep}{key}" if parent_key else key
+        flat.update(flatten_dict(value, path, sep) if isinstance(value, Mapping) else {path: value})
+    return flat
+
+
+def deep_update(target: dict[str, Any], src: Mapping[str, Any]) -> None:
+    """Merge `src` into `target`; only mappings on both sides are merged, all else is replaced."""
+    for key, value in src.items():
+        if isinstance(value, Mapping) and isinstance(target.get(key), dict):
+            deep_update(target[key], value)
+        else:
+            target[key] = value
+
+
+def convert_messages_from_config_to_chat_format(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """`{user: text}` becomes `{role: user, content: text}`."""
+    return [{"role": role, "content": content} for message in messages for role, content in message.items()]
+
+
+def convert_messages_from_langchain_to_chat_format(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """Message objects as `{role, content}`; `type` or `role` says who speaks."""
+    roles = {"human": "user", "ai": "assistant"}
+    spoken = [(str(getattr(m, "role", None) or getattr(m, "type", "user")), m.content) for m in messages]
+    return [{"role": roles.get(role, role), "content": content} for role, content in spoken]

@@ -1,0 +1,206 @@
+"""`models.yaml` and the `SYGRA_<MODEL>_<KEY>` variables, as models of the engine.
+
+An entry comes from the first models.yaml that is there, a custom file replaces whole entries, and variables set single
+keys; a model that only variables describe needs no file. What cannot be served is refused by name.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay import registry
+from assay.config.models import with_version
+from assay.errors import UserError
+from assay.formats.sygra.balanced import Balanced
+from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.names import read_yaml
+from assay.interfaces import Limits, Model
+from assay.registry import nearest
+from assay.tasks.graph import ModelUse
+from assay.tasks.graph.called import code_of
+
+FILES = ("sygra/config/models.yaml", "config/models.yaml", "models.yaml")
+CUSTOM_FILE = "studio/config/custom_models.yaml"
+_OPENAI_TYPES = {"openai", "vllm", "azure", "azure_openai", "ollama", "tgi", "mistralai"}
+_ELSEWHERE = {"bedrock", "vertex_ai", "triton", "claude_proxy", "gemini_proxy"}
+_PREFIXES = re.compile(r"(openai|azure|azure_ai|hosted_vllm|vllm|ollama|ollama_chat|mistral)/")
+_OWN_KEYS = {"model_type", "parameters", "structured_output", "retry_attempts", "timeout", "post_process"}
+_NO = ("false", "no", "0")
+
+
+class BoundModel(msgspec.Struct):
+    """A model of the YAML: the engine's model with its limits, and how a graph's nodes use it."""
+
+    model: Model
+    limits: Limits
+    use: ModelUse
+
+
+def load_environment(base: Path) -> None:
+    """`.env` of the folder into the process's environment; as in the original, the file wins."""
+    file = base / ".env"
+    if not file.is_file():
+        return
+    for line in file.read_text("utf-8-sig", errors="replace").splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and name and name[0] != "#":
+            value = value.strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            os.environ[name.strip()] = value[1:-1] if quoted else value
+
+
+def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The entries of the models that a graph uses; one that nothing describes is an error."""
+    file = next((base / name for name in FILES if (base / name).is_file()), None)
+    known = {} if file is None else read_yaml(file)
+    custom = base / environ.get("SYGRA_CUSTOM_MODELS_PATH", CUSTOM_FILE)
+    known.update(read_yaml(custom) if custom.is_file() else {})
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        entry = known.get(name)
+        entry = {**(entry if isinstance(entry, dict) else {}), **_from_environment(name, environ)}
+        if not entry:
+            prefix = _prefix(name)
+            where = str(file) if file else f"no {' or '.join(FILES)} in {base}"
+            fix = f"set {prefix}URL and {prefix}MODEL, or add it to models.yaml; {nearest(name, known)}".rstrip("; ")
+            raise UserError(f"the model {name!r} is not described anywhere", where=where, fix=fix)
+        found[name] = entry
+    return found
+
+
+def bind_model(name: str, entry: Mapping[str, Any], load: Loader, *, max_concurrency: int) -> BoundModel:
+    """The entry as a model of the engine; `load` resolves its `post_process`."""
+    where = f"model {name!r}"
+    _refuse(name, entry, where)
+    kind = str(entry.get("model_type") or "openai").lower()
+    parts = _models(name, kind, entry, where)
+    model = parts[0] if len(parts) == 1 else Balanced(name, parts)
+    clean, cleaning = _cleaning(entry, load, where)
+    return BoundModel(
+        model=model,
+        limits=Limits(
+            max_concurrency=max_concurrency,
+            timeout=_number(entry, "timeout", Limits().timeout, where),
+            max_retries=int(_number(entry, "retry_attempts", Limits().max_retries, where)),
+        ),
+        use=ModelUse(
+            model=name,
+            params=_mapping(entry, "parameters", where),
+            structured_output=_mapping(entry, "structured_output", where) or None,
+            native="guided_json" if kind == "vllm" else "json_schema",
+            clean=clean,
+            identity={**model.identity, **cleaning},
+        ),
+    )
+
+
+def _cleaning(entry: Mapping[str, Any], load: Loader, where: str) -> tuple[Callable[[str], str] | None, dict[str, Any]]:
+    """What is done to every answer (`special_tokens`, `post_process`), and what identifies it."""
+    tokens = entry.get("special_tokens") or []
+    tokens = [tokens] if isinstance(tokens, str) else [str(token) for token in tokens]
+    dotted = entry.get("post_process")
+    if not tokens and not dotted:
+        return None, {}
+    found = load(str(dotted), f"{where}, post_process") if dotted else None
+    process = found().apply if isinstance(found, type) else found
+
+    def clean(text: str) -> str:
+        for token in tokens:
+            text = text.replace(token, "")
+        return text if process is None else process(text)
+
+    return clean, {"special_tokens": tokens, "post_process": code_of(found) if found else None}
+
+
+def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[Model]:
+    """One model for each address."""
+    if kind not in _OPENAI_TYPES:
+        make = registry.model.get(kind, where=f"{where}, model_type")
+        allowed = registry.parameters(make)
+        given = {key: value for key, value in entry.items() if key in allowed and key not in _OWN_KEYS}
+        return [make(name, **registry.check_params(make, given, where=where))]
+    urls = entry.get("url")
+    addresses = [str(url) for url in (urls if isinstance(urls, list) else [urls]) if url]
+    if not addresses:
+        raise UserError(f"the model {name!r} has no url", where=where, fix=f"set {_prefix(name)}URL=http://…/v1")
+    tokens = entry.get("auth_token")
+    keys = [str(token) for token in (tokens if isinstance(tokens, list) else [tokens]) if token] or [""]
+    make = registry.model.get("openai")
+    called = entry.get("model_serving_name") or entry.get("model") or name
+    return [
+        make(
+            name,
+            model_name=_PREFIXES.sub("", str(called), count=1),
+            endpoint=_endpoint(kind, address),
+            api="completions" if _is_true(entry.get("completions_api")) else "chat",
+            api_key=keys[number % len(keys)] or None,
+            headers={"api-key": keys[number % len(keys)]} if kind == "azure_openai" and keys[0] else {},
+        )
+        for number, address in enumerate(addresses)
+    ]
+
+
+def _endpoint(kind: str, address: str) -> str:
+    """Azure's own addresses have an OpenAI-compatible API below `/openai/v1`."""
+    if kind == "azure_openai" and "/openai" not in address:
+        address = f"{address.rstrip('/')}/openai/v1"
+    return with_version(address)
+
+
+def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
+    kind = str(entry.get("model_type") or "openai").lower()
+    if kind in _ELSEWHERE:
+        raise UserError(
+            f"model_type {kind!r} is not offered",
+            where=where,
+            fix=f"reach it through an OpenAI-compatible server: {_prefix(name)}MODEL_TYPE=openai, {_prefix(name)}URL=…",
+        )
+    if kind not in _OPENAI_TYPES and kind not in registry.model.names():
+        raise UserError(
+            f"unknown model_type {kind!r}", where=where, fix=nearest(kind, {*_OPENAI_TYPES, *registry.model.names()})
+        )
+    if str(entry.get("ssl_verify", "true")).lower() in _NO or entry.get("ssl_cert") not in (None, "", "None"):
+        raise UserError(
+            "ssl_verify: false and ssl_cert are not offered", where=where, fix="let the system trust the certificate"
+        )
+    if str(entry.get("output_type") or "text").lower() != "text":
+        raise UserError(f"output_type {entry['output_type']!r} is not offered: answers are text", where=where)
+
+
+def _from_environment(name: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    prefix = _prefix(name)
+    found: dict[str, Any] = {}
+    for variable, text in environ.items():
+        if variable.startswith(prefix):
+            key = variable.removeprefix(prefix)
+            key = "auth_token" if key in ("TOKEN", "AUTH_TOKEN") else key.lower()
+            found[key] = [part for part in text.split("|") if part] if "|" in text else text
+    return found
+
+
+def _prefix(name: str) -> str:
+    plain = re.sub(r"\s+", "_", name).upper()
+    return f"SYGRA_{plain}_"
+
+
+def _mapping(entry: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
+    value = entry.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise UserError(f"{key} must be a mapping", where=where, fix=f"write `{key}: {{…}}`")
+    return dict(value or {})
+
+
+def _number(entry: Mapping[str, Any], key: str, default: float, where: str) -> float:
+    value = entry.get(key)
+    try:
+        return default if value is None else float(value)
+    except (TypeError, ValueError):
+        raise UserError(f"{key} is {value!r}, not a number", where=where) from None
+
+
+def _is_true(value: Any) -> bool:
+    return value is not None and str(value).lower() not in (*_NO, "")

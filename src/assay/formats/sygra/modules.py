@@ -1,0 +1,178 @@
+"""The modules `sygra.…` and `tasks.eval.utils` for code that imports them: each name stands for ours.
+
+`install()` makes them importable. Nothing of ours is loaded before a name is asked for. A `tasks/eval/utils.py` of the
+user's own is found first, and so is an installed langchain, of which helpers may use messages and tools; names that
+are not offered fail with an error that says what to use instead.
+"""
+
+import difflib
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from assay.registry import nearest
+
+_HERE = "assay.formats.sygra"
+_UNIT = f"{_HERE}.metrics.unit"
+_AGGREGATE = f"{_HERE}.metrics.aggregate"
+_CLASSES = f"{_HERE}.classes"
+_MESSAGES = "assay.tasks.graph.messages"
+
+
+def _offered() -> dict[str, dict[str, str]]:
+    """By module: each name in it, and the module of ours that has it; `*` stands for all that ours has."""
+    graph, metrics = "sygra.core.graph", "sygra.core.eval.metrics"
+    found = {
+        f"{graph}.functions.node_processor": _in(
+            _CLASSES, "NodePreProcessor", "NodePostProcessor", "NodePostProcessorWithState"
+        ),
+        f"{graph}.functions.lambda_function": _in(_CLASSES, "LambdaFunction", "AsyncLambdaFunction"),
+        f"{graph}.functions.edge_condition": _in(_CLASSES, "EdgeCondition"),
+        f"{graph}.graph_postprocessor": _in(_CLASSES, "GraphPostProcessor"),
+        f"{graph}.sygra_message": _in(_MESSAGES, "SygraMessage"),
+        f"{graph}.sygra_state": _in(_MESSAGES, "SygraState"),
+        "sygra.core.base_task_executor": _in(_CLASSES, "BaseTaskExecutor", "DefaultTaskExecutor"),
+        "sygra.core.models.model_postprocessor": _in(_CLASSES, "ModelPostProcessor", "RemoveThinkData"),
+        "sygra.processors.data_transform": _in(f"{_HERE}.data.transforms", "*"),
+        "sygra.processors.output_record_generator": _in(_CLASSES, "BaseOutputGenerator"),
+        "sygra.utils.utils": _in(f"{_HERE}.functions", "*"),
+        "sygra.utils.constants": _in(f"{_HERE}.constants", "*"),
+        "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
+        "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
+        "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
+        "langchain_core.tools": _in("assay.tasks.graph.tools", "tool"),
+        f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
+    }
+    unit = {
+        "base_unit_metric": ["BaseUnitMetric"],
+        "unit_metric_result": ["UnitMetricResult"],
+        "unit_metric_registry": ["UnitMetricRegistry", "unit_metric"],
+        "exact_match": ["ExactMatchMetric"],
+        "fuzzy_match": ["FuzzyMatchMetric"],
+        "action_within_bbox": ["ActionWithinBboxMetric"],
+        "scroll_direction": ["ScrollDirectionMetric"],
+        "scroll_amount": ["ScrollAmountMetric"],
+        "typed_value_match": ["TypedValueMatchMetric"],
+    }
+    aggregate = {
+        "base_aggregator_metric": ["BaseAggregatorMetric"],
+        "aggregator_metric_registry": ["AggregatorMetricRegistry", "aggregator_metric"],
+        "accuracy": ["AccuracyMetric"],
+        "precision": ["PrecisionMetric"],
+        "recall": ["RecallMetric"],
+        "f1_score": ["F1ScoreMetric"],
+        "pass_at_k": ["PassAtKMetric"],
+        "pass_power_k": ["PassPowerKMetric"],
+        "step_efficiency": ["StepEfficiencyMetric"],
+    }
+    for folder, home, modules in (("unit_metrics", _UNIT, unit), ("aggregator_metrics", _AGGREGATE, aggregate)):
+        for module, names in modules.items():
+            found[f"{metrics}.{folder}.{module}"] = _in(home, *names)
+            found[f"sygra.core.metrics.{folder}.{module}"] = _in(home, *names)  # where they were at first
+    return found
+
+
+def _in(home: str, *names: str) -> dict[str, str]:
+    return dict.fromkeys(names, home)
+
+
+OFFERED = _offered()
+_STAND_INS = {
+    *("tasks", "tasks.eval", "tasks.eval.utils"),
+    *("langchain_core", "langchain_core.messages", "langchain_core.tools"),
+}
+_INSTEAD = {  # what does the same here
+    "Workflow": "assay.formats.sygra.run(task, …)",
+    "sygra.workflow": "assay.formats.sygra.run(task, …)",
+    "ModelFactory": "an llm node, or a function task with `context.complete`",
+    "sygra.core.models.model_factory": "an llm node, or a function task with `context.complete`",
+    "SemanticDedupPostProcessor": "`assay dataset` finds duplicates",
+}
+
+
+def install() -> None:
+    """Let `sygra.…` and `tasks.eval.utils` be imported, from now on and in the whole process."""
+    if not any(isinstance(finder, _Sygra) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Sygra())
+        sys.meta_path.append(_IfMissing())
+
+
+class _Sygra(importlib.abc.MetaPathFinder):
+    """Stands first: the original need not be installed, and its base classes would not be ours."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        return _spec(fullname) if fullname.partition(".")[0] == "sygra" else None
+
+
+class _IfMissing(importlib.abc.MetaPathFinder):
+    """Stands last: what the user's folder or the machine has is found before it."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        return _spec(fullname) if fullname in _STAND_INS else None
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec:
+    is_package = any(module.startswith(f"{name}.") for module in OFFERED)
+    if not is_package and name not in OFFERED:
+        parent = name.rpartition(".")[0]
+        raise ModuleNotFoundError(f"Assay does not offer the module {name!r}; {_instead(name, parent)}", name=name)
+    return importlib.machinery.ModuleSpec(name, _Loader(), is_package=is_package)
+
+
+class _Loader(importlib.abc.Loader):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Stand(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+class _Stand(ModuleType):
+    """Looks a name up in the module of ours that has it, each time: some of them change while a graph runs."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name[0] == "_":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        offered = OFFERED.get(self.__name__, {})
+        home = offered.get(name) or offered.get("*")
+        if home is not None:
+            found = importlib.import_module(home)
+            if name in offered or hasattr(found, name):
+                return getattr(found, name)
+        inner = f"{self.__name__}.{name}"
+        if inner in OFFERED or any(module.startswith(f"{inner}.") for module in OFFERED):
+            return importlib.import_module(inner)
+        raise ImportError(
+            f"Assay does not offer {name!r} of {self.__name__!r}; {_instead(name, self.__name__)}", name=self.__name__
+        )
+
+    def __dir__(self) -> Sequence[str]:
+        offered = OFFERED.get(self.__name__, {})
+        all_of = _public(offered["*"]) if "*" in offered else []
+        return sorted({*super().__dir__(), *(name for name in offered if name != "*"), *all_of})
+
+
+def _instead(name: str, module: str) -> str:
+    """What to use in place of a name that is not offered."""
+    if name in _INSTEAD:
+        return f"use {_INSTEAD[name]}"
+    offered = OFFERED.get(module)
+    if offered is None:
+        close = difflib.get_close_matches(name, OFFERED, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+    else:
+        known = [*offered, *(_public(offered["*"]) if "*" in offered else [])]
+        hint = nearest(name, (entry for entry in known if entry != "*")) + "; "
+    return f"{hint}write it yourself, in a module beside the task"
+
+
+def _public(home: str) -> list[str]:
+    found = vars(importlib.import_module(home))
+    if "__all__" in found:
+        return found["__all__"]
+    own = [name for name, value in found.items() if getattr(value, "__module__", home) == home]
+    return [name for name in own if name[0] != "_" and not isinstance(found[name], ModuleType)]

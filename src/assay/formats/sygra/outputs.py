@@ -1,0 +1,159 @@
+"""Output files as projections of the engine's rows: one record for each item, in the order of the dataset.
+
+Memory holds the places of an item and its row, and no records: a million of them are written in flat memory. A record
+that failed keeps its id, has null in every mapped field, and says why in `error`.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import Log
+from assay.store.files import write_file
+
+Format = Literal["json", "jsonl"]
+LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless a format is asked for
+_ABSENT, _LEFT_OUT = -1, -2
+_INDENT = 4
+_MOST_ERRORS = 100
+
+
+class _Item(msgspec.Struct, gc=False):
+    id: str
+    data: dict[str, Any] = {}
+
+
+class _Id(msgspec.Struct, gc=False):
+    item_id: str = ""
+    id: str = ""
+    outcome: str = ""
+
+
+class _Row(msgspec.Struct, gc=False):
+    outcome: str = "ok"
+    error: str | None = None
+    output: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Error(msgspec.Struct, gc=False):
+    error: str | None = None
+
+
+class Records(Sequence[dict[str, Any]]):
+    """The output records in input order, read from disk each time they are asked for. Those that a generator left out
+    are not among them; `fields` are those of the output map, for records that failed."""
+
+    def __init__(self, items: Log, responses: Log, fields: Sequence[str]) -> None:
+        self._items = items
+        self._responses = responses
+        self._fields = dict.fromkeys(field for field in fields if field != "id")
+        item_places, ids, _ = _places(items)
+        row_places, row_ids, skipped = _places(responses)
+        order = np.argsort(ids, kind="stable")
+        at = np.minimum(np.searchsorted(ids, row_ids, sorter=order), max(0, len(ids) - 1))
+        known = ids[order[at]] == row_ids if len(ids) else np.zeros(len(row_ids), np.bool_)
+        places = np.full(len(ids), _ABSENT, np.int64)
+        places[order[at[known]]] = np.where(skipped, _LEFT_OUT, row_places)[known]
+        kept = places != _LEFT_OUT
+        self._item_places, self._row_places = item_places[kept], places[kept]
+        self._decode_row = msgspec.json.Decoder(_Row).decode
+        self._decode_item = msgspec.json.Decoder(_Item).decode
+
+    def __len__(self) -> int:
+        return len(self._item_places)
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(at, slice):
+            return [self[number] for number in range(*at.indices(len(self)))]
+        number = at + len(self) if at < 0 else at
+        if not 0 <= number < len(self):
+            raise IndexError(at)
+        return msgspec.json.decode(self._line(number))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (msgspec.json.decode(line) for line in self.lines())
+
+    def lines(self) -> Iterator[bytes]:
+        """Each record as JSON, in order."""
+        return (self._line(number) for number in range(len(self)))
+
+    def _line(self, number: int) -> bytes:
+        place = int(self._row_places[number])
+        row = _Row(error="it was not run") if place == _ABSENT else self._decode_row(self._responses.read(place))
+        if row.error is None:
+            return bytes(row.output)
+        item = self._decode_item(self._items.read(int(self._item_places[number])))
+        return msgspec.json.encode({"id": item.data.get("id", item.id), **self._fields, "error": row.error})
+
+
+def _places(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Where each line of a log is, a hash of the item id in it, and whether its generator left the record out."""
+    places, hashes, skipped = array("q"), array("Q"), bytearray()
+    decode = msgspec.json.Decoder(_Id).decode
+    for place, line in log.scan():
+        try:
+            found = decode(line)
+        except msgspec.DecodeError:  # a blank or torn line is no row
+            continue
+        places.append(place)
+        text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
+        hashes.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
+        skipped.append(found.outcome == "skipped")
+    return np.array(places, np.int64), np.array(hashes, np.uint64), np.frombuffer(skipped, np.bool_)
+
+
+def failures(responses: Log) -> tuple[int, dict[str, int]]:
+    """How many rows are errors, and how often each text occurs, the most frequent first."""
+    texts: Counter[str] = Counter()
+    total = 0
+    decode = msgspec.json.Decoder(_Error).decode
+    for _, line in responses.scan():
+        try:
+            error = decode(line).error
+        except msgspec.DecodeError:
+            continue
+        if error is not None:
+            total += 1
+            if error in texts or len(texts) < _MOST_ERRORS:
+                texts[error] += 1
+    return total, dict(texts.most_common())
+
+
+def write_records(path: Path, records: Iterable[bytes], format: Format) -> None:
+    """The output file, complete or not at all."""
+    write_file(path, _array(records) if format == "json" else (line + b"\n" for line in records))
+
+
+def _array(records: Iterable[bytes]) -> Iterator[bytes]:
+    margin = b"\n" + b" " * _INDENT
+    start = b"["
+    for line in records:
+        yield start + margin + msgspec.json.format(line, indent=_INDENT).replace(b"\n", margin)
+        start = b","
+    yield b"[]" if start == b"[" else b"\n]"
+
+
+def json_value(value: Any) -> Any:
+    """What a post-processor returned as plain JSON: NaN and infinities are null, objects of classes their fields."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Iterable):
+        return list(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")

@@ -1,0 +1,202 @@
+"""The metadata file of a run: what ran, on what, and what it used, from the engine's own rows and calls."""
+
+import subprocess
+import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+import numpy as np
+
+from assay.interfaces import Log
+
+VERSION = "1.0.0"
+
+
+class _Completion(msgspec.Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+
+
+class _Call(msgspec.Struct, gc=False):
+    completion: _Completion
+    step: str = ""
+    model_name: str = ""
+    seconds: float = 0.0
+
+
+class Use:
+    """The calls of one model or one node; 8 bytes a call are held, for the percentiles."""
+
+    def __init__(self) -> None:
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.cost: float | None = None
+        self.seconds = array("d")
+
+    def add(self, call: _Call) -> None:
+        self.prompt_tokens += call.completion.prompt_tokens or 0
+        self.completion_tokens += call.completion.completion_tokens or 0
+        if call.completion.cost is not None:
+            self.cost = (self.cost or 0.0) + call.completion.cost
+        self.seconds.append(call.seconds)
+
+    def shown(self) -> dict[str, Any]:
+        calls = len(self.seconds)
+        total = self.prompt_tokens + self.completion_tokens
+        return {
+            "token_statistics": {
+                "total_prompt_tokens": self.prompt_tokens,
+                "total_completion_tokens": self.completion_tokens,
+                "total_tokens": total,
+                "average_tokens_per_request": round(total / calls, 2) if calls else None,
+            },
+            "performance": {"total_requests": calls, "latency_statistics": latency(self.seconds)},
+            "cost": {"total_cost_usd": self.cost},
+        }
+
+
+def calls_of(log: Log) -> tuple[dict[str, Use], dict[str, Use]]:
+    """The use of each model and of each node, read from the log of calls."""
+    models: defaultdict[str, Use] = defaultdict(Use)
+    nodes: defaultdict[str, Use] = defaultdict(Use)
+    decode = msgspec.json.Decoder(_Call).decode
+    for _, line in log.scan():
+        try:
+            call = decode(line)
+        except msgspec.DecodeError:  # a torn line
+            continue
+        models[call.model_name].add(call)
+        nodes[call.step].add(call)
+    return dict(sorted(models.items())), dict(sorted(nodes.items()))
+
+
+def latency(seconds: "array[float]") -> dict[str, float | None]:
+    """Seconds of a call: smallest, largest, mean, median, sample deviation and percentiles."""
+    ordered = np.sort(np.array(seconds, np.float64))
+    size = len(ordered)
+    if not size:
+        return dict.fromkeys(("min", "max", "mean", "median", "std_dev", "p50", "p95", "p99"))
+    found = {
+        "min": ordered[0],
+        "max": ordered[-1],
+        "mean": ordered.mean(),
+        "median": np.median(ordered),
+        "std_dev": ordered.std(ddof=1) if size > 1 else 0.0,
+        **{f"p{percent}": _percentile(ordered, percent) for percent in (50, 95, 99)},
+    }
+    return {name: round(float(value), 6) for name, value in found.items()}
+
+
+def _percentile(ordered: Any, percent: int) -> float:
+    """As `statistics.quantiles(…, n=100)` has it."""
+    size = len(ordered)
+    if size == 1:
+        return float(ordered[0])
+    place = min(max(percent * (size + 1) // 100, 1), size - 1)
+    share = percent * (size + 1) - place * 100
+    return float((ordered[place - 1] * (100 - share) + ordered[place] * share) / 100)
+
+
+def run_metadata(
+    execution: Mapping[str, Any],
+    dataset: Mapping[str, Any],
+    counts: Mapping[str, int],
+    calls: Log,
+    parameters: Mapping[str, Mapping[str, Any]],
+    *,
+    retries: int,
+    started: float,
+    ended: float,
+    base: Path,
+) -> dict[str, Any]:
+    """The file's content; `counts` has the records by outcome, `parameters` those of each model."""
+    models, nodes = calls_of(calls)
+    total, failed = sum(counts.values()), counts.get("errored", 0)
+    prompt = sum(use.prompt_tokens for use in models.values())
+    completion = sum(use.completion_tokens for use in models.values())
+    requests = sum(len(use.seconds) for use in models.values())
+    costs = [use.cost for use in models.values() if use.cost is not None]
+    cost = sum(costs) if costs else None
+    return {
+        "metadata_version": VERSION,
+        "generated_at": _time(ended),
+        "execution": {
+            **execution,
+            "environment": {
+                "python_version": ".".join(map(str, sys.version_info[:3])),
+                "sygra_version": None,
+                "assay_version": version("assay"),
+            },
+            "git": _git(base),
+            "timing": {
+                "start_time": _time(started),
+                "end_time": _time(ended),
+                "duration_seconds": round(ended - started, 3),
+            },
+        },
+        "dataset": {**dataset, "num_records_processed": total},
+        "aggregate_statistics": {
+            "records": {
+                "total_processed": total,
+                "total_failed": failed,
+                "success_rate": round((total - failed) / total, 6) if total else None,
+            },
+            "tokens": {
+                "total_prompt_tokens": prompt,
+                "total_completion_tokens": completion,
+                "total_tokens": prompt + completion,
+            },
+            "requests": {
+                "total_requests": requests,
+                "total_retries": retries,
+                "total_failures": failed,
+                "retry_rate": round(retries / requests, 6) if requests else None,
+                "failure_rate": round(failed / total, 6) if total else None,
+            },
+            "cost": {
+                "total_cost_usd": cost,
+                "average_cost_per_record": None if cost is None or not total else cost / total,
+            },
+        },
+        "models": {name: {**use.shown(), "parameters": dict(parameters.get(name, {}))} for name, use in models.items()},
+        "nodes": {name: use.shown() for name, use in nodes.items()},
+    }
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(timespec="seconds")
+
+
+def _git(base: Path) -> dict[str, Any]:
+    """What the folder is a checkout of; nulls where it is none."""
+    commit = _asked(base, "rev-parse", "HEAD")
+    status = _asked(base, "status", "--porcelain") if commit else None
+    return {
+        "commit_hash": commit,
+        "branch": _asked(base, "rev-parse", "--abbrev-ref", "HEAD") if commit else None,
+        "is_dirty": None if status is None else bool(status),
+        "remote_url": _without_password(_asked(base, "remote", "get-url", "origin")) if commit else None,
+    }
+
+
+def _asked(base: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *words], cwd=base, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _without_password(address: str | None) -> str | None:
+    if not address or "://" not in address:
+        return address
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], *parts[2:]))

@@ -1,0 +1,85 @@
+"""Precision and recall of labels where a scorer's verdict, not the equality of two labels, says what is right."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from assay.interfaces import Group, Values
+from assay.metrics._on_rows import on_rows
+from assay.registry import metric
+from assay.stats.classification import harmonic_mean, mean_ratio
+
+PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
+
+
+class LabelCounts:
+    """How often each label was predicted and true, and how often the row was then right."""
+
+    def __init__(self) -> None:
+        self.predicted: dict[str, int] = {}
+        self.actual: dict[str, int] = {}
+        self.predicted_right: dict[str, int] = {}
+        self.actual_right: dict[str, int] = {}
+
+    def add(self, predicted: str | None, actual: str | None, right: bool) -> None:
+        """A side that has no label is None and counts nowhere."""
+        if predicted is not None:
+            self.predicted[predicted] = self.predicted.get(predicted, 0) + 1
+            self.predicted_right[predicted] = self.predicted_right.get(predicted, 0) + right
+        if actual is not None:
+            self.actual[actual] = self.actual.get(actual, 0) + 1
+            self.actual_right[actual] = self.actual_right.get(actual, 0) + right
+
+    def precision(self) -> tuple[float, dict[str, float]]:
+        return mean_ratio(self.predicted_right, self.predicted)
+
+    def recall(self) -> tuple[float, dict[str, float]]:
+        return mean_ratio(self.actual_right, self.actual)
+
+    def f1(self) -> tuple[float, dict[str, float]]:
+        """The harmonic mean of the two averages, which is not the mean of the labels' own F1."""
+        (precision, precisions), (recall, recalls) = self.precision(), self.recall()
+        each = {
+            label: harmonic_mean(precisions.get(label, 0.0), recalls.get(label, 0.0)) for label in precisions | recalls
+        }
+        return harmonic_mean(precision, recall), each
+
+
+def _columns(params: Mapping[str, Any]) -> list[str]:
+    return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
+
+
+@metric(columns=_columns)
+@on_rows
+def label_scores(
+    group: Group,
+    *,
+    predicted: str = PREDICTED,
+    actual: str = ACTUAL,
+    statistic: Literal["precision", "recall", "f1"] = "f1",
+) -> Values:
+    """Precision, recall and F1 of each label by the verdicts of a scorer, which may forgive spelling or case.
+
+    A label's precision is the share of the rows it was predicted in that passed, its recall the share of the rows it
+    was true in. The averages are unweighted means over the labels that occur on that side; the average F1 is their
+    harmonic mean. Labels are texts as they stand: `Music` and `music` are two. Rows without a label are ignored on
+    that side. For averages of classes that are compared themselves, see `classification`.
+
+    Parameters:
+    predicted: the field of the predicted label, in the row, as `response.…` or as `item.…`
+    actual: the field of the true label, likewise (`item.ground_truth`)
+    statistic: which average is the value
+    """
+    counts = LabelCounts()
+    for said, true, right in zip(group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True):
+        counts.add(_label(said), _label(true), right)
+    found = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
+    fields: dict[str, Any] = {}
+    for name, (average, each) in found.items():
+        fields |= {f"average_{name}": average, f"{name}_per_label": each}
+    if not (counts.predicted or counts.actual):
+        return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
+    return Values(value=found[statistic][0], fields=fields, reason=f"the average {statistic} is no mean over items")
+
+
+def _label(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,51 @@
+"""How often one player's answers are better."""
+
+import numpy as np
+
+from assay.interfaces import Group, Values
+from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
+from assay.metrics._on_rows import on_rows
+from assay.registry import metric
+from assay.stats.intervals import item_contributions
+
+
+@metric(columns=COLUMNS)
+@on_rows
+def win_rate(group: Group, *, player: str = "") -> Values:
+    """The share of matches that a player wins, a tie counting half: (wins + ties / 2) / pairs.
+
+    A pair that was judged in both orders of the seats is one match: the player wins it if it wins in both. Where the
+    seats disagree it is a tie, counted in `disagreements`, and so it is where only one of the verdicts can be read.
+    Pairs without any verdict are left out. The player is the first of the two in alphabetical order.
+
+    Parameters:
+    player: whose share, over all its opponents; where it is not named, a group must have only two players
+    """
+    pairs = pairs_of(group)
+    if not pairs:
+        return Values(value=None, reason=NO_MATCH)
+    if not player and len({pair.players for pair in pairs}) > 1:
+        many = "there are several pairs of players: add the facet `model_name`, or name one of them in `player`"
+        return Values(value=None, reason=many)
+    player = player or pairs[0].players[0]
+    seats = seats_of(pairs)
+    played = [pair for pair in pairs if player in pair.players]
+    judged = [pair for pair in played if pair.payoffs]
+    if not judged:
+        known = ", ".join(sorted({name for pair in pairs for name in pair.players}))
+        missing = f"no verdict could be read on {player!r}" if played else f"{player!r} is none of the players: {known}"
+        return Values(value=None, reason=missing)
+    payoffs = np.array([pair.decision(seats) for pair in judged])
+    payoffs = np.where([pair.players[0] == player for pair in judged], payoffs, 1 - payoffs)
+    return Values(
+        value=float(payoffs.mean()),
+        fields={
+            "player": player,
+            "wins": int((payoffs == 1).sum()),
+            "ties": int((payoffs == 0.5).sum()),
+            "losses": int((payoffs == 0).sum()),
+            "disagreements": sum(len(set(pair.payoffs.values())) > 1 for pair in judged),
+            "unread": sum(pair.unread for pair in played),
+        },
+        per_item=item_contributions(np.array([pair.item for pair in judged]), payoffs),
+    )

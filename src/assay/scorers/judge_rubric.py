@@ -1,0 +1,147 @@
+"""Several criteria, judged one by one."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from assay.errors import UserError
+from assay.interfaces import Context, Score
+from assay.records import Item, Response
+from assay.registry import nearest, scorer
+from assay.scorers._judge_checks import check_panel, check_scale, check_threshold
+from assay.scorers._judge_prompt import GradeScale, Question, answer_text, names_used, scale_of, texts_of
+from assay.scorers._judging import Panel, Rule, Structured, joint_id, judged, missing
+
+Criteria = dict[str, Any] | list[Any]
+_FIELDS = ("name", "description", "weight", "scale", "threshold")
+
+
+class Criterion(NamedTuple):
+    name: str
+    description: str
+    weight: float
+    scale: GradeScale
+    threshold: float | None
+
+    @property
+    def shown(self) -> str:
+        return self.name if self.name == self.description else f"{self.name}: {self.description}"
+
+
+def criteria_of(given: Criteria, scale: GradeScale, where: str = "") -> list[Criterion]:
+    """The criteria, however they are written; UserError says what is wrong with one."""
+    listed = [{name: entry} for name, entry in given.items()] if isinstance(given, dict) else given
+    found = [_criterion(entry, scale, where) for entry in listed]
+    if not found:
+        raise UserError("the rubric has no criteria", where=where, fix="write `criteria: {name: what is asked}`")
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"the criterion {name!r} is there twice", where=where, fix="rename one, or remove it")
+    return found
+
+
+def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
+    if isinstance(entry, str):
+        entry = {"name": entry, "description": entry}
+    elif isinstance(entry, dict) and len(entry) == 1 and "name" not in entry:
+        ((name, content),) = entry.items()
+        entry = {"description": content} if isinstance(content, str) else content
+        entry = {**entry, "name": name} if isinstance(entry, dict) else entry
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+        raise UserError("a criterion needs a name and a description", where=where, fix="write `name: what is asked`")
+    fields: dict[str, Any] = entry
+    for key in fields:
+        if key not in _FIELDS:
+            raise UserError(f"a criterion has no {key!r}", where=where, fix=nearest(str(key), _FIELDS))
+    weight: Any = fields.get("weight", 1)
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < float("inf"):
+        raise UserError(f"the weight of {fields['name']!r} is {weight!r}", where=where, fix="give a number above 0")
+    threshold: Any = fields.get("threshold")
+    if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, (int, float))):
+        raise UserError(f"the threshold of {fields['name']!r} is {threshold!r}", where=where, fix="give a number")
+    described = str(fields.get("description") or fields["name"])
+    return Criterion(fields["name"], described, float(weight), fields.get("scale", scale), threshold)
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    check_scale(params["scale"], where)
+    for one in criteria_of(params["criteria"], params["scale"], where):
+        check_scale(one.scale, where)
+        low, high = (0, 1) if one.scale == "yes_no" else one.scale
+        check_threshold(one.threshold, low, high, where)
+    check_threshold(params["threshold"], 0, 1, where)
+    check_panel(params, where, must=("answer", "criterion"), may=("criteria",))
+
+
+@scorer(judge=True, check=check, version=1)
+async def judge_rubric(
+    item: Item,
+    response: Response,
+    *,
+    context: Context,
+    criteria: Criteria,
+    model: str | list[str] = "",
+    prompt: str = "rubric",
+    scale: GradeScale = [1, 5],  # noqa: B006  never changed
+    threshold: float = 0.5,
+    expected: str | None = None,
+    repeats: int = 1,
+    rule: Rule = "majority",
+    tries: int = 2,
+    temperature: float | None = 0.0,
+    params: dict[str, Any] | None = None,
+    structured: Structured = "auto",
+    strip_reasoning: bool = True,
+) -> list[Score]:
+    """A model judges the answer by several criteria, each in a call and with a label of its own.
+
+    Score: NAME.CRITERION is (grade − lowest) / (highest − lowest), or 1 for yes and 0 for no; NAME is Σ w·s / Σ w over
+    the criteria's weights and scores, and passes from `threshold` on. It has no score if a criterion has none. A
+    criterion is judged alone, so that one does not colour the next, and changing it asks about no other again. Panels,
+    repeats and failures are as for [judge](#judge); members of a panel are labelled NAME.CRITERION.MODEL.
+
+    Parameters:
+    criteria: by name what is asked, or an object with `description`, `weight`, `scale` and `threshold`; or a list of
+      such
+    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
+    prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
+      it must show `answer` and `criterion`, and may show `question`, `reference`, `criteria`, `scale`, `item`
+    scale: for criteria that have none: `yes_no`, or the lowest and the highest grade
+    threshold: the score, from 0 to 1, from which the whole passes
+    expected: the field of the ground truth that has the references, for a prompt that shows `reference`
+    repeats: how often each model is asked
+    rule: what becomes of several verdicts
+    tries: how often a model is asked in all if its answer cannot be read
+    temperature: sent with each call; null sends none
+    params: further sampling parameters, such as `max_tokens`
+    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
+    strip_reasoning: judge only what follows `</think>`
+    """
+    panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
+    known = criteria_of(criteria, scale)
+    texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
+    listed = [{"name": one.name, "description": one.description} for one in known]
+    shared = {"criteria": listed} if "criteria" in names_used(prompt) else {}
+    questions = [
+        Question(texts, {"criterion": one.shown, **shared}, *scale_of(one.scale, one.threshold), f".{one.name}")
+        for one in known
+    ]
+    labels = await judged(context, item, panel, questions)
+    return [
+        _whole([found[0] for found in labels], known, panel.models, threshold),
+        *(label for found in labels for label in found),
+    ]
+
+
+def _whole(scores: list[Score], criteria: list[Criterion], models: list[str], threshold: float) -> Score:
+    weights = {one.name: one.weight for one in criteria}
+    details = {
+        "criteria": {one.name: score.score for one, score in zip(criteria, scores, strict=True)},
+        "weights": weights,
+        "judge": {"models": models, "id": joint_id(scores, list(weights.values()))},
+    }
+    if any(score.outcome != "scored" for score in scores):
+        return missing(scores, "", details)
+    total = sum(one.weight * float(score.score or 0.0) for one, score in zip(criteria, scores, strict=True))
+    value = total / sum(weights.values())
+    return Score(score=value, passed=value >= threshold - 1e-9, details=details)

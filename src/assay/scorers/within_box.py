@@ -1,0 +1,59 @@
+"""A point inside a box: clicks on a screen, places in an image."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.text.expected import expectation
+from assay.text.json_out import NoJson, at_path, find_json
+from assay.text.reasoning import without_reasoning
+
+
+@scorer(reads="ground_truth", version=1)
+def within_box(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    x: str = "x",
+    y: str = "y",
+) -> Score:
+    """The point in the answer's JSON lies in the expected box; its edges belong to it.
+
+    Score: 1 if left ≤ x ≤ left + width and top ≤ y ≤ top + height, else 0. The box is an object with `x`, `y` (its
+    corner with the least coordinates), `width` and `height`. An answer without two coordinates is unparsed.
+
+    Parameters:
+    expected: the field of the ground truth that has the box; without it `bbox`, `box` or a usual one
+    x: the field (a dotted path) of the answer's JSON that has the first coordinate
+    y: the field that has the second one
+    """
+    box = _box(item, expected)
+    try:
+        given = response.output if response.output is not None else find_json(without_reasoning(response.response))
+        point = float(at_path(given, x)), float(at_path(given, y))
+    except NoJson as error:
+        return Score(outcome="unparsed", error=str(error))
+    except (KeyError, TypeError, ValueError):
+        return Score(outcome="unparsed", error=f"the answer has no numbers in {x!r} and {y!r}")
+    inside = contains(box, *point)
+    return Score(passed=inside, score=float(inside), details={"point": list(point)})
+
+
+def contains(box: Mapping[str, Any], x: float, y: float) -> bool:
+    """Whether the box, edges included, has the point; KeyError, TypeError or ValueError if it is no box."""
+    left, top = float(box["x"]), float(box["y"])
+    return left <= x <= left + float(box["width"]) and top <= y <= top + float(box["height"])
+
+
+def _box(item: Item, field: str | None) -> Mapping[str, Any]:
+    truth: Any = item.ground_truth
+    if field is not None or not (isinstance(truth, dict) and {"x", "y", "width", "height"} <= truth.keys()):
+        truth = expectation(item, field, "bbox", "box")
+    try:
+        contains(truth, 0.0, 0.0)
+    except (KeyError, TypeError, ValueError):
+        raise LookupError("the expected box must have the numbers `x`, `y`, `width` and `height`") from None
+    return cast("Mapping[str, Any]", truth)

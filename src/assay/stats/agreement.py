@@ -1,0 +1,283 @@
+"""How far raters agree: percent, Cohen's κ, Fleiss' κ and Krippendorff's α, with any votes missing.
+
+All four are 1 - observed / expected disagreement (percent: 1 - observed); they differ in who is expected to meet whom.
+Everything is summed from kinds of items, which are equal in all their votes, so that a resample of items costs a few
+products of small matrices. The item is the unit: several answers to one item are drawn together.
+"""
+
+from itertools import combinations
+from typing import Literal, NamedTuple, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray, Resampled
+from assay.stats.intervals import Interval, bootstrap_statistic, item_contributions, mean_interval
+
+Coefficient = Literal["percent", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
+Level = Literal["nominal", "ordinal", "interval"]
+Ints = npt.NDArray[np.int64]
+MISSING = -1
+MOST_VALUES = 256
+_ONE_VALUE = "all votes are the same, so that agreement by chance would be complete too"
+_NO_PAIR = "no answer has two votes"
+
+
+class Agreement(msgspec.Struct, kw_only=True):
+    """`value` is None where `reason` says why. `pairs` counts the pairs of votes on one answer. The interval comes from
+    `resampled`, or for percent, a mean over items, from `per_item` with `answers`, the number of answers behind it."""
+
+    value: float | None
+    reason: str | None = None
+    raters: int = 0
+    answers: int = 0
+    pairs: int = 0
+    missing: int = 0
+    resampled: Resampled | None = None
+    per_item: FloatArray | None = None
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """The confidence interval over items."""
+        if self.value is None:
+            return Interval(None, None, "none: there is no value")
+        if self.per_item is not None:
+            return mean_interval(self.per_item, samples=self.answers, bounded=True, level=level)
+        if self.resampled is None:
+            return Interval(None, None, f"none: {self.reason}")
+        return bootstrap_statistic(self.resampled.counts, self.resampled.statistic, level)
+
+
+def agreement(
+    votes: FloatArray,
+    item: npt.NDArray[np.integer] | None = None,
+    *,
+    coefficient: Coefficient = "krippendorff_alpha",
+    level: Level = "nominal",
+) -> Agreement:
+    """How far the columns of `votes` agree: a row for each answer, NaN where a rater gave no vote.
+
+    `item` has the item of each answer; without it, each answer is one. `level` says how far two votes lie apart. At the
+    nominal level they are equal or not. Further, for α, ordinal votes differ by their ranks and interval votes by their
+    squared distance; for Cohen's κ these are the linear and the quadratic weights. Fleiss' κ and percent are nominal.
+    """
+    answers, raters = votes.shape
+    item = np.arange(answers) if item is None else item
+    given = np.isfinite(votes)
+    per_answer = given.sum(axis=1)
+    found = Agreement(
+        value=None,
+        raters=raters,
+        answers=int((per_answer > 1).sum()),
+        pairs=int((per_answer * (per_answer - 1) // 2).sum()),
+        missing=int(votes.size - given.sum()),
+    )
+    if not found.answers:
+        found.reason = _NO_PAIR
+        return found
+    if coefficient == "percent":
+        counted = per_answer > 1
+        shares = 1 - _unequal(_coded(votes[counted])[0])
+        found.value, found.per_item = float(shares.mean()), item_contributions(item[counted], shares)
+        return found
+    table, counts = _kinds(votes, item)
+    if len(table.values) > MOST_VALUES and (level != "interval" or coefficient == "fleiss_kappa"):
+        number = len(table.values)
+        found.reason = (
+            f"{number} different votes are too many for classes; use krippendorff_alpha at the interval level"
+        )
+        return found
+    statistic = {"cohen_kappa": _Cohen, "fleiss_kappa": _Fleiss, "krippendorff_alpha": _Krippendorff}[coefficient]
+    resampled = Resampled(counts, statistic(table, level))
+    value = float(resampled.statistic(counts[None, :])[0])
+    if not np.isfinite(value):
+        found.reason = _ONE_VALUE
+    elif value == 1.0:
+        found.value, found.reason = value, "all votes agree, in every resample too"
+    else:
+        found.value, found.resampled = value, resampled
+    return found
+
+
+# ---- kinds of items
+
+
+class _Table(NamedTuple):
+    """One item of each kind: `codes` has its answers as rows of places in `values`, or MISSING, and `kind` whose they
+    are. Values are stretched to 0…1, which changes no coefficient."""
+
+    codes: Ints
+    kind: Ints
+    values: FloatArray
+
+    def sums(self, features: FloatArray) -> FloatArray:
+        """What each kind has of each feature of its answers."""
+        found = np.zeros((int(self.kind[-1]) + 1, features.shape[1]))
+        np.add.at(found, self.kind, features)
+        return found
+
+    def votes(self, codes: Ints, level: Level = "nominal") -> FloatArray:
+        """How many of each row's votes are of each value; at the interval level their number, sum and squares."""
+        rows, raters = np.nonzero(codes != MISSING)
+        given = codes[rows, raters]
+        if level == "interval":
+            found = np.zeros((len(codes), 3))
+            np.add.at(found, rows, self.values[given, None] ** np.arange(3))
+        else:
+            found = np.zeros((len(codes), len(self.values)))
+            np.add.at(found, (rows, given), 1)
+        return found
+
+
+def _coded(votes: FloatArray) -> tuple[Ints, FloatArray]:
+    given = np.isfinite(votes)
+    values = np.unique(votes[given])
+    return np.where(given, np.searchsorted(values, np.where(given, votes, 0)), MISSING).astype(np.int64), values
+
+
+def _kinds(votes: FloatArray, item: npt.NDArray[np.integer]) -> tuple[_Table, Ints]:
+    """The kinds of items, and how many items are of each; neither depends on the order of rows or on item numbers."""
+    codes, values = _coded(votes)
+    patterns, pattern = cast("tuple[Ints, Ints]", np.unique(codes, axis=0, return_inverse=True))
+    pattern = pattern.reshape(-1)
+    order = np.lexsort((pattern, item))
+    starts = np.flatnonzero(np.diff(item[order], prepend=item[order[0]] - 1))
+    counted: dict[tuple[int, ...], int] = {}
+    for answers in np.split(pattern[order], starts[1:]):
+        kind = tuple(answers.tolist())
+        counted[kind] = counted.get(kind, 0) + 1
+    kinds = sorted(counted)
+    numbers = np.repeat(np.arange(len(kinds)), [len(kind) for kind in kinds])
+    flat = np.array([number for kind in kinds for number in kind], dtype=np.int64)
+    stretched = (values - values[0]) / max(values[-1] - values[0], 1e-300)
+    return _Table(patterns[flat], numbers, stretched), np.array([counted[kind] for kind in kinds], dtype=np.int64)
+
+
+# ---- disagreement
+
+
+def _unequal(codes: Ints) -> FloatArray:
+    """The share of each row's pairs of votes that differ; 0 for rows without a pair."""
+    given = codes != MISSING
+    pairs, equal = np.zeros(len(codes)), np.zeros(len(codes))
+    for one, other in combinations(range(codes.shape[1]), 2):
+        both = given[:, one] & given[:, other]
+        pairs += both
+        equal += both & (codes[:, one] == codes[:, other])
+    return np.where(pairs > 0, 1 - equal / np.maximum(pairs, 1), 0.0)
+
+
+def _squared(places: FloatArray, given: FloatArray) -> FloatArray:
+    """Σ(x - y)² over the ordered pairs of votes along the last axis: 2(m Σx² - (Σx)²) for m votes."""
+    sums = (places * given).sum(axis=-1)
+    return 2 * (given.sum(axis=-1) * (places**2 * given).sum(axis=-1) - sums**2)
+
+
+def _expected(first: FloatArray, second: FloatArray, values: FloatArray, level: Level) -> FloatArray:
+    """Σ p(x) q(y) δ(x, y) for each row of two matrices of votes: counts by value, or at the interval level moments."""
+    if level == "interval":
+        return first[:, 0] * second[:, 2] + first[:, 2] * second[:, 0] - 2 * first[:, 1] * second[:, 1]
+    one, other = first.sum(axis=1, keepdims=True), second.sum(axis=1, keepdims=True)
+    if level == "nominal":
+        return (one * other)[:, 0] - (first * second).sum(axis=1)
+    below, also = np.cumsum(first, axis=1)[:, :-1], np.cumsum(second, axis=1)[:, :-1]
+    between = below * (other - also) + also * (one - below)  # |x - y| is the sum of the gaps between x and y
+    return between @ np.diff(values)
+
+
+def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    """1 - observed / expected; NaN where chance alone would agree completely."""
+    possible = expected > 1e-12
+    return np.where(possible, 1 - observed / np.where(possible, expected, 1), np.nan)
+
+
+# ---- the coefficients, as functions of how many items there are of each kind
+
+
+class _Fleiss:
+    """Fleiss' κ (1971). With unequal numbers of votes, Gwet's generalisation (2014): the observed agreement is the mean
+    over answers with two votes or more, the share of a value the mean of its shares in all answers."""
+
+    def __init__(self, table: _Table, level: Level) -> None:
+        votes = table.votes(table.codes)
+        number = votes.sum(axis=1, keepdims=True)
+        unequal = _unequal(table.codes)[:, None]
+        self._observed = table.sums(np.hstack([unequal, number > 1]))
+        self._shares = table.sums(votes / np.maximum(number, 1))
+
+    def __call__(self, weights: Ints) -> FloatArray:
+        unequal, answers = (weights @ self._observed).T
+        shares = weights @ self._shares
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
+        corrected = _corrected(unequal / np.maximum(answers, 1), 1 - (shares**2).sum(axis=1))
+        return np.where(answers > 0, corrected, np.nan)
+
+
+class _Cohen:
+    """Cohen's κ (1960, 1968 with weights) over the answers that both voted on; of more than two raters the mean of all
+    pairs (Light 1971)."""
+
+    def __init__(self, table: _Table, level: Level) -> None:
+        self._values = table.values
+        self._level: Level = level
+        self._pairs: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for one, other in combinations(range(table.codes.shape[1]), 2):
+            first, second = table.codes[:, [one]], table.codes[:, [other]]
+            both = ((first != MISSING) & (second != MISSING)).astype(np.float64)
+            if both.any():
+                apart = self._distance(first, second) * both
+                one_votes, other_votes = (table.sums(table.votes(codes, level) * both) for codes in (first, second))
+                self._pairs.append((table.sums(np.hstack([apart, both])), one_votes, other_votes))
+
+    def _distance(self, first: Ints, second: Ints) -> FloatArray:
+        if self._level == "nominal":
+            return (first != second).astype(np.float64)
+        apart = np.abs(self._values[first] - self._values[second])
+        return apart if self._level == "ordinal" else apart**2
+
+    def __call__(self, weights: Ints) -> FloatArray:
+        total, defined = np.zeros(len(weights)), np.zeros(len(weights))
+        for observed, first, second in self._pairs:
+            apart, answers = (weights @ observed).T
+            expected = _expected(weights @ first, weights @ second, self._values, self._level)
+            answers = np.maximum(answers, 1)
+            kappa = _corrected(apart / answers, expected / answers**2)
+            total, defined = total + np.nan_to_num(kappa), defined + np.isfinite(kappa)
+        return np.where(defined > 0, total / np.maximum(defined, 1), np.nan)
+
+
+class _Krippendorff:
+    """Krippendorff's α (2004): observed over the pairs within answers, expected over the pairs of all votes. Answers
+    with fewer than two votes do not count."""
+
+    def __init__(self, table: _Table, level: Level) -> None:
+        self._level: Level = level
+        number = (table.codes != MISSING).sum(axis=1)
+        answers = number > 1
+        self._codes, self._kind = table.codes[answers], table.kind[answers]
+        self._given = (self._codes != MISSING).astype(np.float64)
+        self._others = number[answers] - 1.0
+        self._values = table.values
+        self._votes = table.sums(np.hstack([number[:, None], table.votes(table.codes, level)]) * answers[:, None])
+        if level != "ordinal":
+            apart = np.zeros((len(answers), 1))
+            apart[answers, 0] = self._apart(table.values[self._codes]) if level == "interval" else self._differing()
+            self._observed = table.sums(apart)
+
+    def _differing(self) -> FloatArray:
+        return _unequal(self._codes) * (self._others + 1)
+
+    def _apart(self, places: FloatArray) -> FloatArray:
+        return _squared(places, self._given) / self._others
+
+    def __call__(self, weights: Ints) -> FloatArray:
+        number, votes = np.split(weights @ self._votes, [1], axis=1)
+        number = np.maximum(number[:, 0], 2)
+        if self._level == "ordinal":  # the distance of two values is that of their ranks among all votes
+            ranks = np.cumsum(votes, axis=1) - votes / 2
+            observed = (weights[:, self._kind] * self._apart(ranks[:, self._codes])).sum(axis=1)
+            expected = _squared(ranks, votes)
+        else:
+            observed = (weights @ self._observed)[:, 0]
+            expected = _expected(votes, votes, self._values, self._level)
+        return _corrected(observed / number, expected / (number * (number - 1)))

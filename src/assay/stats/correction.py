@@ -1,0 +1,140 @@
+"""The true pass rate behind the verdicts of a judge that errs, from people's labels of some of the answers.
+
+`rogan_gladen` needs only how often the judge errs, which may come from another set of answers of the same kind.
+`prediction_powered` needs the labels themselves, on a part of the very answers that the judge saw, and is then the
+sharper one. Both assume that labelled answers were chosen at random. Where they were chosen by how much they promised
+to tell, each must count with one over the chance that it had: as `weights` here, in the cells of the Confusion there.
+What had no chance at all is beyond help.
+"""
+
+import math
+from statistics import NormalDist
+from typing import cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray
+from assay.stats.student import t_quantile
+
+Items = npt.NDArray[np.integer]
+
+
+class Confusion(msgspec.Struct, frozen=True):
+    """How often the judge (positive: pass) was right and wrong about answers that people passed and failed.
+
+    Where labels weigh differently or share items, the cells say how many independent ones would tell as much.
+    """
+
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+    @property
+    def positives(self) -> float:
+        """Answers that people passed."""
+        return self.tp + self.fn
+
+    @property
+    def negatives(self) -> float:
+        return self.tn + self.fp
+
+    @property
+    def sensitivity(self) -> float:
+        """The share that the judge passes of what people passed; NaN without any."""
+        return self.tp / self.positives if self.positives else math.nan
+
+    @property
+    def specificity(self) -> float:
+        """The share that the judge fails of what people failed; NaN without any."""
+        return self.tn / self.negatives if self.negatives else math.nan
+
+    @property
+    def problem(self) -> str | None:
+        """Why a pass rate cannot be corrected with this."""
+        if not self.positives or not self.negatives:
+            verdict, errors = ("failed", "false passes") if self.positives else ("passed", "false fails")
+            return f"people {verdict} none of the labelled answers, so that nothing is known about {errors}"
+        if self.sensitivity + self.specificity <= 1:
+            return (
+                f"sensitivity {self.sensitivity:.2f} + specificity {self.specificity:.2f} is not above 1: "
+                "the judge tells good answers from bad ones no better than chance"
+            )
+        return None
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A corrected pass rate. Without one, `reason` says why. `tuning` is how far prediction-powered inference leans on
+    the judge: 0 not at all, 1 fully."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    reason: str | None = None
+    tuning: float | None = None
+
+
+def rogan_gladen(pass_rate: float, n: float, errors: Confusion, level: float = 0.95) -> Estimate:
+    """The true pass rate given the judge's, over `n` (effective) answers (Rogan and Gladen 1978):
+    (rate + specificity - 1) / (sensitivity + specificity - 1), within 0 and 1.
+
+    The interval (Lang and Reiczigel 2014) carries the uncertainty of all three rates. They count as independent;
+    where labelled answers are among the `n`, it is a little wider than need be.
+    """
+    if errors.problem is not None:
+        return Estimate(None, reason=errors.problem)
+    gain = errors.sensitivity + errors.specificity - 1
+    value = min(max((pass_rate + errors.specificity - 1) / gain, 0.0), 1.0)
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    rate, rate_n = (n * pass_rate + z * z / 2) / (n + z * z), n + z * z
+    right, right_n = (errors.tp + 1) / (errors.positives + 2), errors.positives + 2
+    wrong, wrong_n = (errors.fp + 1) / (errors.negatives + 2), errors.negatives + 2
+    gain = right - wrong
+    low, high = 0.0, 1.0
+    if gain > 0:
+        centre = (rate - wrong) / gain
+        of_right, of_wrong = right * (1 - right) / right_n, wrong * (1 - wrong) / wrong_n
+        spread = math.sqrt(rate * (1 - rate) / rate_n + centre**2 * of_right + (1 - centre) ** 2 * of_wrong) / gain
+        centre += 2 * z * z * (centre * of_right - (1 - centre) * of_wrong)
+        low, high = centre - z * spread, centre + z * spread
+    return Estimate(value, max(0.0, min(low, value)), min(1.0, max(high, value)), "rogan_gladen")
+
+
+def prediction_powered(
+    judged: FloatArray,
+    truth: FloatArray,
+    item: Items | None = None,
+    weights: FloatArray | None = None,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean of `truth`, known for some answers and NaN for the others, with the judge's verdicts on all of them
+    (prediction-powered inference, Angelopoulos et al. 2023; PPI++ with its tuning, 2024). Both are from 0 to 1.
+
+    It is the mean of the labels, moved by how much the judge likes all answers more than the labelled ones, times a
+    tuning factor that makes the variance smallest: a useless judge is ignored. The variance is that of sums over items.
+    To it comes one item whose error the labels happen not to show: without it, intervals from 20 labels hold a pass
+    rate of 3 % only 29 % of the time; with it 92 % or more, for 20 to 200 labels and pass rates of 3 to 97 %.
+    """
+    labelled = np.isfinite(truth)
+    item = np.arange(len(truth)) if item is None else item
+    _, place = cast("tuple[object, npt.NDArray[np.int64]]", np.unique(item, return_inverse=True))
+    items = len(np.unique(place[labelled]))
+    if items < 2:
+        return Estimate(None, reason="labels of at least two items are needed")
+    share = np.where(labelled, 1.0 if weights is None else weights, 0.0)
+    share /= share.sum()
+    known = np.where(labelled, truth, 0.0)
+    mean, of_labelled, of_all = float(share @ known), float(share @ judged), float(judged.mean())
+    own = np.bincount(place, share * (known - mean))
+    lent = np.bincount(place, share * (judged - of_labelled) - (judged - of_all) / len(judged))
+    power = float(lent @ lent)
+    tuning = min(max(float(own @ lent) / power, 0.0), 1.0) if power > 1e-24 else 0.0
+    value = mean - tuning * (of_labelled - of_all)
+    unseen = (float(share.max()) * int(labelled.sum()) / items) ** 2
+    variance = float(((own - tuning * lent) ** 2).sum()) * items / (items - 1) + unseen
+    half = t_quantile((1 + level) / 2, items - 1) * math.sqrt(variance)
+    value = min(max(value, 0.0), 1.0)
+    return Estimate(value, max(0.0, value - half), min(1.0, value + half), "ppi", tuning=tuning)

@@ -1,0 +1,146 @@
+"""A graph as a task of the engine: a record goes from START to END, node by node, and what comes out is the response.
+
+All nodes that are due run side by side, each on its own copy of the state; then what they returned is merged, in the
+order of the edges. `messages` and `__chat_history__` grow, all else is replaced. A variable that nobody declared
+(`output_keys`, a prompt, the record) is dropped, and `notes` says so once.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from assay.errors import UserError
+from assay.interfaces import Answer, Context, Work
+from assay.records import Item
+from assay.store.keys import canonical, digest
+from assay.tasks.graph.expand import END, START
+from assay.tasks.graph.messages import HISTORY, MESSAGES
+from assay.tasks.graph.nodes import Node, side_by_side
+from assay.tasks.graph.plan import Plan
+
+STEPS = 100
+_GROWING = (MESSAGES, HISTORY)
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+Check = Callable[[Mapping[str, Any]], object]
+
+
+class GraphTask:
+    """`notes` holds what a user should hear of and no row says: look at it before and after a run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        *,
+        models: list[str],
+        schema: Any,
+        check: Check | None,
+        facets: Mapping[str, Any],
+        lane: str,
+    ) -> None:
+        self.plan = plan
+        self.name = name
+        self.notes = plan.notes
+        self.model_name = models[0] if len(models) == 1 else name
+        self.lane = lane or (models[0] if models else name)
+        self.facets = {"model_id": self.model_name, **facets}
+        made_of = canonical({"task": name, "graph": plan.code, "schema": schema})
+        self.identity = _decode(made_of)  # JSON values only, whatever the YAML had for keys and dates
+        self._code = digest("graph", made_of)
+        self._check = check
+        self._nodes = plan.nodes
+        self._ways = plan.ways
+        self._connectors = {name for name, node in plan.nodes.items() if node.kind == "connector"}
+        self._fixed = {
+            name: [target for target in way.targets if target != END]
+            for name, way in plan.ways.items()
+            if not way.branches
+        }
+
+    def prepare(self, item: Item) -> Work:
+        if not isinstance(item.data, dict):
+            raise UserError(f"a record is an object, not a {type(item.data).__name__}")
+        record: dict[str, Any] = item.data if "id" in item.data else {"id": item.id, **item.data}
+        return Work(digest("graph", self._code, canonical(record)), _encode(record))
+
+    async def run(self, work: Work, context: Context) -> Answer:
+        state = _decode(work.payload)  # decoded for each sample: helpers change what they get
+        for key in _GROWING:
+            state[key] = state.get(key) or []
+        visits: dict[str, int] = {}
+        due = await self._after([START], state, context)
+        steps = 0
+        while due:
+            steps += not self._connectors.issuperset(due)
+            if steps > STEPS:
+                shown = ", ".join(map(repr, due))
+                raise UserError(f"the graph is not at its end after {STEPS} steps; the next would be {shown}")
+            for name in due:
+                visits[name] = visits.get(name, 0) + 1
+            if len(due) == 1:
+                node = self._nodes[due[0]]
+                self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
+            else:
+                await self._together([self._nodes[name] for name in due], state, context, visits)
+            due = await self._after(due, state, context)
+        if self._check is not None:
+            self._check(state)
+        return _answer(await self.plan.output.record(state, context))
+
+    async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
+        if len(names) == 1 and (fixed := self._fixed.get(names[0])) is not None:
+            return fixed
+        found: dict[str, None] = {}
+        for name in names:
+            found |= dict.fromkeys(await self._ways[name].follow(state, context))
+        found.pop(END, None)
+        return list(found)
+
+    async def _together(
+        self, nodes: list[Node], state: dict[str, Any], context: Context, visits: Mapping[str, int]
+    ) -> None:
+        before = dict(state)
+        runs = (node.run(dict(state), context, visits[node.name]) for node in nodes)
+        written: dict[str, Node] = {}
+        for node, update in zip(nodes, await side_by_side(runs), strict=True):
+            news = {key: value for key, value in update.items() if key in _GROWING or value is not before.get(key, END)}
+            for key in news:
+                if key not in _GROWING and (other := written.setdefault(key, node)) is not node:
+                    raise UserError(f"the nodes {other.name!r} and {node.name!r} both set {key!r} in one step")
+            self._merge(state, news, node, before)
+
+    def _merge(
+        self, state: dict[str, Any], update: Mapping[str, Any], node: Node, before: Mapping[str, Any] | None = None
+    ) -> None:
+        for key, value in update.items():
+            if key in _GROWING:
+                known = state[key] if before is None else before[key]
+                state[key] = [*state[key], *_new(value, known, node, key)]
+            elif key in state or key in self.plan.declared:
+                state[key] = value
+            else:
+                self._note(f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _answer(record: dict[str, Any] | None) -> Answer:
+    if record is None:
+        return Answer(outcome="skipped")
+    return Answer(text=_encode(record).decode(), output=record)
+
+
+def _new(value: Any, known: list[Any], node: Node, key: str) -> list[Any]:
+    """What a node added to a list: a helper that returns the whole state returns the old entries as well."""
+    if not value:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise UserError(f"node {node.name!r} returned {key!r} as a {type(value).__name__}; it has to be a list")
+    old = len(known)
+    has_old = len(value) >= old and all(one is other for one, other in zip(value, known, strict=False))
+    return list(value[old:] if has_old else value)
