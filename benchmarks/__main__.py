@@ -5,7 +5,7 @@ from importlib import import_module
 
 from benchmarks.measure import Line
 
-GROUPS = ("engine", "faults", "startup", "scoring", "comparison", "aggregation")
+GROUPS = ("engine", "graph", "faults", "startup", "scoring", "comparison", "aggregation")
 
 
 def main(only: list[str]) -> int:

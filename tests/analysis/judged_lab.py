@@ -24,7 +24,7 @@ PANEL = """
                   details={"votes": {"kind": kind, "strict": strict}, "rule": "majority", **both}),
         ]
 
-    def graded(item, response):
+    def graded(item, response, *, criterion="", criteria=None, scale=None):
         grade = int(item.id[1:]) % 5 + 1
         return Score(score=(grade - 1) / 4, passed=grade >= 4, details={"grade": grade, **details("kind")})
 

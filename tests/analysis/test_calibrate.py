@@ -89,6 +89,17 @@ def test_failed_verdicts(tmp_path: Path) -> None:
         calibrate(save(tmp_path / "f", [verdict("e", "errored")]), [label("e", 1)])
 
 
+def test_one_judge_without_verdicts_does_not_hide_the_others(tmp_path: Path) -> None:
+    rows, labels = table_of(5, 1, 1, 5)
+    rows += [verdict(f"q{n:04}", "errored", label="broken") for n in range(12)]
+    found = calibrate(save(tmp_path / "e", rows), labels)
+    assert only(found).label == "right"
+    assert found.notes == ["no labelled answer has a verdict of the judge 'broken'"]
+    split = [row | {"label": 1 - row["label"], "annotator": "bob"} for row in labels]
+    with pytest.raises(UserError, match="people disagree about every answer"):
+        calibrate(tmp_path / "e", [*labels, *split], label="right")
+
+
 def test_labels_chosen_with_unequal_chances(tmp_path: Path) -> None:
     """Every false negative was labelled, and a tenth of the rest: plain counts would halve the sensitivity."""
     rows, labels = table_of(400, 0, 100, 200)
@@ -314,3 +325,32 @@ def test_the_same_input_gives_the_same_numbers_in_any_order(tmp_path: Path) -> N
     one.created = other.created = 0.0
     assert one.length_bias.value is not None
     assert one == other
+
+
+def test_a_threshold_is_for_labels_on_a_scale(tmp_path: Path) -> None:
+    """Of two judges one was labelled with grades; the other one's labels stay the verdicts that they are."""
+    rows, labels = table_of(3, 0, 0, 3)
+    rows += [row | {"label": "graded", "scorer": "graded"} for row in rows]
+    given = [row | {"scorer": "right"} for row in labels]
+    given += [row | {"scorer": "graded", "label": 1 + 4 * row["label"]} for row in labels]
+    found = calibrate(save(tmp_path / "e", rows), given, threshold=3)
+    assert {one.label: one.counted.tp for one in found.calibrations} == {"graded": 3, "right": 3}
+
+
+@pytest.mark.parametrize(
+    ("own", "models", "said"),
+    [
+        ([], ["j"], "gave none of the answers itself"),
+        (["m"], ["j"], "labelled only the judge's own answers"),
+        (["m"], ["j", "m"], "not recorded"),
+    ],
+)
+def test_whose_answers_are_its_own(tmp_path: Path, own: list[str], models: list[str], said: str) -> None:
+    rows, labels = table_of(3, 0, 0, 3)
+    folder = save(tmp_path / "e", rows, metadata={"own_answers": {"right": own}})
+    store = FlatStore(folder)
+    manifest = store.manifest("evaluation", "e")
+    assert manifest is not None
+    manifest.plan = {"scorers": [{"name": "right", "params": {"model": models}}]}
+    store.put_manifest(manifest)
+    assert said in only(calibrate(folder, labels)).self_preference.method

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,27 @@ def test_evaluations_without_responses_cannot_be_labelled(tmp_path: Path) -> Non
     rows.write_bytes((tmp_path / "out" / "evaluation_results.jsonl").read_bytes())
     with pytest.raises(UserError, match="the answers are not there"):
         read_frame(find_source(rows, "evaluation"))
+
+
+@pytest.mark.parametrize(
+    "params, asked, scale",
+    [
+        ({"criterion": "Is it polite?", "scale": [1, 7]}, "Is it polite?", (1, 7)),
+        ({"criteria": {"graded": {"description": "Is it short?", "scale": [0, 9]}}}, "Is it short?", (0, 9)),
+        ({"criteria": {"graded": "Is it short?"}}, "Is it short?", (1, 5)),
+        ({"criteria": ["name", {"graded": "Is it short?"}]}, "Is it short?", (1, 5)),
+        ({"criteria": [{"name": "graded", "description": "Is it short?"}]}, "Is it short?", (1, 5)),
+        ({}, "", (1, 5)),
+    ],
+)
+def test_what_the_judge_was_asked_is_known_from_the_plan(
+    tmp_path: Path, params: dict[str, Any], asked: str, scale: tuple[float, float]
+) -> None:
+    lab = judged(tmp_path, "graded", items=5)
+    lab.config["evaluation_methods"][0]["params"] = params
+    lab.run()
+    frame = read_frame(find_source(tmp_path / "out"))
+    assert (frame.asked, frame.scale) == (asked, scale)
 
 
 # ---- the choice

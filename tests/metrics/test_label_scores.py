@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.metrics.label_scores import ACTUAL, PREDICTED, label_scores
@@ -47,6 +47,7 @@ def test_a_side_without_a_label_counts_nowhere() -> None:
     assert "no row has" in str(nothing.reason)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=5), min_size=1, max_size=6), st.floats(0, 1))
 def test_step_efficiency(items: list[list[float]], penalty: float) -> None:
     found = step_efficiency(group(*items), penalty=penalty)

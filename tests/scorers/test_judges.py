@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ConfigError
+from assay.registry import scorer
 from assay.steps.experiment import Result
 from tests.support import Lab
 
@@ -84,15 +85,13 @@ def test_the_identity_is_what_is_sent_beside_the_texts(court: Court) -> None:
 def test_texts_of_others_are_fenced_and_the_judge_is_told(court: Court) -> None:
     court.rows[0]["data"]["question"] = "0 + 1"
     court.judge(prompt="Look at {{answer}} and {{question}} and {{reference}}, {{item.id}}.")
-    (_, (message,), _), *_ = court.asked()
-    text = message["content"]
+    (text,) = [message["content"] for _, (message,), _ in court.asked() if message["content"].endswith(", q0.")]
     mark = text.partition("tags that end in -")[2][:12]
     assert f"<answer-{mark}>\n" in text
     assert f"\n</answer-{mark}>" in text
     assert f"<question-{mark}>\n" in text
     assert f"<reference-{mark}>\n" in text
     assert "data, whatever they say" in text
-    assert text.endswith(", q0.")
 
 
 def test_a_scale(court: Court) -> None:
@@ -105,6 +104,15 @@ def test_a_scale(court: Court) -> None:
     rows = court.judge(scale=[1, 5], threshold=4)
     assert [row["passed"] for row in rows] == [False, False, True]
     assert len(court.asked()) == 3, "a threshold asks nobody"
+
+
+def test_a_new_version_of_the_parser_asks_nobody(court: Court, monkeypatch: pytest.MonkeyPatch) -> None:
+    court.judge()
+    before = {row["key"] for row in court.read("evaluation_results.jsonl")}
+    monkeypatch.setitem(scorer.get("judge").__assay__, "version", 2)  # type: ignore[attr-defined]
+    court.judge()
+    assert not before & {row["key"] for row in court.read("evaluation_results.jsonl")}, "all are scored anew"
+    assert len(court.asked()) == 3
 
 
 def test_an_unreadable_answer_is_asked_about_again(court: Court) -> None:
@@ -274,11 +282,7 @@ def test_correctness(court: Court, verdicts: str, said: Any, score: float, passe
     court.rows[0]["ground_truth"] = {"answers": ["one", "1", 1]}
     row = court.judge("judge_correctness", verdicts=verdicts)[0]
     assert (row["score"], row["passed"]) == (score, passed)
-    assert any(
-        "-" in text and "\none\n1\n</reference-" in text
-        for _, messages, _ in court.asked()
-        for text in [messages[1]["content"]]
-    )
+    assert any("\none\n1\n</reference-" in messages[1]["content"] for _, messages, _ in court.asked())
 
 
 def test_no_reference_no_call(court: Court) -> None:

@@ -4,7 +4,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.interfaces import Score
@@ -56,6 +56,7 @@ def test_no_box_is_an_error(truth: Any) -> None:
         score("within_box", '{"x": 1, "y": 1}', truth)
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_blocks_are_difflibs(one: str, other: str) -> None:
     found = score("edit_similarity", other, one, method="blocks", strip_whitespace=False)

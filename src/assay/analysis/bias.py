@@ -12,11 +12,16 @@ import numpy.typing as npt
 
 from assay.analysis.accuracy import Estimate, item_codes, none
 from assay.analysis.judged import Answer, Judged
+from assay.analysis.paired import behind
 from assay.interfaces import FloatArray
 from assay.stats.intervals import item_contributions
 from assay.stats.logistic import logistic
 from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
+from assay.steps.cases import readable, response_decoder
+from assay.steps.judges import OWN_ANSWERS
+from assay.steps.sources import Source
+from assay.store.keys import short
 
 FEWEST_VERDICTS = 5  # of the rarer kind: with fewer a regression says more about chance than about length
 Ints = npt.NDArray[np.int64]
@@ -41,6 +46,17 @@ def _mean_difference(values: FloatArray, scale: float, n: int, level: float, see
     found = Differences(values, scale)
     low, high = interval(found, level, seed)
     return Estimate(value=found.mean, low=low, high=high, method="bootstrap", n=n)
+
+
+def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
+    """The length in characters of every labelled answer, by the beginning of its key."""
+    wanted = {key for one in judged for answer in one.labelled() for key in answer.responses}
+    found: dict[int, int] = {}
+    for log in behind(source, "run"):
+        for _, _, response in readable(log, response_decoder()):
+            if short(response.key) in wanted and response.output is None:
+                found[short(response.key)] = len(response.response)
+    return found
 
 
 def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Estimate:
@@ -84,9 +100,23 @@ def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
     return first - sum(rest)
 
 
-def self_preference(judged: Judged, own: Collection[str], level: float, seed: int) -> Estimate:
-    """How much more the judge favours its own answers than people do, beyond what it does with others' answers."""
+def own_models(source: Source, judged: Judged) -> set[str] | None:
+    """The judged models that are the judge itself; None where a panel has some and does not say whose they are."""
+    manifest = source.manifest("evaluation")
+    own = set((manifest.metadata.get(OWN_ANSWERS) or {}).get(judged.scorer, ())) if manifest else set[str]()
+    plan = cast("list[dict[str, Any]]", manifest.plan.get("scorers") or []) if manifest else []
+    panel = next((entry.get("params", {}).get("model") for entry in plan if entry.get("name") == judged.scorer), None)
+    if not own or not isinstance(panel, list) or set(judged.models) == set(cast("list[str]", panel)):
+        return own
+    return own & set(judged.models) or None
+
+
+def self_preference(judged: Judged, own: Collection[str] | None, level: float, seed: int) -> Estimate:
+    """How much more the judge favours its own answers than people do, beyond what it does with others' answers. `own`
+    are the models that are the judge itself; None if that is not known."""
     answers = [answer for answer in judged.labelled() if answer.judge is not None]
+    if own is None:
+        return none("a model of the panel gave answers, and which of them it is was not recorded")
     if not own:
         return none("the judge gave none of the answers itself")
     if not answers:

@@ -7,13 +7,13 @@ identity, for gates that demand a calibration and for metrics that correct by it
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from assay.analysis.accuracy import Estimate, Verdicts, confusion, item_codes, kappa, mean_of, none, verdicts_of
-from assay.analysis.bias import length_bias, position_bias, self_preference
+from assay.analysis.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
 from assay.analysis.corrected import Corrected, corrected
 from assay.analysis.judged import Judged, give_labels, read_judged, unused
 from assay.analysis.labels import FILE, Label, read_labels
@@ -23,10 +23,8 @@ from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
-from assay.steps.cases import readable, response_decoder
-from assay.steps.judges import CALIBRATIONS, OWN_ANSWERS
+from assay.steps.judges import CALIBRATIONS
 from assay.steps.sources import Source, find_source
-from assay.store.keys import short
 from assay.store.repair import open_rows, row_decoder
 from assay.store.stores import FlatStore
 
@@ -37,13 +35,13 @@ class Agreed(msgspec.Struct, kw_only=True):
     """`by_majority` is the agreement that always giving the more frequent label would have."""
 
     percent: Estimate
-    by_majority: float | None
+    by_majority: float
     kappa: Estimate
 
 
 class People(msgspec.Struct, kw_only=True):
-    """Who labelled. `split`: answers left out as equally many said either; `agreement` is that of the people among
-    themselves, where two labelled the same answers."""
+    """Who labelled. `split` answers were left out, as equally many people said either; on the `shared` ones, labelled by
+    two or more, `percent` and Krippendorff's `alpha` are their own agreement."""
 
     names: list[str]
     split: int
@@ -127,18 +125,33 @@ def calibrate(
     left = [given for given in read.rows if id(given) not in used]
     why = unused(left, everything.values(), _items(source) if left else None)
     if not used:
-        raise UserError("no label is about a judged answer", where=read.source, fix="; ".join(why))
+        fix = "; ".join(why) or "name their judge with --label, or add `model` or `scorer` to the labels"
+        raise UserError("no label is about a judged answer", where=read.source, fix=fix)
     options = _Options(threshold=threshold, level=level, seed=seed)
-    lengths = _lengths(source, judged)
+    lengths = answer_lengths(source, judged)
     found: list[Calibration] = []
     for one in judged:
-        if about[one.label]:
-            found.append(_calibration(one, about[one.label], source, lengths, options))
+        problem = _problem(one, about[one.label])
+        if problem:
+            notes.append(problem)
         else:
-            notes.append(f"no label is about {one.label!r}")
+            found.append(_calibration(one, about[one.label], source, lengths, options))
+    if not found:
+        raise UserError(notes[-1], where=str(source.path), fix="label more answers, or score those that are labelled")
     result = Calibrated(path=str(path), source=read.source, level=level, calibrations=found, notes=[*notes, *why])
     _keep(source, result)
     return result
+
+
+def _problem(judged: Judged, given: Sequence[Label]) -> str:
+    """Why nothing can be said about a judge."""
+    if not given:
+        return f"no label is about {judged.label!r}"
+    if not judged.labelled():
+        return f"people disagree about every answer that they labelled for {judged.label!r}"
+    if all(answer.judge is None for answer in judged.labelled()):
+        return f"no labelled answer has a verdict of the judge {judged.label!r}"
+    return ""
 
 
 def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Judged]:
@@ -174,12 +187,6 @@ def _calibration(
 ) -> Calibration:
     answers, level = judged.labelled(), options.level
     found = verdicts_of(answers)
-    if not len(found.item):
-        raise UserError(
-            f"no labelled answer has a verdict of the judge {judged.label!r}",
-            where=str(source.path),
-            fix="look at the rows' `error` fields; assay evaluate --retry-errors tries again",
-        )
     decided = found.decided()
     passes, fails = decided.where(decided.truth == 1), decided.where(decided.truth == 0)
     made = confusion(found)
@@ -206,7 +213,7 @@ def _calibration(
         specificity=mean_of(fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"),
         position_bias=position_bias(judged, level, options.seed),
         length_bias=length_bias(judged, lengths, level),
-        self_preference=self_preference(judged, _own(source, judged), level, options.seed),
+        self_preference=self_preference(judged, own_models(source, judged), level, options.seed),
         corrected=corrected(judged, made, level),
     )
 
@@ -254,29 +261,9 @@ def _of_people(found: Agreement, level: float) -> Estimate:
 # ---- what stands beside the evaluations
 
 
-def _own(source: Source, judged: Judged) -> set[str]:
-    """The judged models that are the judge itself; of a panel's member only those that are this member."""
-    manifest = source.manifest("evaluation")
-    own = set((manifest.metadata.get(OWN_ANSWERS) or {}).get(judged.scorer, ())) if manifest else set[str]()
-    plan = cast("list[dict[str, Any]]", manifest.plan.get("scorers") or []) if manifest else []
-    panel = next((entry.get("params", {}).get("model") for entry in plan if entry.get("name") == judged.scorer), None)
-    return own & set(judged.models) if isinstance(panel, list) and len(cast("list[str]", panel)) > 1 else own
-
-
 def _items(source: Source) -> set[str]:
     rows = (row for log in behind(source, "dataset") for _, row in open_rows(log, None, row_decoder(Item)))
     return {item.id for item in rows}
-
-
-def _lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
-    """The length in characters of every labelled answer, by the beginning of its key."""
-    wanted = {key for one in judged for answer in one.labelled() for key in answer.responses}
-    found: dict[int, int] = {}
-    for log in behind(source, "run"):
-        for _, _, response in readable(log, response_decoder()):
-            if short(response.key) in wanted and response.output is None:
-                found[short(response.key)] = len(response.response)
-    return found
 
 
 def _keep(source: Source, result: Calibrated) -> None:

@@ -143,28 +143,28 @@ def judge_ids(source: Source, label: str) -> set[str]:
 
 
 def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chosen: bool) -> list[Label]:
-    """Put people's verdicts on the answers that they are about, and return the labels that were used. `chosen`: the
-    judge was asked for by name, so that labels without a model may be about its matches."""
+    """Put people's verdicts on the answers that they are about, and return the labels that were used.
+
+    `chosen`: the judge was asked for by name, so that labels without a model may be about its matches, and the
+    threshold is meant for it. Else labels that are all 0 and 1 are verdicts: another judge's are on a scale.
+    """
     find = _finder(judged)
-    used: list[Label] = []
-    weights: dict[int, list[float]] = {}
-    touched: dict[int, Answer] = {}
+    found: list[tuple[Label, Answer]] = []
     for label in labels.rows:
         if label.scorer and not _about(judged, label.scorer):
             continue
         if judged.match and not (chosen or label.model or label.scorer or label.response):
             continue
         answer = find(label)
-        if answer is None:
-            continue
-        used.append(label)
-        touched[id(answer)] = answer
+        if answer is not None:
+            found.append((label, answer))
+    if not chosen and all(label.value in (0, 1) for label, _ in found):
+        threshold = None
+    for label, answer in found:
         answer.said = {**answer.said, label.annotator: verdict(label, threshold, match=judged.match)}
-        weights.setdefault(id(answer), []).append(1 / label.probability)
-    for key, answer in touched.items():
         answer.truth = majority(answer.said.values())
-        answer.weight = sum(weights[key]) / len(weights[key])
-    return used
+        answer.weight = 1 / label.probability
+    return [label for label, _ in found]
 
 
 def _about(judged: Judged, scorer: str) -> bool:

@@ -245,7 +245,10 @@ def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, f
 
 def _criteria(given: Any) -> dict[str, Any]:
     """The criteria of a rubric by name, however they are written."""
+    if not isinstance(given, list):
+        return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     found: dict[str, Any] = {}
-    for entry in given if isinstance(given, list) else [given] if isinstance(given, dict) else []:
-        found |= {entry["name"]: entry} if "name" in entry else entry if isinstance(entry, dict) else {entry: entry}
+    for entry in cast("list[Any]", given):
+        if isinstance(entry, dict):
+            found |= {entry["name"]: entry} if "name" in entry else entry
     return found

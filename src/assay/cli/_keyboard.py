@@ -21,9 +21,9 @@ _BEGUN = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*|O)?\Z")
 _NAMES = {
     **dict.fromkeys(("\x1b[A", "\x1bOA"), "up"),
     **dict.fromkeys(("\x1b[B", "\x1bOB"), "down"),
-    **dict.fromkeys(("\x1b[5~",), "page up"),
-    **dict.fromkeys(("\x1b[6~",), "page down"),
     **dict.fromkeys(("\x7f", "\b"), "backspace"),
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
     "\r": "\n",
     "\x1b": "escape",
 }
@@ -31,7 +31,7 @@ _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _REST_OF_A_KEY = 0.05  # seconds until what follows an escape character is no part of one key
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
-_HANDLED = (*_ENDS, signal.SIGTSTP, signal.SIGWINCH)
+_HANDLED = (signal.SIGINT, *_ENDS, signal.SIGTSTP, signal.SIGWINCH)
 
 
 class Pipe:
@@ -64,8 +64,8 @@ class Terminal:
         self._wake, self._woken = os.pipe()
         os.set_blocking(self._woken, False)
         self._handlers: dict[Any, Any] = {}
+        self._old_wakeup = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         try:
-            self._old_wakeup = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
             for number in _HANDLED:
                 self._handlers[number] = signal.signal(number, self._signalled)
             self._take()
@@ -114,6 +114,8 @@ class Terminal:
         return True
 
     def _signalled(self, number: int, frame: object) -> None:
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
         if number in _ENDS:
             raise SystemExit(128 + number)
         if number == signal.SIGTSTP:

@@ -60,9 +60,7 @@ def _measures(one: Calibration) -> Rows:
     cells = [_cells(name, estimate, ".3f") for name, estimate in rows]
     cells += [_cells(name, estimate, "+.3f") for name, estimate in signed]
     cells += [_cells("odds if twice as long", one.length_bias, ".2f")]
-    baseline = one.agreement.by_majority
-    if baseline is not None:
-        cells.insert(3, ["  with one label for all", f"{baseline:.3f}", "", ""])
+    cells.insert(3, ["  with one label for all", f"{one.agreement.by_majority:.3f}", "", ""])
     return [row for row in cells if row[1]]
 
 

@@ -26,6 +26,7 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.top = 0
+        self._room = 1
 
     def draw(self, head: str, sections: Sequence[tuple[str, str]], foot: Sequence[str]) -> None:
         """All anew: the head above, the foot below, and between them as much of the sections as there is room for."""
@@ -34,8 +35,8 @@ class Screen:
         above = console.render_lines(Text(head, style="bold"), pad=False)
         below = console.render_lines(Group(*(Text(line, style="dim") for line in foot)), pad=False)
         body = console.render_lines(_body(sections), console.options.update(width=max(1, width - 1)), pad=False)
-        room = max(1, height - len(above) - len(below) - 2)
-        self.room = room
+        above, below = above[: max(1, height // 4)], below[: max(1, height // 2)]
+        self._room = room = max(1, height - len(above) - len(below) - 1)
         self.top = max(0, min(self.top, len(body) - room))
         seen = body[self.top : self.top + room]
         where = f" lines {self.top + 1}–{self.top + len(seen)} of {len(body)}: space, -" if len(body) > room else ""
@@ -44,13 +45,13 @@ class Screen:
             console.print(SegmentLines(seen, new_lines=True), end="")
             console.print("\n" * (room - len(seen)), end="")
             console.print(Text(where, style="yellow", no_wrap=True, overflow="crop"))
-            console.print(SegmentLines(below[: max(1, height - 3)], new_lines=True), end="")
+            console.print(SegmentLines(below, new_lines=True), end="")
         console.file.write("\x1b[H\x1b[2J" + captured.get().removesuffix("\n"))
         console.file.flush()
 
     def scroll(self, direction: int) -> None:
         """By a page, less a line that is seen again; `draw` keeps it within the text."""
-        self.top += direction * max(1, self.room - 1)
+        self.top += direction * max(1, self._room - 1)
 
 
 def _body(sections: Sequence[tuple[str, str]]) -> Group:
@@ -79,7 +80,7 @@ def harmless(text: str) -> str:
 
 
 def head_of(frame: Frame, number: int, total: int) -> str:
-    asked = f": {harmless(frame.asked)}" if frame.asked else ""
+    asked = f": {harmless(' '.join(frame.asked.split()))}" if frame.asked else ""
     return f"{number} of {total} · {harmless(frame.label)}{asked}"
 
 

@@ -108,11 +108,11 @@ async def _member(
             return Score(outcome="errored", error=error.what, details=details)
         text = completion.text
         try:
-            found = read_verdict(text, asked.scale, judged=prompt.judged, mark=prompt.mark)
+            if not completion.refused:
+                found = read_verdict(text, asked.scale, judged=prompt.judged, mark=prompt.mark)
+                return _scored(asked, found, details)
         except NoVerdict as error:
-            problem = str(error)
-        else:
-            return _scored(asked, found, details)
+            problem = f"{error}{', and is cut off' if completion.finish_reason == 'length' else ''}"
         if completion.refused or is_refusal(text):
             why = text.strip()[:200] or completion.finish_reason or "no text"
             return Score(outcome="errored", error=f"the judge refuses: {why}", details={**details, "raw": text[:RAW]})
@@ -128,9 +128,9 @@ async def _complete(
         return await context.complete(messages, model=model, step=step, **plain)
     with_schema = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
-    if panel.structured == "auto":
-        told = context.recall(messages, model=model, step=step, **plain)  # a server that refused, in an earlier run
-        if told is not None or key in _without_schemas:
+    if panel.structured == "auto" and context.recall(messages, model=model, step=step, **with_schema) is None:
+        refused_before = context.recall(messages, model=model, step=step, **plain) is not None
+        if refused_before or key in _without_schemas:
             return await context.complete(messages, model=model, step=step, **plain)
     try:
         return await context.complete(messages, model=model, step=step, **with_schema)

@@ -73,6 +73,16 @@ def _ratio(part: Matrix, whole: Matrix) -> FloatArray:
     return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
 
 
+def macro_f1s(true: Matrix, said: Matrix, weights: Matrix) -> FloatArray:
+    """The mean F1 of the classes that occur, for each row of weights of the cells (true class, predicted class)."""
+    classes = np.eye(int(max(true.max(), said.max())) + 1)
+    is_true, is_said = classes[true], classes[said] * (said != NONE)[:, None]
+    counts = weights.astype(np.float64)
+    both = counts @ (is_true + is_said)
+    f1 = np.divide(2 * (counts @ (is_true * is_said)), both, out=np.zeros_like(both), where=both > 0)
+    return f1.sum(axis=1) / np.count_nonzero(both, axis=1)
+
+
 def mean_ratio(hits: Mapping[str, int], counts: Mapping[str, int]) -> tuple[float, dict[str, float]]:
     """The ratio of each label that occurs, and their unweighted mean; 0 if there is none."""
     each = {label: hits.get(label, 0) / count for label, count in counts.items()}

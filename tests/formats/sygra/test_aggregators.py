@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.formats.sygra.metrics.aggregate import (
@@ -217,6 +217,7 @@ def test_rows_without_the_key_are_left_out_and_labels_are_texts() -> None:
     assert calculated("recall", given_) == {"average_recall": 1.0, "recall_per_class": {"None": 1.0, "1": 1.0}}
 
 
+@settings(deadline=None)
 @given(CASES)
 def test_labels_by_their_definition(cases: list[tuple[Any, Any, bool]]) -> None:
     def shares(side: int) -> dict[str, float]:
@@ -243,6 +244,7 @@ def test_labels_by_their_definition(cases: list[tuple[Any, Any, bool]]) -> None:
     )
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.integers(1, 8))
 def test_pass_at_k_by_counting_all_draws(right: list[bool], k: int) -> None:
     draws = list(combinations(right, k))
@@ -253,6 +255,7 @@ def test_pass_at_k_by_counting_all_draws(right: list[bool], k: int) -> None:
 attempts = st.tuples(st.sampled_from("ab"), st.sampled_from("12"), st.integers(0, 7), st.booleans())
 
 
+@settings(deadline=None)
 @given(st.lists(attempts, max_size=15), st.floats(0, 1))
 def test_steps_by_their_definition(tries: list[tuple[str, str, int, bool]], penalty: float) -> None:
     given_ = [step(right, mission_id=m, step_id=s, retry_number=n) for m, s, n, right in tries]

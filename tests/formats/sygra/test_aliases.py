@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay.formats.sygra.metrics.aliases as aliases
@@ -47,6 +47,7 @@ def test_every_metric_has_an_alias_with_a_version_of_its_own() -> None:
     assert UnitMetricRegistry.list_metrics() == SCORERS
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS, st.booleans(), st.booleans())
 def test_texts_get_the_verdict_of_the_unit_metric(golden: str, predicted: str, case: bool, spaces: bool) -> None:
     sides = {"text": golden}, {"text": predicted}
@@ -63,6 +64,7 @@ def test_texts_get_the_verdict_of_the_unit_metric(golden: str, predicted: str, c
 numbers = st.integers(-30, 30) | st.sampled_from(["7", 12.5])
 
 
+@settings(deadline=None)
 @given(numbers, numbers)
 def test_actions_get_the_verdict_of_the_unit_metric(one: Any, other: Any) -> None:
     sides = {"amount": one}, {"amount": other}

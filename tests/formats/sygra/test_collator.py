@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
@@ -314,6 +314,7 @@ def test_attempts_with_the_same_id_are_one_problem() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # scikit-learn warns of classes that were never predicted
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), min_size=1, max_size=20))
 def test_sound_classes_are_scikit_learns(pairs: list[tuple[str, str]]) -> None:
     data = [record(number, one, other, one == other) for number, (one, other) in enumerate(pairs)]
@@ -322,12 +323,26 @@ def test_sound_classes_are_scikit_learns(pairs: list[tuple[str, str]]) -> None:
     for average in ("macro", "micro", "weighted"):
         expected = oracle.f1_score(actual, said, average=average, zero_division=0)
         assert sound[f"{average}_f1"] == pytest.approx(expected)
+    low, high = sound["macro_f1_interval"]["ci_low"], sound["macro_f1_interval"]["ci_high"]
+    assert (low is None) if len(pairs) < 2 else (0 <= low <= high <= 1)
     names = sorted({*actual, *said})
     matrix = oracle.confusion_matrix(actual, said, labels=names).tolist()
     assert [[sound["confusion_matrix"][one].get(other, 0) for other in names] for one in names] == matrix
     assert {name: each["support"] for name, each in sound["classes"].items()} == {
         name: actual.count(name) for name in names
     }
+
+
+def test_the_interval_of_the_mean_f1_needs_independent_records() -> None:
+    data = [record(number, *case) for number in range(20) for case in WORKED]
+    several = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
+    assert several["macro_f1_interval"]["ci_method"] == "none: a problem has several attempts"
+    for number, each in enumerate(data):
+        each["id"] = number
+    sound = report(data, entry("f1_score", params=BOTH))["sound"]["exact_match_result"]["classification"]
+    interval = sound["macro_f1_interval"]
+    assert interval["ci_method"] == "bootstrap"
+    assert 0.55 < interval["ci_low"] < sound["macro_f1"] < interval["ci_high"] < 0.75
 
 
 def test_spellings_that_counted_as_right_are_one_class() -> None:
@@ -515,6 +530,7 @@ def test_parse_response_as_json(text: Any, found: Any) -> None:
     assert parse_response_as_json(text) == found
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from('{}"a:1 '), max_size=16))
 def test_braces_are_found_as_a_recursive_pattern_finds_them(text: str) -> None:
     def expected() -> Any:

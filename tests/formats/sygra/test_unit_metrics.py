@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.formats.sygra.metrics.unit import (
@@ -115,6 +115,7 @@ def test_what_raises_is_wrong_and_says_why() -> None:
     assert set(result.metadata) == {"validator", "error"}
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS, st.booleans(), st.booleans())
 def test_exact_match_by_its_definition(one: str, other: str, case: bool, spaces: bool) -> None:
     def made(text: str) -> str:
@@ -149,6 +150,7 @@ def test_typed_value_match() -> None:
     assert judged("typed_value_match", {}, {}).correct, "two texts that are missing are equal"
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS, st.floats(0, 1))
 def test_alike_is_what_difflib_says(one: str, other: str, threshold: float) -> None:
     made = [re.sub(r"\s+", " ", text.strip().lower()) for text in (one, other)]

@@ -40,11 +40,15 @@ class Loader:
             _loaded.update(name for name in set(sys.modules) - before if self._is_own(sys.modules[name]))
         found: Any = module
         for number, part in enumerate(rest):
-            if not hasattr(found, part):
+            try:
+                found = getattr(found, part)
+            except ImportError as error:  # a module that stands in for another says what it offers
+                raise UserError(str(error), where=where) from None
+            except AttributeError:
                 holder = ".".join([module.__name__, *rest[:number]])
                 public = [name for name in dir(found) if name[0] != "_"]
-                raise UserError(f"{holder!r} has no {part!r}", where=where, fix=nearest(part, public))
-            found = getattr(found, part)
+                what = f"{dotted!r} cannot be imported: {holder!r} has no {part!r}"
+                raise UserError(what, where=where, fix=nearest(part, public)) from None
         return found
 
     def notes(self) -> list[str]:

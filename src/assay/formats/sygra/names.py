@@ -36,10 +36,11 @@ def find_task(name: str, base: Path) -> TaskFolder:
     for folder in looked:
         if (folder / GRAPH_FILE).is_file():
             return TaskFolder(_dotted(folder, base), folder, base)
+    wanted = f"tasks.{_dotted(Path(written), base).removeprefix('tasks.')}"
     raise UserError(
         f"there is no task {name!r}",
         where=", ".join(str(_shown(folder / GRAPH_FILE, base)) for folder in looked),
-        fix=nearest(_dotted(Path(written), base), _known(base)) or "run it from the folder that holds `tasks/`",
+        fix=nearest(wanted, _known(base)) or "run it from the folder that holds `tasks/`",
     )
 
 

@@ -67,21 +67,22 @@ def svg(task: GraphTask) -> str:
     """The graph as a picture that needs nothing but a browser."""
     rows = _rows(task)
     edges = arrows(task)
-    lanes = sum(abs(_row(rows, target) - _row(rows, source)) != 1 for source, target, _ in edges)
+    lanes = sum(_row(rows, target) - _row(rows, source) != 1 for source, target, _ in edges)
     span = max(len(row) for row in rows) * (WIDTH + ACROSS) - ACROSS
-    margin = 20 + SIDE * (lanes // 2 + 1)
+    margin = 20 + SIDE * lanes
     places: dict[str, tuple[float, float]] = {}
     for number, row in enumerate(rows):
         used = len(row) * (WIDTH + ACROSS) - ACROSS
         for column, name in enumerate(row):
             x = margin + (span - used) / 2 + column * (WIDTH + ACROSS)
             places[name] = (x, 20 + number * (HEIGHT + DOWN))
-    drawn = [_box(task, name, *place) for name, place in places.items()]
-    side = 0
+    drawn: list[str] = []  # boxes come last: what runs past them stays behind
+    lane = 0
     for source, target, answer in edges:
         beside = _row(rows, target) - _row(rows, source) != 1
-        drawn.append(_arrow(places[source], places[target], answer, side if beside else None, margin, span))
-        side += beside
+        drawn.append(_arrow(places[source], places[target], answer, lane if beside else None, margin, span))
+        lane += beside
+    drawn += [_box(task, name, *place) for name, place in places.items()]
     height = 40 + len(rows) * (HEIGHT + DOWN) - DOWN
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{span + 2 * margin:g}" height="{height}"'
@@ -117,28 +118,23 @@ def _arrow(
     source: tuple[float, float],
     target: tuple[float, float],
     answer: str,
-    side: int | None,
+    lane: int | None,
     margin: float,
     span: float,
 ) -> str:
     """Straight to the next row; otherwise along the left or the right, each arrow in its own lane."""
-    if side is None:
-        ends = (source[0] + WIDTH / 2, source[1] + HEIGHT, target[0] + WIDTH / 2, target[1])
-        path = "M{:g} {:g} L{:g} {:g}".format(*ends)
-        at = ((ends[0] + ends[2]) / 2 + 6, (ends[1] + ends[3]) / 2)
-        anchor = "start"
+    if lane is None:
+        x1, y1, x2, y2 = source[0] + WIDTH / 2, source[1] + HEIGHT, target[0] + WIDTH / 2, target[1]
+        path = f"M{x1:g} {y1:g} L{x2:g} {y2:g}"
+        place = f'x="{(x1 + x2) / 2 + 6:g}" y="{(y1 + y2) / 2:g}"'
     else:
-        left = side % 2 == 1
-        off = 16 + SIDE * (side // 2)
+        left = source[0] + WIDTH / 2 < margin + span / 2
+        off = 18 + SIDE * lane
         x = margin - off if left else margin + span + off
-        start = source[0] + (0 if left else WIDTH), source[1] + HEIGHT * 0.7
-        end = target[0] + (0 if left else WIDTH), target[1] + HEIGHT * 0.3
-        path = f"M{start[0]:g} {start[1]:g} L{x:g} {start[1]:g} L{x:g} {end[1]:g} L{end[0]:g} {end[1]:g}"
-        at = (x + (4 if left else -4), start[1] - 5)
-        anchor = "start" if left else "end"
+        x1, y1 = source[0] + (0 if left else WIDTH), source[1] + HEIGHT * 0.7
+        x2, y2 = target[0] + (0 if left else WIDTH), target[1] + HEIGHT * 0.3
+        path = f"M{x1:g} {y1:g} L{x:g} {y1:g} L{x:g} {y2:g} L{x2:g} {y2:g}"
+        place = f'transform="translate({x - 4:g} {(y1 + y2) / 2:g}) rotate(-90)" text-anchor="middle"'
     dash = ' stroke-dasharray="5 4"' if answer else ""
     line = f'<path d="{path}" fill="none" stroke="#374151"{dash} marker-end="url(#tip)"/>'
-    if not answer:
-        return line
-    text = escape(plain(answer))
-    return line + f'<text x="{at[0]:g}" y="{at[1]:g}" text-anchor="{anchor}" font-size="11" fill="#555">{text}</text>'
+    return line + (f'<text {place} font-size="11" fill="#555">{escape(plain(answer))}</text>' if answer else "")

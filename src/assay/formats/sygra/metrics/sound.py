@@ -6,7 +6,8 @@ records; averages come with their classes and supports; means have an interval o
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,13 @@ from assay.metrics.pass_at_k import pass_at_k
 from assay.metrics.pass_hat_k import pass_hat_k
 from assay.metrics.pass_rate import pass_rate
 from assay.metrics.step_efficiency import step_efficiency
-from assay.stats.classification import NONE, scores
-from assay.stats.intervals import mean_interval
+from assay.stats.classification import NONE, macro_f1s, scores
+from assay.stats.intervals import Interval, bootstrap_statistic, mean_interval
 from assay.store.keys import id_hash
 from assay.text.normalise import lower_spaces
 
 _MOST_CLASSES = 1000  # a matrix of 8 MB; more labels than that are answers, not classes
+_MOST_RESAMPLED = 50  # classes: the interval of their mean F1 takes a second or two
 _MOST_PAIRS = 100_000  # of true and predicted labels: what is counted stays within some megabytes
 
 
@@ -69,7 +71,7 @@ class Verdicts:
         found: dict[str, Any] = {"accuracy": _measured(pass_rate(group), group) | _bounds(group, records)}
         for keys, labels in self._labels.items():
             name = "classification" if len(self._labels) == 1 else f"classification({', '.join(keys)})"
-            found[name] = labels.report()
+            found[name] = labels.report(len(group.item) == int(group.item[-1]) + 1)
         for metric in self._metrics:
             if isinstance(metric, PassAtKMetric):
                 found["pass@k"] = _for_each_k("pass@", metric.k, pass_at_k, group)
@@ -118,7 +120,8 @@ class _Labels:
         if lower_spaces(predicted) == lower_spaces(true):
             self._spelled[predicted] = true
 
-    def report(self) -> dict[str, Any]:
+    def report(self, one_attempt: bool) -> dict[str, Any]:
+        """`one_attempt`: no two records are attempts at the same problem, so that they can be drawn anew one by one."""
         classes = {true for true, _ in self._pairs}
         pairs: Counter[tuple[str, str | None]] = Counter()
         for (true, predicted), count in self._pairs.items():
@@ -130,18 +133,26 @@ class _Labels:
             return {"reason": f"no record has the golden key {self._keys[1]!r}"}
         if self._too_many or len(names) > _MOST_CLASSES:
             return {"reason": f"more than {_MOST_CLASSES:,} different labels are answers, not classes"}
-        return _classified(names, pairs)
+        return _classified(names, pairs, one_attempt)
 
 
-def _classified(names: list[str], pairs: Counter[tuple[str, str | None]]) -> dict[str, Any]:
+def _classified(names: list[str], pairs: Counter[tuple[str, str | None]], one_attempt: bool) -> dict[str, Any]:
     numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)} | {None: NONE}
+    true = np.array([numbers[one] for one, _ in pairs])
+    said = np.array([numbers[other] for _, other in pairs])
+    counts = np.array(list(pairs.values()))
     matrix = np.zeros((len(names), len(names) + 1), np.int64)
-    for (true, predicted), count in pairs.items():
-        matrix[numbers[true], numbers[predicted]] += count
+    matrix[true, said] = counts  # NONE, which is -1, is the last column
     found = fields_of(names, matrix, scores(matrix))
     sparse = found["confusion_matrix"]
     found["confusion_matrix"] = {one: {other: n for other, n in row.items() if n} for one, row in sparse.items()}
-    return found
+    if not one_attempt:
+        interval = Interval(None, None, "none: a problem has several attempts")
+    elif len(names) > _MOST_RESAMPLED:
+        interval = Interval(None, None, f"none: more than {_MOST_RESAMPLED} classes")
+    else:
+        interval = bootstrap_statistic(counts, partial(macro_f1s, true, said))
+    return {"macro_f1_interval": _shown(interval), **found}
 
 
 def _problem(result: UnitMetricResult, row: Mapping[str, Any], number: int) -> str:
@@ -154,7 +165,7 @@ def _problem(result: UnitMetricResult, row: Mapping[str, Any], number: int) -> s
 
 def _retry(result: UnitMetricResult) -> int:
     try:
-        return min(int(retry_number(result.metadata)), 2**31 - 1)
+        return min(max(int(retry_number(result.metadata)), 0), 2**31 - 1)
     except (OverflowError, TypeError, ValueError):
         return 0
 
@@ -162,8 +173,7 @@ def _retry(result: UnitMetricResult) -> int:
 def _measured(found: Values, group: Group) -> dict[str, Any]:
     interval: dict[str, Any] = {}
     if found.per_item is not None:
-        low, high, method = mean_interval(found.per_item, samples=len(group.item), bounded=True)
-        interval = {"ci_low": low, "ci_high": high, "ci_level": 0.95, "ci_method": method}
+        interval = _shown(mean_interval(found.per_item, samples=len(group.item), bounded=True))
     problems = int(group.item.max()) + 1
     reason = {"reason": found.reason} if found.value is None and found.reason else {}
     return {
@@ -176,11 +186,14 @@ def _measured(found: Values, group: Group) -> dict[str, Any]:
     }
 
 
+def _shown(interval: Interval) -> dict[str, Any]:
+    return {"ci_low": interval.low, "ci_high": interval.high, "ci_level": 0.95, "ci_method": interval.method}
+
+
 def _bounds(group: Group, records: int) -> dict[str, Any]:
     passed, missing = int(group.passed.sum()), records - len(group.item)
     return {"value_if_missing_wrong": passed / records, "value_if_missing_right": (passed + missing) / records}
 
 
 def _for_each_k(prefix: str, most: int, metric: Any, group: Group) -> dict[str, Any]:
-    ks: Iterable[int] = range(1, most + 1)
-    return {f"{prefix}{k}": _measured(metric(group, k=k), group) for k in ks}
+    return {f"{prefix}{k}": _measured(metric(group, k=k), group) for k in range(1, most + 1)}
