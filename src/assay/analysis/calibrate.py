@@ -40,8 +40,8 @@ class Agreed(msgspec.Struct, kw_only=True):
 
 
 class People(msgspec.Struct, kw_only=True):
-    """Who labelled. `split` answers were left out, as equally many people said either; on the `shared` ones, labelled by
-    two or more, `percent` and Krippendorff's `alpha` are their own agreement."""
+    """Who labelled. `split` answers were left out, as equally many people said either; `percent` and Krippendorff's
+    `alpha` are people's own agreement on the `shared` answers, which two or more labelled."""
 
     names: list[str]
     split: int

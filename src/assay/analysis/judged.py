@@ -77,7 +77,6 @@ class Judged(msgspec.Struct):
     ids: dict[str, None]
     models: dict[str, None]
     match: bool = False
-    unread: int = 0
 
     def labelled(self) -> list[Answer]:
         return [answer for answer in self.answers if answer.truth is not None]
@@ -129,7 +128,6 @@ def _add(row: _Row, judged: Judged, places: dict[tuple[Any, ...], Answer], share
             said = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
         answer.judge = said
     elif row.outcome in ("unparsed", "refused") and not judged.match:
-        judged.unread += 1
         answer.judge = 0.0
 
 

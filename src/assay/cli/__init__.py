@@ -99,7 +99,7 @@ def _with_dashes(argument: str) -> str:
 
 def _wants_tracebacks(words: Sequence[str]) -> bool:
     """`--debug` is a flag; for `sygra` it takes True or False, and has a short form."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = word.partition("=")
         if name == "--debug" or (name == "-d" and words[0] == "sygra"):
             return (value or following).lower() != "false"

@@ -42,7 +42,7 @@ _KEYS = (
 _REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "analysis", "thoughts")
 _LONGEST_REASON = 2000
 _SURELY_REPEATED = 20  # letters of a line: shorter ones may be a judge's own
-_WINDOW = 10_000  # letters at either end of a long answer in which verdicts that are no JSON are looked for
+_WINDOW = 5_000  # letters at either end of a long answer in which verdicts that are no JSON are looked for
 _LONGEST_REFUSAL = 600
 
 

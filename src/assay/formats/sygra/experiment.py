@@ -140,8 +140,9 @@ class SygraRun:
                 stack.push_async_callback(bound.model.close)
             begun = begin(self.folder, self.output_dir, self.names)
             dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
-            self._declare(store)
-            await self._run_graph(store, stop)
+            datasets = DatasetRepository(store)
+            self._declare(next(datasets.items(store.id)))
+            await self._run_graph(store, datasets, stop)
             self._note_present()
             result = await asyncio.to_thread(self._write, store, dataset, begun)
             begun.finished = True
@@ -161,12 +162,11 @@ class SygraRun:
         for number, (id, record) in enumerate(item_ids(records), options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
-    def _declare(self, store: FlatStore) -> None:
+    def _declare(self, first: Item) -> None:
         """The fields of the first record are variables of the graph, whether or not the others have them."""
-        first = next(iter(DatasetRepository(store).items(store.id)))
         self.graph.inner.plan.declared.update(map(str, first.data))
 
-    async def _run_graph(self, store: FlatStore, stop: Stop | None) -> None:
+    async def _run_graph(self, store: FlatStore, datasets: DatasetRepository, stop: Stop | None) -> None:
         runner = Runner(
             store,
             models={name: bound.model for name, bound in self.models.items()},
@@ -175,10 +175,12 @@ class SygraRun:
             seed=self.options.seed,
             progress=self.progress,
             stop=stop,
+            datasets=datasets,
         )
         again = self.options.retry_errors
+        task = self.graph.inner  # `running_task` is set already, for all records
         try:
-            await runner.run_async(store.id, [self.graph], id=store.id, name=self.task.name, retry_errors=again)
+            await runner.run_async(store.id, [task], id=store.id, name=self.task.name, retry_errors=again)
         finally:
             for note in dict.fromkeys(self.graph.inner.notes):
                 self.progress.note(note)

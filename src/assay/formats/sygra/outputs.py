@@ -112,7 +112,9 @@ def _places(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], np
         text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
         hashes.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
         skipped.append(found.outcome == "skipped")
-    return np.array(places, np.int64), np.array(hashes, np.uint64), np.frombuffer(skipped, np.bool_)
+    if not places:
+        return np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.bool_)
+    return np.frombuffer(places, np.int64), np.frombuffer(hashes, np.uint64), np.frombuffer(skipped, np.bool_)
 
 
 def failures(responses: Log) -> tuple[int, dict[str, int]]:
