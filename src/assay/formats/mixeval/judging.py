@@ -1,4 +1,4 @@
-"""Models as MixEval's judges: a score from 0 to 1 for a free-form answer, the letter that a multiple-choice answer chose.
+"""Models as MixEval's judges: a score from 0 to 1 for a free-form answer, the chosen letter for a multiple-choice one.
 
 With our own prompts the texts of others stand between tags, and verdicts are read with care; with the original's, which
 the user brings, messages and parsing are the protocol's. A verdict that cannot be read is `unparsed`, never drawn.

@@ -1,12 +1,13 @@
-"""MixEval's response files: found in the original's layout, read as responses of ours, and written from them.
+"""MixEval's response files: found in the original's layout, and read as responses of ours.
 
-A file is `<model>/<benchmark>/<version>/<model>_close_{freeform,multichoice}[_hard].jsonl`, one object a line; the guideline
-shows a JSON list instead. Rows are entries with `id`, `formated_input` and `response`, in any order.
+A file is `<model>/<benchmark>/<version>/<model>_close_{freeform,multichoice}[_hard].jsonl`, one object a line;
+the guideline shows a JSON list instead. Rows are entries with `id`, `formated_input` and `response`, in any order.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,12 @@ def _kind_by_row(path: Path) -> str:
 
 
 def rows_of(path: Path, broken: Callable[[str], None] = lambda what: None) -> Iterator[tuple[str, Any]]:
-    """(place, row) of each row, of a list, an object by id, or lines. What is no JSON is said to `broken`: a bad line is
-    left out, any other file ends there."""
+    """(place, row) of each row, of a list, an object by id, or lines. What is no JSON is said to `broken`: a bad line
+    is left out, any other file ends there."""
     try:
         with path.open("rb") as file:
             shape, entries = json_entries(file)
-            if shape == "lines":
+            if shape == "lines" and _one_a_line(path):
                 yield from _lines(path, broken)
                 return
             for number, (key, row) in enumerate(entries):
@@ -154,6 +155,17 @@ def rows_of(path: Path, broken: Callable[[str], None] = lambda what: None) -> It
         broken(f"{path} is not whole JSON, what follows is not read: {error}")
     except OSError as error:
         raise UserError(f"the responses cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _one_a_line(path: Path) -> bool:
+    """Whether a line is a value: values may also go over several lines each."""
+    with path.open("rb") as file:
+        for line in islice(file, 3):
+            try:
+                return isinstance(msgspec.json.decode(line), dict)
+            except (ValueError, RecursionError):
+                continue
+    return False
 
 
 def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any]]:

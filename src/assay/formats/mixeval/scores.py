@@ -5,7 +5,7 @@ protocol draws at random are drawn here, in the order of the rows of a response 
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -124,8 +124,10 @@ def model_scores(
     *,
     level: float = 0.95,
     file_order: npt.NDArray[np.int64] | None = None,
+    parsers: Mapping[str, tuple[str, str]] | None = None,
 ) -> list[ModelScores]:
-    """The scores of every model and label. `file_order`: the entries in the order of the response file."""
+    """The scores of every model and label. `file_order`: the entries in the order of the response file; `parsers`: what
+    to score instead of single labels, each with the labels of its free-form and of its multiple-choice entries."""
     columns: dict[tuple[str, str], _Column] = {}
     decode = msgspec.json.Decoder(_Verdict).decode
     for log in evaluations:
@@ -138,17 +140,38 @@ def model_scores(
             column.scores.append(0.0 if row.score is None else row.score)
             column.outcomes.append(_CODES[row.outcome])
     order = np.arange(len(entries)) if file_order is None else file_order
-    return [_scores(entries, *key, columns[key], order, level) for key in sorted(columns)]
+    wanted = parsers or {label: (label, label) for _, label in columns}
+    return [
+        _scores(entries, model, shown, _joined(entries, columns, model, labels), order, level)
+        for model in sorted({model for model, _ in columns})
+        for shown, labels in sorted(wanted.items())
+    ]
+
+
+def _joined(
+    entries: Entries, columns: Mapping[tuple[str, str], _Column], model: str, labels: tuple[str, str]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
+    """Value and outcome of each entry: of the first label if it is free-form, else of the second."""
+    values, outcome = np.zeros(len(entries)), np.zeros(len(entries), np.int8)
+    for label, mask in zip(labels, (~entries.multiple, entries.multiple), strict=True):
+        column = columns.get((model, label), _Column())
+        at = entries.places(column.ids)
+        known = at >= 0
+        known[known] = mask[at[known]]
+        values[at[known]] = np.array(column.scores)[known]
+        outcome[at[known]] = np.array(column.outcomes, np.int8)[known]
+    return values, outcome
 
 
 def _scores(
-    entries: Entries, model: str, label: str, column: _Column, order: npt.NDArray[np.int64], level: float
+    entries: Entries,
+    model: str,
+    label: str,
+    verdicts: tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]],
+    order: npt.NDArray[np.int64],
+    level: float,
 ) -> ModelScores:
-    values, outcome = np.zeros(len(entries)), np.zeros(len(entries), np.int8)
-    at = entries.places(column.ids)
-    known = at >= 0
-    values[at[known]] = np.array(column.scores)[known]
-    outcome[at[known]] = np.array(column.outcomes)[known]
+    values, outcome = verdicts
     guessed = np.zeros(len(entries), np.bool_)
     if label.endswith(COMPATIBLE):
         draw = Guesses().draw
