@@ -12,7 +12,9 @@ import msgspec
 
 FORMAT = b"assay-key-1\0"
 _PRIME = 2**64 - 59
+_MOST_IDENTITIES = 64
 _encode = msgspec.json.Encoder(order="sorted").encode
+_identities: dict[int, tuple[Mapping[str, Any], bytes]] = {}
 
 
 def canonical(value: Any) -> bytes:
@@ -60,7 +62,18 @@ def evaluation_key(scorer: bytes, expected: bytes, responses: Sequence[tuple[str
 
 def call_key(owner: bytes, step: str, ordinal: int, messages: Any, model: Mapping[str, Any], params: Any) -> bytes:
     """A paid call inside a task or a scorer. `ordinal` counts equal calls of one owner and step."""
-    return digest("call", owner, step.encode(), b"%d" % ordinal, canonical((messages, model, params)))
+    content = b"[%b,%b,%b]" % (canonical(messages), _settled(model), canonical(params))
+    return digest("call", owner, step.encode(), b"%d" % ordinal, content)
+
+
+def _settled(identity: Mapping[str, Any]) -> bytes:
+    """The encoding of a model's identity, which is the same object in call after call."""
+    known = _identities.get(id(identity))
+    if known is None or known[0] is not identity:
+        if len(_identities) >= _MOST_IDENTITIES:
+            _identities.clear()
+        known = _identities[id(identity)] = identity, canonical(identity)
+    return known[1]
 
 
 def seed_of(run_seed: int, address: bytes) -> int:

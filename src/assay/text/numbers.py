@@ -59,6 +59,7 @@ class Number(NamedTuple):
     value: Fraction
     percent: bool
     start: int
+    end: int = 0
 
     def readings(self) -> tuple[Fraction, ...]:
         """What it may mean: 50% is 50 or one half."""
@@ -66,12 +67,12 @@ class Number(NamedTuple):
 
 
 def find_numbers(text: str) -> list[Number]:
-    """Every number of a text, in order; positions refer to the text with its LaTeX and signs rewritten."""
+    """Every number of a text, in order; positions refer to the `rewritten` text."""
     found: list[Number] = []
-    for match in _NUMBER.finditer(_plain(text)):
+    for match in _NUMBER.finditer(rewritten(text)):
         value = _value(match)
         if value is not None:
-            found.append(Number(value, bool(match["percent"]), match.start()))
+            found.append(Number(value, bool(match["percent"]), *match.span()))
     return found
 
 
@@ -98,7 +99,8 @@ def whole_number(text: str) -> Number | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-def _plain(text: str) -> str:
+def rewritten(text: str) -> str:
+    """The text with LaTeX, special signs and separators of its numbers in plain characters."""
     if not text.isascii():
         text = _VULGAR_SIGN.sub(lambda match: f"{match[1]} {_VULGAR[match[2]]}".lstrip(), text)
         text = _POWER_SIGN.sub(lambda match: f"10^{match[1].translate(_SUPERSCRIPTS)}", text)

@@ -1,6 +1,8 @@
-"""The unit behind a number, in one spelling: km, kilometres and kilometers are the same."""
+"""The unit of a number, in one spelling: km, kilometres and kilometers are the same."""
 
 import re
+
+from assay.text.numbers import Number
 
 _SPELLINGS = {
     "metre": "m meter meters metre metres",
@@ -10,10 +12,11 @@ _SPELLINGS = {
     "mile": "mi mile miles",
     "yard": "yd yds yard yards",
     "foot": "ft foot feet",
-    "inch": "in inch inches",
+    "inch": "inch inches",
     "gram": "g gram grams gramme grammes",
     "kilogram": "kg kgs kilo kilos kilogram kilograms",
-    "pound": "lb lbs pound pounds",
+    "tonne": "tonne tonnes ton tons",
+    "pound": "lb lbs pound pounds £",
     "ounce": "oz ounce ounces",
     "second": "s sec secs second seconds",
     "minute": "min mins minute minutes",
@@ -24,21 +27,26 @@ _SPELLINGS = {
     "year": "yr yrs year years",
     "litre": "l liter liters litre litres",
     "degree": "° degree degrees",
-    "dollar": "dollar dollars usd",
-    "euro": "euro euros eur",
+    "cent": "cent cents ¢",
+    "dollar": "dollar dollars usd $",
+    "euro": "euro euros eur €",
+    "yen": "yen ¥",
+    "rupee": "rupee rupees ₹",
     "percent": "% percent",
     "point": "pt pts point points",
 }
 _UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings.split()}
-_NUMBER = re.compile(r"[-+$€£¥₹\s]*[\d.,/]+(?:\s?(?:hundred|thousand|million|billion|trillion)\b)?", re.I)
-_WORD = re.compile(r"[\s-]*([^\W\d_]+|[%°])", re.I)
+_WORD = re.compile(r"[ \t-]{0,3}([^\W\d_]+|[°¢])")
+_CURRENCY = re.compile(r"[$€£¥₹]")
 
 
-def unit_after(text: str, start: int) -> tuple[str, str]:
-    """The known unit of the number that begins at `start`, and whatever other words stand beside the two."""
-    number = _NUMBER.match(text, start)
-    end = number.end() if number else start
-    word = _WORD.match(text, end)
+def unit_of(text: str, number: Number) -> tuple[str, int]:
+    """The known unit of a number of this (rewritten) text, empty if it has none, and where number and unit end."""
+    if number.percent:
+        return "percent", number.end
+    word = _WORD.match(text, number.end)
     unit = _UNITS.get(word[1].lower(), "") if word else ""
-    rest = text[:start] + " " + text[word.end() if word and unit else end :]
-    return unit, rest.strip(" .$€£¥₹%")
+    if unit and word:
+        return unit, word.end()
+    currency = _CURRENCY.search(text, number.start, number.end)
+    return (_UNITS[currency[0]] if currency else ""), number.end

@@ -192,6 +192,7 @@ class Import:
         self.files = files
         self.items = items
         self.odd: dict[str, list[Any]] = {}  # what is odd: how many rows, and the first
+        self.read = False
         self._seen = Seen()
         self._rows = 0
 
@@ -213,9 +214,10 @@ class Import:
                 yield self._response(item, row)
         self._check_version()
         self._find_missing()
+        self.read = True
 
-    def problems(self) -> list[str]:
-        return [_SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()]
+    def problems(self) -> dict[str, str]:
+        return {what: _SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()}
 
     def _note(self, what: str, first: str) -> None:
         self.odd.setdefault(what, [0, first])[0] += 1

@@ -70,6 +70,7 @@ class _Verdict(msgspec.Struct):
     item_id: str
     model_name: str = ""
     label: str = ""
+    scorer: str = ""
     outcome: str = "scored"
     score: float | None = None
     part: tuple[int, int] = (0, 1)
@@ -126,25 +127,25 @@ def model_scores(
     file_order: npt.NDArray[np.int64] | None = None,
     parsers: Mapping[str, tuple[str, str]] | None = None,
 ) -> list[ModelScores]:
-    """The scores of every model and label. `file_order`: the entries in the order of the response file; `parsers`: what
-    to score instead of single labels, each with the labels of its free-form and of its multiple-choice entries."""
+    """The scores of every model and scorer. `file_order`: the entries in the order of the response file; `parsers`: what
+    to show instead of single scorers, each with the scorer of its free-form and of its multiple-choice entries."""
     columns: dict[tuple[str, str], _Column] = {}
     decode = msgspec.json.Decoder(_Verdict).decode
     for log in evaluations:
         for _, line in log.scan():
             row = decode(line)
-            if row.part[1] == 0:
+            if row.part[0] or not row.part[1]:
                 continue
-            column = columns.setdefault((row.model_name, row.label), _Column())
+            column = columns.setdefault((row.model_name, row.scorer or row.label), _Column())
             column.ids.append(hash(row.item_id))
             column.scores.append(0.0 if row.score is None else row.score)
             column.outcomes.append(_CODES[row.outcome])
     order = np.arange(len(entries)) if file_order is None else file_order
-    wanted = parsers or {label: (label, label) for _, label in columns}
+    wanted = parsers or {label: (label, label) for label in sorted({label for _, label in columns})}
     return [
         _scores(entries, model, shown, _joined(entries, columns, model, labels), order, level)
         for model in sorted({model for model, _ in columns})
-        for shown, labels in sorted(wanted.items())
+        for shown, labels in wanted.items()
     ]
 
 

@@ -1,7 +1,8 @@
 """What evaluation graphs name in their YAML as `tasks.eval.utils.…`: a lambda node for unit metrics, and the report."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from assay.errors import AssayError, UserError
@@ -9,6 +10,9 @@ from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
 from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Report, column_of, dialect, entries, said
 from assay.formats.sygra.metrics.results import BadParameter, UnknownName
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
+
+
+_MOST_NODES = 256
 
 
 def parse_response_as_json(s: Any) -> dict[str, Any] | None:
@@ -53,13 +57,41 @@ class UnitMetrics(LambdaFunction):
 
     @staticmethod
     def apply(lambda_node_dict: Mapping[str, Any], state: Any) -> Any:
-        golden, predicted = ({"text": _value(lambda_node_dict, state, key)} for key in ("golden_key", "predicted_key"))
-        for name, params in _unit_metrics(lambda_node_dict):
-            results = UnitMetricRegistry.get_metric(name, **params).evaluate([golden], [predicted])
+        golden = {"text": _value(lambda_node_dict, state, "golden_key")}
+        predicted = {"text": _value(lambda_node_dict, state, "predicted_key")}
+        for make, names in _compiled(lambda_node_dict):
+            results = make().evaluate([golden], [predicted])
             if results:
                 found = results[0].to_dict()
-                state.update(dict.fromkeys(_names(lambda_node_dict, name), found))
+                for name in names:
+                    state[name] = found
         return state
+
+
+_nodes: dict[int, tuple[Mapping[str, Any], list[tuple[Callable[[], Any], list[str]]]]] = {}
+
+
+def _compiled(node: Mapping[str, Any]) -> list[tuple[Callable[[], Any], list[str]]]:
+    """What gives each metric of a node, and the names of its result. Our own metrics hold no state: they are made once
+    for a node; a user's is made anew for each record."""
+    known = _nodes.get(id(node))
+    if known is not None and known[0] is node:
+        return known[1]
+    made: list[tuple[Callable[[], Any], list[str]]] = []
+    for name, params in _unit_metrics(node):
+        make = partial(UnitMetricRegistry.get_metric, name, **params)
+        metric = make()
+        if type(metric).__module__.startswith("assay."):
+            make = partial(_same, metric)
+        made.append((make, _names(node, name)))
+    if len(_nodes) >= _MOST_NODES:
+        _nodes.clear()
+    _nodes[id(node)] = node, made
+    return made
+
+
+def _same(metric: Any) -> Any:
+    return metric
 
 
 def check_unit_metrics(node: Mapping[str, Any], where: str = "") -> list[str]:

@@ -1,0 +1,5 @@
+"""The Intelligence Layer's evaluation library by its own names, over Assay's engine, rows and store.
+
+`intelligence_layer.core` and `intelligence_layer.evaluation` are `assay.formats.intelligence_layer.core` and
+`assay.formats.intelligence_layer.evaluation`: existing code moves by changing the import's root.
+"""

@@ -1,0 +1,1 @@
+"""Types that connectors and the evaluation share."""

@@ -1,0 +1,190 @@
+"""What MixEval keeps of a model: response files, verdict files and `score.json`, under the original's names.
+
+All are projections of the engine's rows, written in the order of the response file; a few numbers an entry are held.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.formats.mixeval import compat
+from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
+from assay.formats.mixeval.responses import file_name
+from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores
+from assay.interfaces import Log, Store
+from assay.records import Evaluation, Response
+from assay.store.files import write_file
+from assay.store.items import decode_item
+from assay.store.names import safe_name
+
+Layout = Literal["lines", "array"]
+Places = npt.NDArray[np.int64]
+_SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}
+
+
+class _Named(msgspec.Struct):
+    item_id: str
+    model_name: str = ""
+    scorer: str = ""
+    sample_index: int = 0
+    part: tuple[int, int] = (0, 1)
+
+
+class Joined:
+    """The rows of one experiment by entry: where its item, each model's response and each verdict are in their logs."""
+
+    def __init__(self, store: Store, id: str, entries: Entries, *, file_order: bool) -> None:
+        self.entries = entries
+        self.items, self.run = store.log("dataset", id), store.log("run", id)
+        self.evaluations = store.log("evaluation", id)
+        self._items_at = np.array(array("q", (position for position, _ in self.items.scan())), np.int64)
+        answers = _places(entries, self.run, lambda row: (row.model_name, ""))
+        self._answers = {model: _filled(entries, found) for (model, _), found in answers.items()}
+        plain = np.arange(len(entries))
+        orders = {model: found[0][found[0] >= 0] for (model, _), found in answers.items()}
+        self.order = {model: orders[model] if file_order else plain for model in self._answers}
+        verdicts = _places(entries, self.evaluations, lambda row: (row.model_name, row.scorer))
+        self._verdicts = {key: _filled(entries, found) for key, found in verdicts.items()}
+
+    @property
+    def models(self) -> list[str]:
+        return sorted(self._answers)
+
+    def response_rows(self, model: str, kind: str) -> Iterator[dict[str, Any]]:
+        """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
+        return (row for row, _ in self._rows(model, kind, None))
+
+    def verdict_rows(self, model: str, kind: str, scorer: str, *, trim_base: bool = False) -> Iterator[dict[str, Any]]:
+        """The same rows with what a parser or a judge said about them, in the original's keys."""
+        guesses = compat.Guesses()
+        for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
+            if verdict is not None:
+                yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
+
+    def _rows(
+        self, model: str, kind: str, verdicts: Places | None
+    ) -> Iterator[tuple[dict[str, Any], Evaluation | None]]:
+        decode = msgspec.json.Decoder(Response).decode
+        decode_verdict = msgspec.json.Decoder(Evaluation).decode
+        answers = self._answers[model]
+        order = self.order[model]
+        chosen = order[self.entries.multiple[order] == (kind == MULTIPLE_CHOICE)]
+        for number in chosen[answers[chosen] >= 0].tolist():
+            response = decode(self.run.read(int(answers[number])))
+            if response.outcome == "errored":
+                continue
+            item = decode_item(self.items.read(int(self._items_at[number])))
+            entry = {key: value for key, value in item.data.items() if key != "formated_input"}
+            row = {
+                **entry,
+                "target": item.ground_truth,
+                "formated_input": item.data["formated_input"],
+                "id": item.id.partition("/")[2],
+                "response": response.response,
+            }
+            at = -1 if verdicts is None else int(verdicts[number])
+            yield row, decode_verdict(self.evaluations.read(at)) if at >= 0 else None
+
+
+def _places(
+    entries: Entries, log: Log, key: Callable[[_Named], tuple[str, str]]
+) -> dict[tuple[str, str], tuple[Places, Places]]:
+    """By key: the numbers of the entries that its rows are about, and where these rows are."""
+    decode = msgspec.json.Decoder(_Named).decode
+    found: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
+    for position, line in log.scan():
+        row = decode(line)
+        if row.sample_index or row.part[0] or not row.part[1]:
+            continue
+        ids, positions = found.setdefault(key(row), (array("q"), array("q")))
+        ids.append(hash(row.item_id))
+        positions.append(position)
+    return {one: (entries.places(ids), np.array(positions, np.int64)) for one, (ids, positions) in found.items()}
+
+
+def _filled(entries: Entries, found: tuple[Places, Places]) -> Places:
+    """The position of each entry's row, -1 where it has none."""
+    numbers, positions = found
+    filled = np.full(len(entries), -1, np.int64)
+    filled[numbers[numbers >= 0]] = positions[numbers >= 0]
+    return filled
+
+
+def _said(
+    row: dict[str, Any], verdict: Evaluation, kind: str, scorer: str, guesses: compat.Guesses, trim_base: bool
+) -> dict[str, Any]:
+    details = verdict.detailed_results
+    failed = {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}
+    if "judge" in details:
+        answered = {"judge_response": details.get("raw", "")}
+        if kind == FREE_FORM:
+            return {**answered, "judge_score": verdict.score, **failed}
+        return {**answered, "judge_option": details.get("verdict"), **failed}
+    if scorer != COMPATIBLE:
+        return {"parsed_result": details.get("parsed"), "eval_result": bool(verdict.passed), **failed}
+    if kind == FREE_FORM:
+        text = compat.trimmed(row["response"], multiple_choice=False) if trim_base else row["response"]
+        return {"parsed_result": compat.predictions(text), "eval_result": bool(verdict.passed), **failed}
+    if verdict.outcome != "unparsed":
+        return {"parsed_result": details.get("parsed"), "eval_result": bool(verdict.passed), **failed}
+    letter = guesses.draw(len(row["options"]))
+    right = letter == compat.letters(len(row["options"]))[row["target"][0]]
+    return {"parsed_result": letter, "eval_result": right, "guessed": True}
+
+
+# ---- writing
+
+
+def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, layout: Layout) -> list[Path]:
+    """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
+    written: list[Path] = []
+    for kind in _SHORT:
+        lines = folder / file_name(safe_name(model), kind, benchmark)
+        path, other = (lines, lines.with_suffix(".json")) if layout == "lines" else (lines.with_suffix(".json"), lines)
+        write_rows(path, joined.response_rows(model, kind), layout)
+        other.unlink(missing_ok=True)
+        written.append(path)
+    return written
+
+
+def write_verdicts(
+    joined: Joined, model: str, folder: Path, shown: Mapping[str, tuple[str, str]], *, judge: str, trim_base: bool
+) -> None:
+    """A file for each kind and parser: `judge_results_{ff,mp}_{rule,model_judge_<judge>,…}.jsonl`."""
+    for pair in shown.values():
+        for kind, scorer in zip(_SHORT, pair, strict=True):
+            name = f"judge_results_{_SHORT[kind]}_{_file_label(scorer, judge)}.jsonl"
+            write_rows(folder / name, joined.verdict_rows(model, kind, scorer, trim_base=trim_base))
+
+
+def _file_label(scorer: str, judge: str) -> str:
+    if scorer == COMPATIBLE:
+        return "rule"
+    if scorer.startswith("judge"):
+        return f"model_judge_{safe_name(judge.replace('/', '_'))}"
+    return f"assay_{safe_name(scorer)}"
+
+
+def write_scores(folder: Path, scores: list[ModelScores]) -> None:
+    """`score.json` as the original has it, of the first parser; `scores.json` with all that is known."""
+    write_file(folder / "score.json", msgspec.json.format(msgspec.json.encode(scores[0].compatible), indent=4))
+    write_file(folder / "scores.json", msgspec.json.format(msgspec.json.encode(scores), indent=2) + b"\n")
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]], layout: Layout = "lines") -> None:
+    """Write a file of rows, atomically."""
+    lines = map(msgspec.json.Encoder().encode, rows)
+    write_file(path, (line + b"\n" for line in lines) if layout == "lines" else _array(lines))
+
+
+def _array(lines: Iterable[bytes]) -> Iterator[bytes]:
+    before = b"[\n"
+    for line in lines:
+        yield before + line
+        before = b",\n"
+    yield b"\n]\n" if before == b",\n" else b"[]\n"

@@ -1,0 +1,148 @@
+"""Whether an answer gives a number, with its unit. Which of several numbers is meant is decided by where they stand and
+by the kind that is asked for (a year, a unit); where that does not tell, nobody is taken for the answer."""
+
+import re
+from typing import Literal, NamedTuple
+
+from assay.text.conclusion import Conclusion, drawn, first_sentence, last_sentence
+from assay.text.numbers import Number, find_numbers, rewritten
+from assay.text.units import unit_of
+
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TEENS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_VALUES = {word: number for number, word in enumerate(_TEENS)} | {ten: 20 + 10 * n for n, ten in enumerate(_TENS)}
+_NUMBER_WORD = re.compile(
+    rf"\b(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(_TEENS[1:10])}))?|({'|'.join(w for w in _TEENS if w != 'one')}))\b"
+    r"(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)",
+    re.I,
+)
+_ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
+_DENIED = re.compile(r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I)
+_WHEN = re.compile(
+    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s|\()\W{0,2}$", re.I
+)
+_LEAD = re.compile(
+    r"\W{0,6}(?:(?:about|approximately|around|roughly|nearly|almost|exactly|only|just|over|the|a|total|of|there|it|are|were|is"
+    r"|was|will|be|he|she|they|has|have|had|equal|to|i|think|believe)\s{1,3}){0,6}\W{0,3}",
+    re.I,
+)
+_GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
+_FEW_WORDS = 4
+_BEFORE = 24  # letters before a number that may say what it is
+
+
+class Quantity(NamedTuple):
+    """A number that is asked for."""
+
+    number: Number
+    unit: str
+
+    def is_year(self) -> bool:
+        return not self.unit and _is_year(self.number)
+
+    def equals(self, number: Number) -> bool:
+        if number.percent == self.number.percent:
+            return number.value == self.number.value
+        return not set(number.readings()).isdisjoint(self.number.readings())
+
+
+Found = Number | Literal["none", "several", "other unit"]
+
+
+def whole_quantity(text: str) -> Quantity | None:
+    """The number with its unit that a text consists of; a single lower-case word behind it may be anything."""
+    text = with_digits(text)
+    numbers = find_numbers(text)
+    if len(numbers) != 1:
+        return None
+    unit, end = unit_of(text, numbers[0])
+    before, after = text[: numbers[0].start].strip(), text[end:].strip(" .")
+    if before or (after and (not after.isalpha() or not after.islower() or text[numbers[0].end].isalpha())):
+        return None
+    return Quantity(numbers[0], unit)
+
+
+def says_quantity(answer: Conclusion, wanted: Quantity) -> bool | None:
+    """True, False, or None if several numbers could be meant."""
+    found = _answer(answer, wanted)
+    if found == "several":
+        return None
+    return isinstance(found, Number) and wanted.equals(found)
+
+
+def _answer(answer: Conclusion, wanted: Quantity) -> Found:
+    if answer.said and (found := _meant(answer.said, wanted)) != "none":
+        return found
+    first = first_sentence(answer.whole)
+    terse = first if len(first.split()) <= _FEW_WORDS else ""
+    for place in (terse, drawn(answer.whole), answer.whole, " ; ".join(dict.fromkeys(answer.bold))):
+        found = _meant(place, wanted) if place else "none"
+        if isinstance(found, Number):
+            return found
+    ends = [_meant(place, wanted) for place in (first, last_sentence(answer.whole))]
+    said = {end.value: end for end in ends if isinstance(end, Number)}
+    if len(said) == 1:
+        return said.popitem()[1]
+    return "several" if said else _meant(answer.whole, wanted)
+
+
+def _meant(text: str, wanted: Quantity) -> Found:
+    """The only number of a text that may be meant, what follows its last equals sign, or what it begins with."""
+    text = with_digits(text)
+    numbers = _candidates(text, wanted)
+    if not numbers or numbers == "other unit":
+        return numbers or "none"
+    if len({number.value for number in numbers}) == 1:
+        return numbers[0]
+    if "=" in text:
+        right = _candidates(text.rpartition("=")[2], wanted)
+        if right and right != "other unit" and len({number.value for number in right}) == 1:
+            return right[0]
+    lead = _LEAD.match(text)
+    if lead and numbers[0].start <= lead.end() and not _GOES_ON.match(text, numbers[0].end):
+        return numbers[0]
+    return "several"
+
+
+def _candidates(text: str, wanted: Quantity) -> list[Number] | Literal["other unit"]:
+    numbers = [number for number in find_numbers(text) if not _is_denied(text, number)]
+    if len(numbers) > 1:
+        kept = [number for number in numbers if not text.startswith(("st", "nd", "rd", "th"), number.end)] or numbers
+        if wanted.is_year():
+            numbers = [number for number in kept if _is_year(number)] or kept
+        else:
+            numbers = [number for number in kept if not _says_when(text, number)] or kept
+    if not wanted.unit or not numbers:
+        return numbers
+    units = [unit_of(text, number)[0] for number in numbers]
+    same = [number for number, unit in zip(numbers, units, strict=True) if unit == wanted.unit]
+    bare = [number for number, unit in zip(numbers, units, strict=True) if not unit]
+    return same or bare or "other unit"
+
+
+def _is_denied(text: str, number: Number) -> bool:
+    decade = text.startswith("s", number.end) and not text[number.end + 1 : number.end + 2].isalpha()
+    return decade or _DENIED.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def _is_year(number: Number) -> bool:
+    return number.value.denominator == 1 and not number.percent and 1000 <= number.value <= 2100
+
+
+def _says_when(text: str, number: Number) -> bool:
+    return _is_year(number) and _WHEN.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def with_digits(text: str) -> str:
+    """The rewritten text with number words as digits; "one" only where it is the only number."""
+    text = _NUMBER_WORD.sub(_digits, rewritten(text))
+    if "one" in text.lower() and not any(map(str.isdigit, text)):
+        text = _ONE.sub("1", text)
+    return text
+
+
+def _digits(found: re.Match[str]) -> str:
+    return str(_VALUES[(found[1] or found[3]).lower()] + _VALUES.get((found[2] or "zero").lower(), 0))
