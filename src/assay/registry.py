@@ -69,7 +69,7 @@ class Registry:
 
     def get(self, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
         """The function called `name`; `base` is the folder that relative files are found in."""
-        found = self._found.get(name) or self._built_in(name) or self._alias(name) or self._entry_point(name)
+        found = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
         if found is None and ".py:" in name:
             path, _, attribute = name.rpartition(":")
             found = load_function(path, attribute, base=base, where=where)
@@ -96,7 +96,8 @@ class Registry:
             return None
         return getattr(importlib.import_module(module), name)
 
-    def _alias(self, name: str) -> Callable[..., Any] | None:
+    def of_format(self, name: str) -> Callable[..., Any] | None:
+        """What a format of ours adds under this name, or None."""
         namespace = name.partition(".")[0]
         module = f"assay.formats.{namespace}"
         if not namespace.isidentifier() or importlib.util.find_spec(module) is None:

@@ -9,7 +9,7 @@ import pytest
 from assay.errors import TransientError, UserError
 from assay.interfaces import Score
 from assay.records import Evaluation, Item, Response
-from assay.steps.cases import Call
+from assay.steps.cases import Call, failed
 from assay.steps.labels import rows_of
 from assay.steps.scoring import Case, bind_scorer, labels_of
 
@@ -107,7 +107,8 @@ def test_a_score_that_is_returned_again_and_again_stays_as_it_is() -> None:
 def rows(result: Any = None, error: BaseException | None = None, **response: Any) -> list[Evaluation]:
     bound = bind_scorer(lambda item, response: True, name="mine")
     case = Case(Item(id="i"), [Response(item_id="i", metadata={"model_id": "m"}, **response)])
-    return rows_of(Call(bound, case, b"k"), (result, error), 0.5)
+    settled = None if case.responses[0].outcome == "ok" else failed(case.responses[0])
+    return rows_of(Call(bound, case, b"k", settled=settled), (result, error), 0.5)
 
 
 def test_labels_of_one_call_are_numbered_and_share_a_key() -> None:

@@ -20,7 +20,7 @@ def filled(log: Log, ids: list[str]) -> Log:
 @pytest.fixture(params=["spread", "colliding"])
 def hashes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "colliding":
-        monkeypatch.setattr(index_module, "_hash", lambda item_id: len(item_id))
+        monkeypatch.setattr(index_module, "id_number", lambda item_id: len(item_id))
 
 
 @pytest.mark.usefixtures("hashes")

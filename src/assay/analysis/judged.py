@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.labels import Label, Labels, majority, verdict
+from assay.steps.human_labels import Label, Labels, majority, verdict
 from assay.analysis.paired import rows_of
 from assay.errors import UserError
 from assay.records import EvaluationOutcome

@@ -23,7 +23,6 @@ from assay.steps.join import Sources, join_items, join_responses, missing
 from assay.steps.measure import BoundMetric, Sample, measure
 from assay.steps.sources import Source
 from assay.steps.verdicts import under_every_label, verdicts
-from assay.store.log import FileLog
 
 Hashes = npt.NDArray[np.uint64]
 _FAILED = ("errored", "unparsed", "refused")
@@ -101,7 +100,7 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
 
 def behind(source: Source, kind: Kind) -> list[Log]:
     """The rows of a kind that the evaluations were made from, as far as they are there."""
-    return [FileLog(source.files[kind])] if kind in source.files else []
+    return list(source.logs(kind))
 
 
 def read_side(source: Source, where: Mapping[str, Any]) -> Side:

@@ -34,7 +34,7 @@ def command(
     """
     from assay.analysis.label_frame import read_frame
     from assay.analysis.label_records import LabelFile, summarise
-    from assay.analysis.labels import FILE
+    from assay.steps.human_labels import FILE
     from assay.reports.label_screen import harmless, summary_text
     from assay.steps.sources import find_source
 

@@ -176,7 +176,7 @@ def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> 
 
 def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document) -> None:
     """Dotted names and files are looked up when they are bound: that runs the user's code."""
-    if name and "." not in name and name not in (known := plug_ins.names()):
+    if name and "." not in name and name not in (known := plug_ins.names()) and plug_ins.of_format(name) is None:
         document.report(f"unknown {plug_ins.kind} {name!r}", key, registry.nearest(name, known))
 
 

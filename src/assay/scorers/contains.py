@@ -7,7 +7,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
-from assay.text.normalise import Normalisation, normaliser
+from assay.text.normalise import Normalisation, Stemming, normaliser
 
 
 @scorer(reads="ground_truth", version=1)
@@ -20,7 +20,7 @@ def contains(
     response_field: str | None = None,
     normalize: Normalisation = "none",
     case_sensitive: bool = True,
-    stemming: bool = False,
+    stemming: Stemming = False,
     require: Literal["any", "all"] = "any",
     strip_reasoning: bool = False,
 ) -> Score:
@@ -36,7 +36,7 @@ def contains(
     response_field: look into this field (a dotted path) of the JSON in the answer
     normalize: how both sides are made comparable; see [exact_match](#exact_match)
     case_sensitive: with `none`, whether case counts
-    stemming: compare the stems of English words (Porter 1980)
+    stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
     require: whether one of the accepted answers is enough
     strip_reasoning: look only at what follows `</think>`
     """

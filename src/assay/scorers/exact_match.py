@@ -5,7 +5,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
-from assay.text.normalise import Normalisation, normaliser
+from assay.text.normalise import Normalisation, Stemming, normaliser
 
 
 @scorer(reads="ground_truth", version=1)
@@ -19,7 +19,7 @@ def exact_match(
     normalize: Normalisation = "none",
     case_sensitive: bool = True,
     strip_whitespace: bool = True,
-    stemming: bool = False,
+    stemming: Stemming = False,
     strip_reasoning: bool = False,
 ) -> Score:
     """The answer equals one of the accepted answers.
@@ -36,7 +36,7 @@ def exact_match(
     normalize: how both sides are made comparable
     case_sensitive: with `none`, whether case counts
     strip_whitespace: with `none`, whether whitespace around the text is dropped
-    stemming: compare the stems of English words (Porter 1980)
+    stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
     strip_reasoning: look only at what follows `</think>`
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)

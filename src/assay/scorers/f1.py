@@ -5,7 +5,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
-from assay.text.normalise import Normalisation, normaliser
+from assay.text.normalise import Normalisation, Stemming, normaliser
 from assay.text.overlap import overlap
 
 
@@ -19,7 +19,7 @@ def f1(
     response_field: str | None = None,
     normalize: Normalisation = "squad",
     case_sensitive: bool = True,
-    stemming: bool = False,
+    stemming: Stemming = False,
     threshold: float = 0.0,
     strip_reasoning: bool = False,
 ) -> Score:
@@ -36,7 +36,7 @@ def f1(
     response_field: compare this field (a dotted path) of the JSON in the answer
     normalize: how both sides are made comparable; see [exact_match](#exact_match)
     case_sensitive: with `none`, whether case counts
-    stemming: compare the stems of English words (Porter 1980)
+    stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
     threshold: the least score that passes; 0 stands for any score above 0
     strip_reasoning: look only at what follows `</think>`
     """

@@ -10,6 +10,7 @@ from assay.config import Config, FewShotConfig, ModelConfig, TaskConfig, environ
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Limits, Model, Prompt, Task
 from assay.steps.measure import BoundMetric, bind_metric
+from assay.steps.pairwise import Binding, bind_pairwise, is_pairwise
 from assay.steps.prices import price_of
 from assay.steps.reading import open_dataset as open_dataset
 from assay.steps.scoring import BoundScorer, bind_scorer, load_scorer
@@ -199,16 +200,18 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
                 function_name=entry.function_name or None,
                 base=Path(config.base),
             )
-            bound = bind_scorer(
-                function,
-                name=entry.name,
-                params=entry.params,
-                timeout=entry.timeout,
-                models=models,
-                helpers=helpers,
-                base=Path(config.base),
-            )
-            scorers.append(bound)
+            binding: Binding = {
+                "name": entry.name,
+                "params": entry.params,
+                "timeout": entry.timeout,
+                "models": models,
+                "helpers": helpers,
+                "base": Path(config.base),
+            }
+            if is_pairwise(function):
+                scorers.append(bind_pairwise(function, folder=Path(config.output_dir), **binding))
+            else:
+                scorers.append(bind_scorer(function, **binding))
     problems.raise_any()
     return scorers
 

@@ -6,8 +6,8 @@ hangs or returns nonsense gives an error row; a response that is an error, or wa
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from itertools import compress
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, compress
 from typing import Any, Unpack
 
 import msgspec
@@ -23,9 +23,11 @@ from assay.steps.context import Surroundings
 from assay.steps.executor import Executor, Shared
 from assay.steps.existing import Existing
 from assay.steps.judges import OWN_ANSWERS, own_answers
-from assay.steps.labels import rows_of, unscorable
+from assay.steps.labels import rows_of
 from assay.steps.lanes import Lanes
+from assay.steps.matches import Matches
 from assay.steps.plan import is_finished, plan_digest
+from assay.steps.rounds import Rounds
 from assay.steps.scoring import BoundScorer
 from assay.steps.stop import Stop, finish
 from assay.store.index import ItemIndex
@@ -52,10 +54,14 @@ class Evaluator(Executor):
         name: str = "",
         dataset: str = "",
         retry_errors: bool = False,
+        budget: int | None = None,
     ) -> Manifest:
-        """The evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it."""
+        """The evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it. With a
+        `budget` only so many matches are played, those that tell most about who is better."""
         return run_blocking(
-            lambda: self.evaluate_async(runs, scorers, id=id, name=name, dataset=dataset, retry_errors=retry_errors)
+            lambda: self.evaluate_async(
+                runs, scorers, id=id, name=name, dataset=dataset, retry_errors=retry_errors, budget=budget
+            )
         )
 
     async def evaluate_async(
@@ -67,15 +73,13 @@ class Evaluator(Executor):
         name: str = "",
         dataset: str = "",
         retry_errors: bool = False,
+        budget: int | None = None,
     ) -> Manifest:
         check_scorers(runs, scorers)
         inputs, source = self._inputs(runs, dataset)
-        plan = {
-            "runs": inputs,
-            "scorers": [
-                {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params} for scorer in scorers
-            ],
-        }
+        plan: dict[str, Any] = {"runs": inputs, "scorers": [_planned(scorer) for scorer in scorers]}
+        if budget is not None:
+            plan["matches"] = budget
         wanted = plan_digest(plan)
         evaluation_id = id or wanted[:16]
         self.progress.begin("evaluate")
@@ -98,7 +102,7 @@ class Evaluator(Executor):
             )
             self._note_own_answers(manifest, scorers, runs)
             items = self.datasets.index(source)
-            return await _Job(self, manifest, items, runs, scorers).run(retry_errors)
+            return await _Job(self, manifest, items, runs, scorers).run(retry_errors, budget)
 
     def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
         inputs: list[dict[str, Any]] = []
@@ -133,6 +137,15 @@ class Evaluator(Executor):
             shown = self.progress.lane(scorer.name)
             shown.total = shown.present = (old.planned or 0) // max(1, len(scorers))
             shown.ended = shown.started
+
+
+def _planned(scorer: BoundScorer) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params}
+    if scorer.form == "match":
+        found |= {"player": scorer.player, "both_seats": scorer.both_seats, "skip_failures": scorer.skip_failures}
+    if scorer.people is not None:
+        found["people"] = scorer.people.digest
+    return found
 
 
 def check_scorers(runs: Sequence[str], scorers: Sequence[BoundScorer]) -> None:
@@ -176,13 +189,22 @@ class _Job:
         rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
         for scorer in scorers:
             self.progress[scorer.name].total = rows if rows and scorer.form != "match" else None
+        self.matches: list[Matches] = []
+        self.rounds: list[Rounds] = []
         self.unfinished = 0  # calls that a worker has taken and not yet committed
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
-    async def run(self, retry_errors: bool) -> Manifest:
+    async def run(self, retry_errors: bool, budget: int | None) -> Manifest:
         store, progress = self.evaluator.store, self.evaluator.progress
-        planned = ((call.key, True) for call in calls_of(self.scorers, self.runs, self.items))
+        playing = [scorer for scorer in self.scorers if scorer.form == "match"]
+        self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in playing]
+        single = calls_of(self.scorers, self.runs, self.items)
+        planned = ((call.key, True) for call in chain(single, self._match_calls()))
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
+        if budget is not None:
+            self.rounds = [Rounds(each, self.log, budget, self.evaluator.seed) for each in self.matches]
+        for each in self.matches:
+            self.progress[each.scorer.name].total = each.count if budget is None else None
         self.manifest.complete = False
         store.put_manifest(self.manifest)
         lanes = Lanes(
@@ -214,18 +236,28 @@ class _Job:
                 width = max(width, self.evaluator.default_limits.max_concurrency)
             elif scorer.mode == "thread":
                 width = max(width, self.evaluator.threads)
-        missing = self._missing()
+        single = calls_of(self.scorers, self.runs, self.items, self.evaluator.progress.note)
+        matches = () if self.rounds else self._match_calls()
+        await self._score(self._missing(chain(single, matches)), width, around)
+        for rounds in self.rounds:
+            while calls := rounds.next():
+                await self._score(self._missing(calls), width, around)
+
+    async def _score(self, missing: Iterator[list[Call]], width: int, around: Surroundings) -> None:
         workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
         await finish(workers, self.stop, self.evaluator.grace)
         if self.stop.requested and (self.unfinished or next(missing, None) is not None):
             raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
         around.lanes.raise_if_stopped()
 
-    def _missing(self) -> Iterator[list[Call]]:
+    def _match_calls(self) -> Iterator[Call]:
+        return (call for matches in self.matches for call in matches.calls())
+
+    def _missing(self, calls: Iterable[Call]) -> Iterator[list[Call]]:
         """The calls that have no rows yet, in chunks of one scorer: a chunk is what a worker takes at a time."""
         chunks: dict[str, list[Call]] = {scorer.name: [] for scorer in self.scorers}
         nothing_there = not self.existing.total
-        for call in calls_of(self.scorers, self.runs, self.items, self.evaluator.progress.note):
+        for call in calls:
             name = call.scorer.name
             if not nothing_there and call.key in self.existing:
                 self.progress[name].present += 1
@@ -241,7 +273,7 @@ class _Job:
             self.unfinished += len(chunk)
             if self.stop.requested:
                 return
-            can_score = [unscorable(call) is None for call in chunk]
+            can_score = [call.settled is None for call in chunk]
             scorable = [*compress(chunk, can_score)]
             started = time.perf_counter()
             try:
@@ -269,6 +301,8 @@ class _Job:
     def _count(self, call: Call, rows: list[Evaluation]) -> None:
         for row in rows:
             self.existing.count(row.outcome, row.error_kind, first=row.part[0] == 0)
+        for rounds in self.rounds:
+            rounds.record(rows[0])
         shown = self.progress[call.scorer.name]
         shown.done += 1
         shown.errors += rows[0].outcome == "errored"

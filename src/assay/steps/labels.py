@@ -7,7 +7,7 @@ import msgspec
 
 from assay.errors import CallError
 from assay.interfaces import Score
-from assay.records import Evaluation, EvaluationOutcome
+from assay.records import Evaluation
 from assay.steps.cases import Call
 from assay.steps.scoring import labels_of
 
@@ -19,9 +19,8 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
     """The rows of one call; a call without labels still leaves one, so that it is not made again."""
     kind = None
     more: dict[str, Any] = {}
-    not_scored = unscorable(call)
-    if not_scored is not None:
-        scores = [Score(label=call.scorer.name, outcome=not_scored[0], error=not_scored[1])]
+    if call.settled is not None:
+        scores = [call.settled]
         seconds = 0.0
     else:
         assert result is not None
@@ -109,18 +108,6 @@ def _from_numpy(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"the scorer returned {type(value).__name__}, which is no JSON value")
-
-
-def unscorable(call: Call) -> tuple[EvaluationOutcome, str] | None:
-    """The outcome of a call that need not be made, and why."""
-    if call.problem is not None:
-        return "errored", call.problem
-    for row in call.case.responses:
-        if row.outcome != "ok":
-            return row.outcome, f"the response of {row.model_name!r} is {row.outcome}" + (
-                f": {row.error}" if row.error else ""
-            )
-    return None
 
 
 def _described(error: BaseException) -> tuple[str, str]:

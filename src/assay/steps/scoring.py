@@ -16,6 +16,7 @@ from assay.errors import UserError
 from assay.interfaces import Context, Model, Score
 from assay.records import Item, Response
 from assay.steps.judges import settle_judge
+from assay.steps.people import PeoplesVerdicts
 from assay.store.keys import canonical, digest
 from assay.usercode import identity
 
@@ -36,9 +37,11 @@ class Case(msgspec.Struct, gc=False):
 
 
 class BoundScorer(msgspec.Struct, kw_only=True):
-    """A scorer with its parameters. `reads` says which part of an item its identity depends on; `player` is the
-    field that names the two sides of a match; `batch` is how many cases one call takes (0: one, unbatched); `judges`
-    are the identities of the models that it asks, by name."""
+    """A scorer with its parameters. `reads` says which part of an item its identity depends on; `batch` is how many
+    cases one call takes (0: one, unbatched); `judges` are the identities of the models that it asks, by name.
+
+    Of a match, `player` is the field that names its two sides, `same_items` refuses players that answer different
+    items, `skip_failures` leaves out matches in which a response failed, and `people` has what people decided."""
 
     name: str
     function: Callable[..., Any]
@@ -52,6 +55,9 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     batch: int = 0
     player: str = "model_name"
     both_seats: bool = True
+    same_items: bool = False
+    skip_failures: bool = False
+    people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
 
     def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:

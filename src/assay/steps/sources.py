@@ -11,18 +11,25 @@ import msgspec
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
-from assay.store.stores import FlatStore
+from assay.store.stores import FlatStore, FolderStore
 
 ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files are that it was made from
 
 
 class Source(msgspec.Struct, kw_only=True):
-    """`files` has the rows of each kind. `folder` is None for a file that is not part of an experiment's folder."""
+    """`files` has the rows of each kind, `more` further files where an evaluation was made from several runs. `folder`
+    is None for a file that is not part of an experiment's folder."""
 
     path: Path
     name: str
     files: dict[Kind, Path]
     folder: Path | None = None
+    more: dict[Kind, list[Path]] = {}
+
+    def logs(self, kind: Kind) -> list[FileLog]:
+        """All rows of a kind, file by file; none if there are none."""
+        first = [self.files[kind]] if kind in self.files else []
+        return [FileLog(file) for file in (*first, *self.more.get(kind, ()))]
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind; `missing` says what to do where there are none."""
@@ -54,7 +61,8 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     """The source at a path. `kind` is what a file holds that is not called like one of ours."""
     path = Path(path)
     if path.is_dir():
-        return Source(path=path, name=_name(path), files=_files(path), folder=path)
+        files, more = _files(path)
+        return Source(path=path, name=_name(path), files=files, folder=path, more=more)
     if not path.is_file():
         from assay.config.source import similar_files
 
@@ -64,8 +72,9 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
         found = kind or _kind_of(path)
         return Source(path=path, name=path.stem, files={found: path})
     folder = path.parent
+    files, more = _files(folder)
     ours = bool(FlatStore(folder).ids(own))
-    return Source(path=path, name=_name(folder), files=_files(folder), folder=folder if ours else None)
+    return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)
 
 
 def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Source]:
@@ -73,11 +82,17 @@ def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Sour
     if not paths:
         raise UserError("there is nothing to read", fix="name an experiment's folder")
     sources = [find_source(path, kind) for path in paths]
-    names = [source.name for source in sources]
     for number, source in enumerate(sources):
         if source.path.resolve() in {other.path.resolve() for other in sources[:number]}:
             raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")
-        if names.count(names[number]) > 1:
+    return name_apart(sources)
+
+
+def name_apart(sources: list[Source]) -> list[Source]:
+    """The sources, those of one name called by their paths."""
+    names = [source.name for source in sources]
+    for source in sources:
+        if names.count(source.name) > 1:
             source.name = str(source.path)
     return sources
 
@@ -86,18 +101,44 @@ def _name(folder: Path) -> str:
     return folder.resolve().name or "experiment"
 
 
-def _files(folder: Path) -> dict[Kind, Path]:
+def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:
+    """The files of a folder's rows, by kind, and further ones of a kind."""
     found: dict[Kind, Path] = {}
     for kind, name in ROWS_FILE.items():
         if FileLog(folder / name).segments():
             found[kind] = folder / name
+    more: dict[Kind, list[Path]] = {}
+    for kind, files in elsewhere(folder).items():
+        for file in files:
+            if not file.exists():
+                continue
+            if kind in found:
+                more.setdefault(kind, []).append(file)
+            else:
+                found[kind] = file
+    items = _items_of_run(folder) if "run" in found and "dataset" not in found else None
+    if items is not None:
+        found["dataset"] = items
+    return found, more
+
+
+def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
+    """The files that the evaluation in a folder was made from, as it remembers them."""
     store = FlatStore(folder)
-    for id in store.ids("evaluation"):
-        manifest = store.manifest("evaluation", id)
-        for kind, file in (manifest.metadata.get(ELSEWHERE) or {}).items() if manifest else ():
-            if kind not in found and Path(file).exists():
-                found[kind] = Path(file)
-    return found
+    manifests = [store.manifest("evaluation", id) for id in store.ids("evaluation")]
+    known = {} if not manifests or manifests[0] is None else manifests[0].metadata.get(ELSEWHERE) or {}
+    return {kind: [Path(file) for file in ([files] if isinstance(files, str) else files)] for kind, files in known.items()}
+
+
+def _items_of_run(folder: Path) -> Path | None:
+    """The items of a run that is one of several in a repository."""
+    store = FlatStore(folder)
+    manifest = next((store.manifest("run", id) for id in store.ids("run")), None)
+    for entry in manifest.inputs if manifest else ():
+        if entry.get("kind") == "dataset":
+            file = FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"]) / ROWS_FILE["dataset"]
+            return file if file.exists() else None
+    return None
 
 
 def _kind_of(path: Path) -> Kind:

@@ -5,22 +5,28 @@ with the letter, the only letter in brackets, and at last the text of an option.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from assay.text.boxed import last_box
 from assay.text.normalise import squad
 from assay.text.reasoning import without_reasoning
+from assay.text.spelled import spelled
 
-_MARKDOWN = re.compile(r"[*_`~]+|^\s*(?:>|#+(?= ))\s*", re.M)
+_MARKDOWN = re.compile(r"[*_`~]+|^[ \t]*(?:>|#+(?= ))\s*", re.M)
+_MARKS = re.compile(r"[*_`~>#]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}|\$")
 _GO_ON = r"because|since|as|for|and|given|due|which|where|considering|based|so"
+_NOUNS = ("answer", "choice", "option", "response", "pick", "solution")
+_VERBS = ("choose", "pick", "select", "go with", "say", "answer with")
+_SO = ("therefore", "thus", "so", "hence")
+_CUE_WORD = re.compile(f"{spelled(*_NOUNS, *_VERBS, *_SO)}|####")
 _CUES = (
-    r"(?:(?:final|correct|right|best|my|most \w+)\s+)*(?:answer|choice|option|response|pick|solution)s?"
-    r"(?:\s+(?:here|to (?:this|the) question|choice|option))?"
+    rf"(?:{'|'.join(_NOUNS)})s?(?:\s+(?:here|to (?:this|the) question|choice|option))?"
     r"\s*(?:is|:|=|would be|should be|must be|→|->|-)\s*(?:is|:|that)?\s*(?:clearly|therefore|most likely|thus)?\s*",
-    r"(?:i(?:'d| would| will|'ll)?|we|should|let's|to)\s+(?:choose|pick|select|go with|say|answer with)\s+",
-    r"\b(?:answer|select|choose|pick|therefore|thus|so|hence),?\s+(?=option|choice|\(|\[)",
+    r"(?:(?<=\bi )|(?<=\bwe )|(?<='d )|(?<='ll )|(?<=would )|(?<=will )|(?<=should )|(?<=let's )|(?<=\bto ))"
+    rf"(?:{'|'.join(_VERBS)})\s+",
+    rf"\b(?:answer|select|choose|pick|{'|'.join(_SO)}),?\s+(?=option|choice|\(|\[)",
     r"####\s*",
 )
 _WRONG = re.compile(r"\b(?:not|isn't|wrong|incorrect|cannot|can't|rule out|eliminate)\b", re.I)
@@ -47,20 +53,38 @@ def _patterns(labels: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
 
 def find_choice(text: str, labels: Sequence[str] = "ABCD", options: Mapping[str, str] | None = None) -> str | None:
     """The label of the option that the text names, or None. `options` are the texts of the options by label."""
-    answer = _LATEX_TEXT.sub(r"\1", without_reasoning(text)).strip()
+    answer = without_reasoning(text)
+    if "\\" in answer or "$" in answer:
+        answer = _LATEX_TEXT.sub(r"\1", answer)
     known = tuple(labels)
     patterns = _patterns(known)
     box = last_box(answer)
     if box is not None:
         return _alone(box, patterns, known) or (_by_text(box, options) if options else None)
-    answer = _MARKDOWN.sub("", answer).strip()
-    found = _alone(answer, patterns, known) or _cued(answer, patterns["cued"], patterns["or"], options)
+    if _MARKS.search(answer):
+        answer = _MARKDOWN.sub("", answer)
+    answer = answer.strip()
+    found = _alone(answer, patterns, known)
+    if found is not None:
+        return found
+    cues = [cue.start() for cue in _CUE_WORD.finditer(answer)]
+    found = _cued(answer, patterns, cues, options)
     if found is not None:
         return found or None
-    small = list(patterns["small"].finditer(answer))
+    small = list(_at(cues, patterns["small"], answer))
     if small:
         return _alone(small[-1]["label"] or small[-1]["last"], patterns, known)
-    return _by_place(answer, patterns) or (_by_text(_after_cue(answer, patterns), options) if options else None)
+    return _by_place(answer, patterns) or (_by_text(_after_cue(answer, cues, patterns), options) if options else None)
+
+
+def _at(starts: Sequence[int], pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern that begin at these places and do not overlap."""
+    end = 0
+    for start in starts:
+        found = pattern.match(text, start) if start >= end else None
+        if found is not None:
+            end = found.end()
+            yield found
 
 
 def _alone(text: str, patterns: dict[str, re.Pattern[str]], labels: tuple[str, ...]) -> str | None:
@@ -68,16 +92,19 @@ def _alone(text: str, patterns: dict[str, re.Pattern[str]], labels: tuple[str, .
     return next(label for label in labels if label.lower() == found["label"].lower()) if found else None
 
 
-def _cued(text: str, pattern: re.Pattern[str], other: re.Pattern[str], options: Mapping[str, str] | None) -> str | None:
+def _cued(
+    text: str, patterns: dict[str, re.Pattern[str]], cues: Sequence[int], options: Mapping[str, str] | None
+) -> str | None:
     """The label after the last "the answer is"; an empty text if it names two."""
     last = None
-    for found in pattern.finditer(text):
+    for found in _at(cues, patterns["cued"], text):
         rest = text[found.end() :]
         if found["label"] in "AI" and not found["end"] and not _ends_or_goes_on(rest, found["label"], options):
             continue  # "the answer is A matter of taste"
         last = found
     if last is None:
         return None
+    other = patterns["or"]
     return "" if other.match(text, last.end("label")) or other.match(text, last.end()) else last["label"]
 
 
@@ -106,10 +133,10 @@ def _by_place(text: str, patterns: dict[str, re.Pattern[str]]) -> str | None:
     return None
 
 
-def _after_cue(text: str, patterns: dict[str, re.Pattern[str]]) -> str:
+def _after_cue(text: str, cues: Sequence[int], patterns: dict[str, re.Pattern[str]]) -> str:
     """The clause after the last "the answer is", where there is one."""
-    cues = list(patterns["after"].finditer(text))
-    return re.split(r"[\n;]|, (?:not|and not|rather)\b|\. ", text[cues[-1].end() :], maxsplit=1)[0] if cues else text
+    found = list(_at(cues, patterns["after"], text))
+    return re.split(r"[\n;]|, (?:not|and not|rather)\b|\. ", text[found[-1].end() :], maxsplit=1)[0] if found else text
 
 
 def _by_text(text: str, options: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-r"""The part of an answer that gives the answer: `\boxed{…}`, what follows "the answer is", or where answers usually stand.
+r"""The part of an answer that gives the answer: `\boxed{…}`, or what follows "the answer is".
 
 Without such a sign a short answer counts as a whole; of a long one the first line, the last paragraph and what follows
 the last "therefore". Refusals are cut out: of an answer that only refuses, nothing is left.
@@ -9,38 +9,44 @@ from typing import NamedTuple
 
 from assay.text.boxed import last_box
 from assay.text.reasoning import without_reasoning
+from assay.text.spelled import spelled
 
 SHORT = 300  # letters: a short answer is all conclusion
 _LONGEST = 20_000  # letters at each end of a huge answer that are looked at
+_MARKS = re.compile(r"[*_`~>#]")
 _MARKDOWN = re.compile(r"[*_`~]+|^[ \t]*(?:>|#{1,6}(?= ))[ \t]*", re.M)
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MARKER = re.compile(r"^[ \t]*(?:[-+•]|\(?\d{1,2}[.)])[ \t]+", re.M)
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s?\{([^{}]{0,200})\}|\\[\[\]()]|\$(?!\d)")
 _NO_ANSWER = (
-    "correct|incorrect|right|wrong|clear|simple|based|because|supported|found|given|unknown|as follows|the following|below|above|"
-    "not (?:given|known|clear|stated|mentioned|provided|explicitly)|to be found|in the (?:text|passage)"
+    r"correct|incorrect|right|wrong|clear|simple|based|because|supported|found|given|as follows|the following|below"
+    r"|above|not (?:given|known|clear|stated|mentioned|provided|explicitly)|in the (?:text|passage)"
 )
+_CUE_WORD = re.compile(f"{spelled('answer', 'conclusion', 'result')}|####")
 _CUE = re.compile(
     r"####|\b(?:answer|conclusion|result)(?:\s(?:to|of|for)\s[^.\n:]{1,80}?)?"
     r"(?:\s{0,2}[:=]|\s(?:is|are|was|were|would be|should be|must be)\b:?|:)"
     rf"(?!\s{{0,3}}(?:{_NO_ANSWER})\b)",
     re.I,
 )
-_DRAWN = re.compile(
-    r"(?:^|(?<=[.!?,;]\s)|(?<=\n))(?:therefore|thus|hence|so|in conclusion|in total|finally)\b", re.I | re.M
-)
-_SENTENCE_END = re.compile(r"(?<=[\w)\]\"'”’%]{2})[.!?](?=\s|$)|\n")
+_DRAWN = re.compile(rf"(?:{spelled('therefore', 'thus', 'hence', 'so', 'in conclusion', 'in total', 'finally')})\b")
+_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z))")
+_TEXT = r"(?:text|passage|context|question|article|paragraph|information|prompt|document|excerpt)s?"
 _REFUSAL = re.compile(
-    r"[^.!?\n]{0,200}?\b(?:(?:i|we)(?: am| was|'m|’m)? (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t|unable to|not able to)"
-    r" (?:know|answer|determine|find|provide|tell|say|have|recall|be sure|help)"
-    r"|unable to (?:answer|determine|provide|find)|(?:not enough|insufficient|no) (?:information|context|data)"
+    r"\b(?:(?:i|we) (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t) "
+    r"(?:know|answer|determine|find|provide|tell|say|have (?:any|enough|the|access|information)|recall|be sure|help)"
+    r"|unable to (?:answer|determine|provide|find)|(?:not enough|insufficient|no) (?:information|context|data)\b"
     r"|cannot be (?:determined|answered|inferred|found)"
-    r"|(?:does|do|did)(?: not|n['’]t) (?:provide|mention|include|contain|specify|state|say|give|offer|have|indicate)"
-    r"|(?:is|are|was|were)(?: not|n['’]t) (?:publicly |explicitly |directly )?(?:known|mentioned|provided|specified|stated|given|included)"
-    r"|i['’]m sorry|i am sorry|i apologi[sz]e)\b(?P<rest>[^.!?\n]{0,400})[.!?]?",
+    rf"|{_TEXT}\b[^.\n]{{0,40}} (?:does|do|did)(?: not|n['’]t) "
+    r"(?:provide|mention|include|contain|specify|state|say|give|offer|have|indicate)"
+    r"|(?:is|are)(?: not|n['’]t) (?:publicly known|(?:explicitly |directly )?(?:mentioned|provided|specified|stated))"
+    r"|i['’]m sorry|i am sorry|i apologi[sz]e)\b",
     re.I,
 )
-_BUT = re.compile(r"\b(?:but|however)\b,?|:", re.I)
+_MAY_REFUSE = re.compile(spelled("not", "n't", "n’t", "unable", "no information", "insufficient", "sorry", "apolog"))
+_BEFORE = frozenset(("", "\n", "\n\n", ".", "!", "?", ",", ";"))  # what may stand before a "so" that concludes
+_BUT = re.compile(r"\b(?:but|however)\b,?", re.I)
+_ENDS = re.compile(r"[.!?](?=\s|$)|\n")
 
 
 class Conclusion(NamedTuple):
@@ -57,7 +63,7 @@ class Conclusion(NamedTuple):
             return [self.said]
         if len(self.whole) <= SHORT:
             return [self.whole]
-        found = (first_line(self.whole), drawn(self.whole), last_part(self.whole), *self.bold[-1:])
+        found = (first_line(self.whole, SHORT // 2), drawn(self.whole), last_part(self.whole), *self.bold[-1:])
         return list(dict.fromkeys(text for text in found if text))
 
 
@@ -78,12 +84,12 @@ def conclude(text: str) -> Conclusion | None:
     return Conclusion(plain, first_line(after), after, bold)
 
 
-def first_line(text: str) -> str:
+def first_line(text: str, longest: int = SHORT) -> str:
     """The first line, or of a long one the first sentence. A line that ends with a colon takes the next one with it."""
     line, _, rest = text.strip().partition("\n")
     if line.rstrip().endswith(":") and rest:
         line = f"{line} {rest.strip().partition(chr(10))[0]}"
-    return line if len(line) <= SHORT else _SENTENCE_END.split(line, maxsplit=1)[0]
+    return line if len(line) <= longest else _SENTENCE_END.split(line, maxsplit=1)[0]
 
 
 def first_sentence(text: str) -> str:
@@ -106,11 +112,9 @@ def last_part(text: str) -> str:
 
 def drawn(text: str) -> str:
     """The sentence after the last "therefore", or a last line with an equals sign; empty if there is neither."""
-    last = None
-    for last in _DRAWN.finditer(text):
-        pass
-    if last is not None:
-        return first_sentence(text[last.end() :])
+    cues = [cue for cue in _DRAWN.finditer(text) if text[max(0, cue.start() - 2) : cue.start()].strip(" \t") in _BEFORE]
+    if cues:
+        return first_sentence(text[cues[-1].end() :])
     line = text.strip().rpartition("\n")[2]
     return line if "=" in line else ""
 
@@ -118,7 +122,7 @@ def drawn(text: str) -> str:
 def _plain(answer: str) -> str:
     if "\\" in answer or "$" in answer:
         answer = _LATEX.sub(lambda found: found[1] or "", answer)
-    plain = _MARKDOWN.sub("", answer)
+    plain = _MARKDOWN.sub("", answer) if _MARKS.search(answer) else answer
     if "\n" in plain and len(_MARKER.findall(plain)) > 1:  # one such line may be the number itself
         plain = _MARKER.sub("", plain)
     return plain.strip()
@@ -126,20 +130,27 @@ def _plain(answer: str) -> str:
 
 def _announced(text: str) -> str:
     """What follows the last "the answer is"; empty if nothing does."""
-    for cue in reversed(list(_CUE.finditer(text))):
-        after = text[cue.end() :].strip(" :\n\t")
+    for word in reversed(list(_CUE_WORD.finditer(text))):
+        cue = _CUE.match(text, word.start())
+        after = text[cue.end() :].strip(" :\n\t") if cue else ""
         if any(map(str.isalnum, after)):
             return after
     return ""
 
 
 def _without_refusals(text: str) -> str:
-    if not _REFUSAL.search(text):
+    """The text without the sentences that refuse; "I do not know, but I think it is Paris" says Paris."""
+    if not _MAY_REFUSE.search(text):
         return text
-    return _REFUSAL.sub(_what_is_said_anyway, text).strip()
-
-
-def _what_is_said_anyway(refusal: re.Match[str]) -> str:
-    """ "I do not know, but I think it is Paris" says Paris."""
-    parts = _BUT.split(refusal["rest"], maxsplit=1)
-    return f" {parts[1]}." if len(parts) > 1 else " "
+    kept: list[str] = []
+    at = 0
+    for refusal in _REFUSAL.finditer(text):
+        if refusal.start() < at:
+            continue
+        starts = [end.end() for end in _ENDS.finditer(text, at, refusal.start())]
+        kept.append(text[at : starts[-1] if starts else at])
+        end = _ENDS.search(text, refusal.end())
+        at = end.end() if end else len(text)
+        anyway = _BUT.split(text[refusal.end() : at], maxsplit=1)
+        kept += anyway[1:]
+    return "".join([*kept, text[at:]]).strip() if at else text

@@ -9,12 +9,14 @@ from hashlib import blake2b
 
 import msgspec
 
+from assay.text.choices import find_choice
 from assay.text.fences import fenced_in, mark_in, without_fenced
 from assay.text.normalise import squad
 from assay.text.numbers import answer_number, whole_number
 from assay.text.questions import parse
 
 _RANGE = re.compile(r"(whole )?number from (-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)")
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.M)
 _FINE = 4  # grades above the lowest from which on a scale has room for shades
 
 
@@ -31,6 +33,8 @@ def judge(prompt: str, *, skill: float, seed: int) -> str | None:
         return _compared(texts, honest, bits[8])
     if "answer" not in texts:
         return None
+    if "options" in texts:
+        return _chosen(texts["options"], texts["answer"], honest, bits[8])
     right = is_right(texts, texts["answer"])
     if right is None:
         return _said("I cannot tell whether this is so; this is a guess.", _verdict(rest, bool(bits[8] % 2), bits[9]))
@@ -77,6 +81,15 @@ def _compared(texts: dict[str, str], honest: bool, guess: int) -> str:
     if honest:
         return _said("I compared both with what I find.", better)
     return _said("I compared both with what I find.", {"first": "second", "second": "first", "tie": "first"}[better])
+
+
+def _chosen(options: str, answer: str, honest: bool, guess: int) -> str:
+    """Which of the lettered options an answer chose."""
+    known = {found[1]: found[2] for found in _OPTION.finditer(options)}
+    letter = find_choice(answer, list(known), known)
+    if not honest:
+        letter = list(known)[guess % len(known)] if known else None
+    return f"This is the option that the answer settles on. [[{letter or 'none'}]]"
 
 
 def _said(reason: str, verdict: str | float) -> str:

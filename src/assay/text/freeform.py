@@ -1,88 +1,93 @@
 """Whether a free-form answer gives one of the accepted answers: names, numbers with units, dates, lists, yes or no.
 
-It never guesses: None where the answer does not say (nothing there, two candidates at once). In a long answer the
-conclusion counts: a box, what follows the last "the answer is", else, for numbers, the only number there is.
+It never guesses: None where the answer does not say (nothing there, a refusal, two candidates at once). In a long
+answer the conclusion counts (`conclusion.py`), not every word on the way to it.
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from assay.text.boxed import last_box
 from assay.text.choices import find_choice
+from assay.text.conclusion import Conclusion, conclude, first_sentence
 from assay.text.dates import Date, find_dates, whole_date
-from assay.text.normalise import squad
-from assay.text.numbers import find_numbers
-from assay.text.reasoning import without_reasoning
-from assay.text.units import unit_after
+from assay.text.phrases import folded, states, without_title
+from assay.text.quantities import Quantity, says_quantity, whole_quantity
 
-_MARKDOWN = re.compile(r"[*_`~]{1,3}|^\s*(?:>|#{1,6}(?= ))\s*", re.M)
-_CUE = re.compile(
-    r"####|\b(?:final |correct |short |right )?(?:answer|result|conclusion)\b\s*(?:is|are|was|were|would be|=|:)\s*:?"
-    r"|\b(?:therefore|thus|hence|in conclusion|so)\b,?[^.\n=]{0,120}?(?:\bis\b|\bare\b|\bwas\b|\bwere\b|=)",
-    re.I,
+_OPPOSITES = (("yes", "no"), ("true", "false"), ("valid", "invalid"), ("plausible", "implausible"))
+_VERDICTS = {word: side == 0 for pair in _OPPOSITES for side, word in enumerate(pair)}
+_WORDS_OF = {word: pair for pair in _OPPOSITES for word in pair}
+_YES_NO = ("yes", "no", "true", "false")
+_DETERMINER = re.compile(
+    r"no (?!it|he|she|they|there|this|that|these|because|since|not|i|we|you|his|her|their|in)\w", re.I
 )
-_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
-_VERDICT = re.compile(r"\b(yes|no|true|false)\b", re.I)
-_NEGATION = re.compile(r"\b(?:not|isnt|wasnt|arent|never|nor|neither|rather than|instead of)(?: (?!but\b)\w+){0,2} ?$")
-_TITLES = ("sir ", "dr ", "mr ", "mrs ", "ms ", "president ", "saint ", "st ", "king ", "queen ", "prof ", "professor ")
-_SPLIT = re.compile(r"\s*(?:,|;|\band\b|&|\n)\s*")
-_LETTER = re.compile(r"\(?([A-Z])\)?")
-_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-_DIGITS = {word: str(number) for number, word in enumerate(_WORDS)}
-_NUMBER_WORD = re.compile(rf"\b({'|'.join(_WORDS)})\b(?!-)", re.I)
-_SHORT = 300  # letters: a short answer is all conclusion
-_LONGEST = 20_000  # letters at each end of a huge answer that are looked at
+_QUALIFIED = re.compile(r"\s*\([^()]*\)\s*")
+_SPLIT = re.compile(r"\s*(?:[,;\n]\s*(?:and\s)?)\s*")
+_PAIR = re.compile(r"\s+(?:and|&)\s+", re.I)
+_CHOICE = re.compile(r"\(([A-Z])\)|([A-J])")
+_FORMULA = re.compile(r"[\\^=<>{}|√π∞]|^[(\[](?!.*[a-zA-Z]{3}).*,.*[)\]]$|^[(\[]?-?\w{1,3}\s?[-+*]\s?\w{1,3}[)\]]?$")
+_DROPPED = re.compile(r"\\(?:left|right|displaystyle|text|mathrm|[,;:! ])|[\s${}]")
+_SORTED = 4  # members of a list in alphabetical order: fewer may be in order by chance
+_SHORT = 200  # letters of an answer that may be an accepted answer word by word
 
 
 class _Target(NamedTuple):
-    """One accepted answer, made ready: what kind it is, and its parts."""
+    """One accepted answer, made ready: its phrases, any of which may be stated, and whatever else it is."""
 
-    text: str
-    number: Fraction | None
-    unit: str
+    phrases: tuple[str, ...]
+    members: tuple[str, ...]
+    quantity: Quantity | None
     date: Date | None
-    verdict: bool | None
-    parts: tuple[str, ...]
+    verdict: str
     letter: str
+    formula: str
+
+
+class _Answer:
+    """An answer and what is made of it, when it is first needed."""
+
+    def __init__(self, text: str, conclusion: Conclusion) -> None:
+        self.text = text
+        self.conclusion = conclusion
+        places = conclusion.places()
+        self.places = " " + " | ".join(map(folded, places)) + " "
+        self._whole = self.places if places[0] == conclusion.whole else ""
+
+    def whole(self) -> str:
+        self._whole = self._whole or f" {folded(self.conclusion.whole)} "
+        return self._whole
+
+    def states(self, phrase: str) -> bool | None:
+        """None also where a long answer mentions it only on the way."""
+        found = states(self.places, phrase)
+        if found is False and not self.conclusion.said and phrase in self.whole():
+            return None if states(self.whole(), phrase) else False
+        return found
 
 
 def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
     """True or False, or None if the answer cannot be read."""
-    answer = _plain(text)
-    if not answer or not any(map(str.isalnum, answer)):
+    targets = _targets(tuple(accepted))
+    if len(text) <= _SHORT and any(map(str.isalnum, text)):
+        said = folded(text)
+        if any(said in target.phrases for target in targets):
+            return True
+    conclusion = conclude(text)
+    if conclusion is None:
         return None
-    conclusion = _conclusion(answer)
-    verdicts = [_holds(answer, conclusion, target) for target in _targets(tuple(accepted))]
-    if True in verdicts:
-        return True
-    return None if None in verdicts and False not in verdicts else False
+    answer = _Answer(text, conclusion)
+    found: bool | None = False
+    for target in targets:
+        verdict = _holds(answer, target)
+        if verdict:
+            return True
+        if verdict is None:
+            found = None
+    return found
 
 
-def _plain(text: str) -> str:
-    answer = without_reasoning(text).strip()
-    if len(answer) > 2 * _LONGEST:
-        answer = f"{answer[:_LONGEST]}\n{answer[-_LONGEST:]}"
-    return _MARKDOWN.sub("", answer).strip()
-
-
-def _conclusion(answer: str) -> str:
-    """The part that gives the answer, where the answer says which; otherwise all of it."""
-    box = last_box(answer)
-    if box is not None:
-        return box
-    cues = list(_CUE.finditer(answer))
-    if cues:
-        after = answer[cues[-1].end() :].strip(" :*\n")
-        if any(map(str.isalnum, after)):
-            return after.split("\n", 1)[0]
-    return answer
+# ---- accepted answers
 
 
 @lru_cache(4096)
@@ -91,106 +96,136 @@ def _targets(accepted: tuple[str, ...]) -> list[_Target]:
 
 
 def _target(text: str) -> _Target:
-    plain = _folded(text)
-    date = whole_date(text)
-    numbers = [] if date is not None else find_numbers(_with_digits(text))
-    number, unit = None, ""
-    if len(numbers) == 1 and len(plain.split()) <= 3:
-        unit, rest = unit_after(_with_digits(text), numbers[0].start)
-        number = numbers[0].value if not rest else None
-    parts = tuple(folded for part in _SPLIT.split(text) if (folded := _folded(part)))
-    letter = _LETTER.fullmatch(text.strip())
+    plain = folded(text)
+    verdict = plain if plain in _VERDICTS else ""
+    choice = _CHOICE.fullmatch(text.strip())
+    digits = any(map(str.isdigit, text))
     return _Target(
-        plain,
-        number,
-        unit,
-        date,
-        _YES_NO.get(plain),
-        parts if len(parts) > 1 else (),
-        letter[1] if letter else "",
+        phrases=_phrases(text, plain),
+        members=_members(text),
+        quantity=whole_quantity(text) if digits or len(text) < 40 else None,
+        date=whole_date(text) if digits else None,
+        verdict=verdict,
+        letter=(choice[1] or choice[2]) if choice else "",
+        formula=_formula(text) if _FORMULA.search(text.strip()) else "",
     )
 
 
-def _holds(answer: str, conclusion: str, target: _Target) -> bool | None:
+def _phrases(text: str, plain: str) -> tuple[str, ...]:
+    """The text itself; "Mercury" for "Mercury (planet)"; "Bonnie and Clyde" the other way round."""
+    found = [plain, without_title(plain)]
+    if "(" in text:
+        found.append(folded(_QUALIFIED.sub(" ", text)))
+    pair = [folded(part) for part in _PAIR.split(text)]
+    if len(pair) == 2 and "," not in text:
+        found.append(f"{pair[1]} {pair[0]}")
+    return tuple(phrase for phrase in dict.fromkeys(found) if any(map(str.isalnum, phrase)))
+
+
+def _members(text: str) -> tuple[str, ...]:
+    """The members of a list, or nothing if it is none or could be a sorted one, which is a phrase."""
+    members = [member for part in _SPLIT.split(text) if (member := folded(part))]
+    if len(members) < 2 or (len(members) >= _SORTED and members in (sorted(members), sorted(members, reverse=True))):
+        return ()
+    return tuple(members)
+
+
+def _formula(text: str) -> str:
+    return _DROPPED.sub("", text.replace("dfrac", "frac").replace("tfrac", "frac")).strip(".").lower()
+
+
+# ---- what an answer says
+
+
+def _holds(answer: _Answer, target: _Target) -> bool | None:
     if target.letter:
-        found = find_choice(answer, [chr(code) for code in range(ord("A"), ord(max(target.letter, "D")) + 1)])
-        return None if found is None else found == target.letter
-    if target.verdict is not None:
-        found = _verdict(answer, conclusion)
-        return None if found is None else found == target.verdict
+        return _chooses(answer, target.letter)
+    if target.verdict:
+        found = _verdict(answer.conclusion, target.verdict)
+        return None if found is None else found == _VERDICTS[target.verdict]
     if target.date is not None:
-        return any(target.date.is_part_of(date) for date in find_dates(conclusion))
-    if target.number is not None:
-        return _number(conclusion, target)
-    where = f" {_folded(conclusion)} "
-    stated = _stated(where, target.text)
-    if stated is not False:
-        return stated
-    return bool(target.parts) and all(_stated(where, part) for part in target.parts)
-
-
-def _verdict(answer: str, conclusion: str) -> bool | None:
-    """The yes or no that an answer begins or ends with, or the only one that it holds."""
-    for text in (conclusion, answer):
-        found = _VERDICT.match(text.lstrip(" \"'([{"))
-        if found:
-            return _YES_NO[found[1].lower()]
-    last = answer.rstrip(" .!\"')]}").rpartition("\n")[2]
-    if _VERDICT.fullmatch(last.strip()):
-        return _YES_NO[last.strip().lower()]
-    said = {_YES_NO[word.lower()] for word in _VERDICT.findall(conclusion)}
-    return said.pop() if len(said) == 1 and len(conclusion) <= _SHORT else None
-
-
-def _number(conclusion: str, target: _Target) -> bool | None:
-    text = _with_digits(conclusion)
-    numbers = find_numbers(text)
-    if not numbers:
-        return False
-    if len({number.value for number in numbers}) > 1:
-        sentence = re.split(r"(?<=[a-z0-9)])[.!?](?:\s|$)", text.strip(), maxsplit=1)[0]
-        first = find_numbers(sentence.rpartition("=")[2]) or find_numbers(sentence)
-        if len({number.value for number in first}) == 1:
-            text, numbers = sentence, find_numbers(sentence)[-1:]
-        else:
-            dates = find_dates(conclusion)
-            if dates and len(dates) == 1 and dates[0].year is not None:
-                return target.number == dates[0].year
-            return None
-    number = numbers[-1]
-    unit, _ = unit_after(text, number.start)
-    if target.unit and unit and unit != target.unit:
-        return False
-    return target.number in number.readings()
-
-
-def _stated(where: str, phrase: str) -> bool | None:
-    """Whether a phrase stands in a text as whole words and is not denied; None if it is one of two candidates."""
-    wanted = f" {phrase} "
-    at = where.find(wanted) if phrase else -1
-    found: bool | None = False
-    while at >= 0:
-        before, after = where[:at], where[at + len(wanted) :]
-        if not _NEGATION.search(before[-40:]):
-            if after.startswith("or ") or before.endswith(" or"):
-                found = None
-            else:
-                return True
-        at = where.find(wanted, at + 1)
+        return _says_date(answer.conclusion, target.date)
+    if target.formula:
+        return _says_formula(answer.conclusion, target)
+    found = _says_phrase(answer, target)
+    if found is False and target.quantity is not None:
+        return says_quantity(answer.conclusion, target.quantity)
     return found
 
 
-def _folded(text: str) -> str:
-    """Lower case without accents, punctuation, articles and titles."""
-    if not text.isascii():
-        text = "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
-    plain = squad(text.replace("-", " ").replace("/", " ")) or text.strip().lower()
-    for title in _TITLES:
-        if plain.startswith(title) and len(plain.split()) > 2:
-            return plain[len(title) :]
-    return plain
+def _says_phrase(answer: _Answer, target: _Target) -> bool | None:
+    if target.quantity is not None and len(target.phrases) == 1 and " " not in target.phrases[0]:
+        return False  # a bare number is no phrase: 3 is not in "3 or 4"
+    found: bool | None = False
+    for phrase in target.phrases:
+        stated = answer.states(phrase)
+        if stated:
+            return True
+        found = None if stated is None else found
+    if target.members and found is False:
+        after = f" {folded(answer.conclusion.after)} " if answer.conclusion.said else answer.places
+        return all(states(after, member) for member in target.members)
+    return found
 
 
-def _with_digits(text: str) -> str:
-    """Number words up to twenty as digits."""
-    return _NUMBER_WORD.sub(lambda word: _DIGITS[word[1].lower()], text)
+def _chooses(answer: _Answer, letter: str) -> bool | None:
+    labels = [chr(code) for code in range(ord("A"), ord(max(letter, "F")) + 1)]
+    found = find_choice(answer.text, labels)
+    return None if found is None else found == letter
+
+
+def _verdict(answer: Conclusion, wanted: str) -> bool | None:
+    """The yes or no of an answer: what is announced, else what it begins or ends with, else the only one there is."""
+    words = _YES_NO if wanted in _YES_NO else _WORDS_OF[wanted]
+    if answer.said:
+        return _only(answer.said, words)
+    begins = _begins(answer.whole, words)
+    last = answer.whole.rstrip(" .!\"')]}").rpartition("\n")[2].strip().lower()
+    if begins is None and last in words:
+        return _VERDICTS[last]
+    said = _only(answer.places()[-1], words)
+    return said if begins is None else begins if said in (None, begins) else None
+
+
+def _begins(text: str, words: Sequence[str]) -> bool | None:
+    plain = text.lstrip(" \"'([{“").lower()
+    for word in words:
+        if plain.startswith(word) and not plain[len(word) : len(word) + 1].isalnum():
+            return (
+                None
+                if _DETERMINER.match(plain) or plain[len(word) :].startswith((" and no", " or no"))
+                else _VERDICTS[word]
+            )
+    return None
+
+
+def _only(text: str, words: Sequence[str]) -> bool | None:
+    """The only side that a text takes; "not valid" is the other side of "valid"."""
+    begins = _begins(text, words)
+    if begins is not None:
+        return begins
+    plain = f" {folded(text)} "
+    sides = {
+        _VERDICTS[word] if states(plain, word) else not _VERDICTS[word]
+        for word in words
+        if f" {word} " in plain and (word != "no" or plain.endswith(" no ")) and states(plain, word) is not None
+    }
+    return sides.pop() if len(sides) == 1 else None
+
+
+def _says_date(answer: Conclusion, wanted: Date) -> bool | None:
+    dates = find_dates(answer.said) or find_dates(answer.whole)
+    right = {date for _, date in dates if wanted.is_part_of(date)}
+    if right and len({date for _, date in dates}) > len(right):
+        first = {date for _, date in find_dates(first_sentence(answer.whole))}
+        return bool(first & right) if len(first) == 1 else None
+    return bool(right)
+
+
+def _says_formula(answer: Conclusion, target: _Target) -> bool:
+    place = answer.after or answer.whole
+    for text in (place, answer.said, *re.findall(r"\$([^$]{1,300})\$", place)):
+        made = _formula(text)
+        if target.formula in (made, made.rpartition("=")[2]):
+            return True
+    return target.quantity is not None and bool(says_quantity(answer, target.quantity))

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Literal
 
-from assay.text.stem import stem
+from assay.text.stem import nltk_stem, stem
 
 Normalisation = Literal["none", "basic", "squad", "lower", "spaces", "lower_spaces"]
+Stemming = bool | Literal["nltk"]
 
 _REMEMBERED = 1 << 12  # texts per normaliser: references come back with every sample and every scorer
 _LONGEST_REMEMBERED = 500  # letters: what is remembered stays within a few megabytes
@@ -33,16 +34,18 @@ def normaliser(
     how: Normalisation = "none",
     case_sensitive: bool = True,
     strip_whitespace: bool = True,
-    stemming: bool = False,
+    stemming: Stemming = False,
 ) -> Callable[[str], str]:
     """The function that makes texts comparable; it remembers short texts that it has seen."""
     plain = _none(case_sensitive, strip_whitespace) if how == "none" else _PLAIN[how]
     if how == "none" and not stemming:
         return plain
 
+    stemmed = nltk_stem if stemming == "nltk" else stem
+
     def made(text: str) -> str:
         text = plain(text)
-        return " ".join(map(stem, text.split())) if stemming else text
+        return " ".join(map(stemmed, text.split())) if stemming else text
 
     remembered = lru_cache(_REMEMBERED)(made)
 

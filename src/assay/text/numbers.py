@@ -34,6 +34,7 @@ _VULGAR_SIGN = re.compile(f"(\\d?)[ ]?([{''.join(_VULGAR)}])")
 _POWER_SIGN = re.compile(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]{1,5})")
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d])|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
+    r"(?=[-+$€£¥₹.\d])"  # most places are none: seen at once, not after all the options below
     rf"(?P<sign>(?<![\w.)%])[-+])?(?:[$€£¥₹]\s?(?P<late>-)?)?(?<![\w.])"
     rf"(?P<number>{_PLAIN})"
     r"(?:\s(?P<part>\d{1,9})\s?/\s?(?P<of>\d{1,9})(?![\d/])"

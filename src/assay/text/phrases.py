@@ -15,12 +15,15 @@ _WORDS = (
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
 _REPLACED = {"and": "", **{word: str(number) for number, word in enumerate(_WORDS)}}
-_TITLES = frozenset(("sir", "dr", "mr", "mrs", "ms", "miss", "lord", "lady", "dame", "prof", "professor", "rev"))
+_TITLES = frozenset(
+    ("sir", "dr", "mr", "mrs", "ms", "dame", "prof", "professor", "president", "king", "queen", "saint")
+)
 _SPACES = str.maketrans("-/", "  ")
 _LETTERS = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe"}
 )
 _DECIMAL = re.compile(r"(?<=\d)\.(?=\d)")
+_NO_WORD = re.compile(r"[\W_]+")
 _DENIED = re.compile(
     r"(?:\b(?:not|isnt|wasnt|arent|werent|never|neither|nor|without|except|than|unlike)(?! only| just| merely)"
     r"|\binstead of)(?: (?!but\b)\S+){0,2} $"
@@ -36,16 +39,16 @@ def folded(text: str) -> str:
         text = _without_accents(text)
     if "." in text:
         text = _DECIMAL.sub(" point ", text)
-    plain = squad(text.translate(_SPACES))
-    words = [found for word in plain.split() if (found := _REPLACED.get(word, word))]
-    return " ".join(words) or plain or " ".join(text.lower().split())
+    words = [found for word in squad(text.translate(_SPACES)).split() if (found := _REPLACED.get(word, word))]
+    made = " ".join(words)
+    return made if any(map(str.isalnum, made)) else _NO_WORD.sub(" ", text.lower()).strip()
 
 
 @lru_cache(1024)
 def without_title(phrase: str) -> str:
-    """A folded name without the title before it; a title and one more word stay as they are."""
+    """A folded name without the title before it; a title and one more word stay as they are ("king of spain", too)."""
     first, _, rest = phrase.partition(" ")
-    return rest if first in _TITLES and " " in rest else phrase
+    return rest if first in _TITLES and " " in rest and not rest.startswith("of ") else phrase
 
 
 def states(where: str, phrase: str) -> bool | None:

@@ -19,14 +19,15 @@ _NUMBER_WORD = re.compile(
     r"(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)",
     re.I,
 )
+_NO_LETTERS = re.compile(r"[^a-z]+")
 _ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
 _DENIED = re.compile(r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I)
 _WHEN = re.compile(
     r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s|\()\W{0,2}$", re.I
 )
 _LEAD = re.compile(
-    r"\W{0,6}(?:(?:about|approximately|around|roughly|nearly|almost|exactly|only|just|over|the|a|total|of|there|it|are|were|is"
-    r"|was|will|be|he|she|they|has|have|had|equal|to|i|think|believe)\s{1,3}){0,6}\W{0,3}",
+    r"\W{0,6}(?:(?:about|approximately|around|roughly|nearly|almost|exactly|only|just|over|the|a|total|of|there|it|are"
+    r"|were|is|was|will|be|he|she|they|has|have|had|equal|to|i|think|believe)\s{1,3}){0,6}\W{0,3}",
     re.I,
 )
 _GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
@@ -49,7 +50,7 @@ class Quantity(NamedTuple):
         return not set(number.readings()).isdisjoint(self.number.readings())
 
 
-Found = Number | Literal["none", "several", "other unit"]
+Found = Number | Literal["none", "several"]
 
 
 def whole_quantity(text: str) -> Quantity | None:
@@ -93,13 +94,13 @@ def _meant(text: str, wanted: Quantity) -> Found:
     """The only number of a text that may be meant, what follows its last equals sign, or what it begins with."""
     text = with_digits(text)
     numbers = _candidates(text, wanted)
-    if not numbers or numbers == "other unit":
-        return numbers or "none"
+    if not numbers:
+        return "none"
     if len({number.value for number in numbers}) == 1:
         return numbers[0]
     if "=" in text:
         right = _candidates(text.rpartition("=")[2], wanted)
-        if right and right != "other unit" and len({number.value for number in right}) == 1:
+        if len({number.value for number in right}) == 1:
             return right[0]
     lead = _LEAD.match(text)
     if lead and numbers[0].start <= lead.end() and not _GOES_ON.match(text, numbers[0].end):
@@ -107,7 +108,8 @@ def _meant(text: str, wanted: Quantity) -> Found:
     return "several"
 
 
-def _candidates(text: str, wanted: Quantity) -> list[Number] | Literal["other unit"]:
+def _candidates(text: str, wanted: Quantity) -> list[Number]:
+    """The numbers of a text that may be the answer: of the kind, and of the unit if any has one, that is asked for."""
     numbers = [number for number in find_numbers(text) if not _is_denied(text, number)]
     if len(numbers) > 1:
         kept = [number for number in numbers if not text.startswith(("st", "nd", "rd", "th"), number.end)] or numbers
@@ -120,7 +122,7 @@ def _candidates(text: str, wanted: Quantity) -> list[Number] | Literal["other un
     units = [unit_of(text, number)[0] for number in numbers]
     same = [number for number, unit in zip(numbers, units, strict=True) if unit == wanted.unit]
     bare = [number for number, unit in zip(numbers, units, strict=True) if not unit]
-    return same or bare or "other unit"
+    return same or bare
 
 
 def _is_denied(text: str, number: Number) -> bool:
@@ -138,8 +140,11 @@ def _says_when(text: str, number: Number) -> bool:
 
 def with_digits(text: str) -> str:
     """The rewritten text with number words as digits; "one" only where it is the only number."""
-    text = _NUMBER_WORD.sub(_digits, rewritten(text))
-    if "one" in text.lower() and not any(map(str.isdigit, text)):
+    text = rewritten(text)
+    words = _NO_LETTERS.sub(" ", lower).split() if (lower := text.lower()) else []
+    if not _VALUES.keys().isdisjoint(words):
+        text = _NUMBER_WORD.sub(_digits, text)
+    if "one" in words and not any(map(str.isdigit, text)):
         text = _ONE.sub("1", text)
     return text
 

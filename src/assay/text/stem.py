@@ -1,4 +1,10 @@
-"""Porter's stemmer for English: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980."""
+"""Porter's stemmer for English: M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980.
+
+`nltk_stem` is the same with the changes that the NLTK package makes by default; `rouge-score` and METEOR stem with it.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
 
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able", "alli": "al",
@@ -72,7 +78,7 @@ def _plurals(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
-def _past(word: str) -> str:
+def _past(word: str, ends_short: Callable[[str], bool] = _ends_short) -> str:
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
     for suffix in ("ed", "ing"):
@@ -80,7 +86,7 @@ def _past(word: str) -> str:
         if base != word:
             if not _has_vowel(base):
                 return word
-            if base.endswith(("at", "bl", "iz")) or (_measure(base) == 1 and _ends_short(base)):
+            if base.endswith(("at", "bl", "iz")) or (_measure(base) == 1 and ends_short(base)):
                 return base + "e"
             return base[:-1] if _ends_double(base) and base[-1] not in "lsz" else base
     return word
@@ -114,9 +120,53 @@ def _last_suffix(word: str) -> str:
     return word
 
 
-def _final_e(word: str) -> str:
+def _final_e(word: str, ends_short: Callable[[str], bool] = _ends_short) -> str:
     if word.endswith("e"):
         base = word[:-1]
-        if _measure(base) > 1 or (_measure(base) == 1 and not _ends_short(base)):
+        if _measure(base) > 1 or (_measure(base) == 1 and not ends_short(base)):
             word = base
     return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
+
+
+# ---- with NLTK's changes
+
+_IRREGULAR = {
+    "skies": "sky", "dying": "die", "lying": "lie", "tying": "tie", "innings": "inning", "outings": "outing",
+    "cannings": "canning",
+    **{word: word for word in ("sky", "news", "inning", "outing", "canning", "howe", "proceed", "exceed", "succeed")},
+}  # fmt: skip
+_NLTK_STEP_2 = {ending: base for ending, base in _STEP_2.items() if ending not in ("abli", "alli")} | {
+    "bli": "ble",
+    "fulli": "ful",
+}
+
+
+@lru_cache(1 << 14)
+def nltk_stem(word: str) -> str:
+    """The stem of a lower-case word as NLTK's PorterStemmer gives it; letters other than a to z are consonants."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if len(word) <= 2:
+        return word
+    word = word[:-1] if len(word) == 4 and word.endswith("ies") else _plurals(word)
+    past = word[:-1] if len(word) == 4 else word[:-2]
+    word = past if word.endswith("ied") else _past(word, _nltk_ends_short)
+    if word.endswith("y") and len(word) > 2 and _kinds(word[:-1])[-1] == "c":
+        word = word[:-1] + "i"
+    word = _last_suffix(_middle_suffix(_nltk_long_suffix(word)))
+    return _final_e(word, _nltk_ends_short)
+
+
+def _nltk_ends_short(word: str) -> bool:
+    """Or a word of two letters, a vowel and a consonant: of."""
+    return _ends_short(word) or _kinds(word) == "vc"
+
+
+def _nltk_long_suffix(word: str) -> str:
+    while word.endswith("alli"):
+        if not _measure(word[:-4]):
+            return word
+        word = word[:-2]
+    if word.endswith("logi"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    return _replaced(word, _NLTK_STEP_2)

@@ -1,5 +1,6 @@
 """`assay sygra` as a user runs it: real processes, real files, a real server."""
 
+import base64
 import json
 import shutil
 import subprocess
@@ -462,6 +463,26 @@ def test_sinks_are_written_after_the_run(folder: Folder) -> None:
     rows = [json.loads(line) for line in (folder.base / "sunk/rows.jsonl").read_text().splitlines()]
     assert rows == folder.output()
     assert "4 records written to sunk/rows.jsonl" in done.notes
+
+
+def test_media_become_files_beside_the_output(folder: Folder) -> None:
+    picture = b"\x89PNG not really"
+    url = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    folder.records = [{**record, "picture": url, "id": f"../{record['id']}"} for record in folder.records]
+    folder.graph["output_config"]["output_map"]["picture/../x"] = {"from": "picture"}
+    assert folder.call(output_with_ts=False).ok
+    paths = {row["picture/../x"] for row in folder.output()}
+    (path,) = paths
+    assert Path(path).parent == folder.out / "output"
+    assert Path(path).read_bytes() == picture
+
+
+def test_an_executor_of_the_tasks_own_is_said_to_be_unused(folder: Folder) -> None:
+    folder.write("tasks/qa/task_executor.py", "class TaskExecutor: ...\n")
+    folder.write("tasks/eval/utils.py", "from assay.formats.sygra.eval_utils import *\n")
+    notes = folder.call().notes
+    assert any("TaskExecutor" in note for note in notes)
+    assert any("tasks/eval/utils.py" in note for note in notes)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UserError
@@ -293,7 +293,11 @@ def test_a_sequence_can_be_indexed_from_its_end_and_not_beyond() -> None:
         records[2]
 
 
-@given(st.lists(st.dictionaries(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=3)))
+VALUES = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.text(max_size=5), max_size=2)
+
+
+@settings(max_examples=20, deadline=None)  # each writes two files, safe from a power cut
+@given(st.lists(st.dictionaries(st.text(max_size=3), VALUES, max_size=3), max_size=4))
 def test_a_json_file_is_what_json_dump_would_write(rows: list[dict[str, Any]]) -> None:
     import tempfile
 

@@ -1,7 +1,7 @@
 """Values of the user's own types ⇄ JSON values: pydantic models, dataclasses, msgspec Structs and plain JSON types.
 
-pydantic is never imported here unless the user did: their types are then checked by it and fail with its
-`ValidationError`; all others are checked by msgspec, whose errors are ValueErrors as well.
+pydantic is never imported here unless the user did. Models are read by pydantic, all else by msgspec; what does not
+fit is a ValueError, and pydantic's ValidationError in a program that uses pydantic.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ class BadValue(UserError, ValueError):
 
 
 class Record:
-    """What the records of this package have of pydantic's models, as far as code that uses them needs it."""
+    """A dataclass with what code uses of pydantic's models, which the original's records are."""
 
     def model_dump(self, mode: str = "python") -> dict[str, Any]:
         """The fields by name; with mode `json` as JSON values all the way down."""
@@ -44,53 +44,59 @@ class Record:
 
 
 def to_json(value: Any) -> Any:
-    """The value as JSON holds it; a TypeError names what it cannot hold."""
-    if value is None or isinstance(value, (str, int, float)):
-        return msgspec.to_builtins(value)
+    """The value as JSON holds it; a TypeError names the type that JSON cannot hold."""
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped)
 
 
-def from_json(data: Any, type: type[T] | Any) -> T:
-    """A value of this type; a ValueError (pydantic's ValidationError for its models) if the data do not fit."""
-    if type in (Any, object, JsonSerializable) or isinstance(type, TypeVar):
+def from_json(data: Any, type: type[T]) -> T:
+    """The value of this type that the JSON value `data` stands for."""
+    if _takes_all(type):
         return data
-    adapter = _adapter(type) if "pydantic" in sys.modules and _is_pydantic(type) else None
-    if adapter is not None:
-        return adapter.validate_python(data)
+    if _is_pydantic(type):
+        return _adapter(type).validate_json(msgspec.json.encode(data))
     try:
         return msgspec.convert(data, type, dec_hook=_validated)
+    except msgspec.ValidationError:
+        if "pydantic" in sys.modules:
+            _refuse_like_pydantic(data, type)
+        raise
     except TypeError:  # no type of msgspec's, such as a union that has a model among others
         if "pydantic" not in sys.modules:
             raise
-        return _adapter(type).validate_python(data)
+        return _adapter(type).validate_json(msgspec.json.encode(data))
 
 
-def is_instance(value: Any, type: Any) -> bool:
-    """Whether a value is of a type already, so that it need not be read from JSON."""
-    return isinstance(type, __builtins_type) and value.__class__ is type and not isinstance(value, (list, dict))
-
-
-__builtins_type = type
+def _takes_all(type: Any) -> bool:
+    return type is Any or type is object or type == JsonSerializable or isinstance(type, TypeVar)
 
 
 def _dumped(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json")
-    item = getattr(value, "item", None)  # a number of numpy's
-    if item is not None and getattr(value, "ndim", None) == 0:
-        return item()
+    if getattr(value, "ndim", None) == 0:  # a number of numpy's
+        return value.item()
     raise TypeError(f"a value of type {type(value).__qualname__} cannot be written as JSON")
 
 
 def _validated(type: Any, data: Any) -> Any:
-    validate = getattr(type, "model_validate", None)
-    if validate is None:
+    if not _is_pydantic(type):
         raise TypeError(f"values of type {getattr(type, '__qualname__', type)} cannot be read from JSON")
-    return validate(data)
+    return _adapter(type).validate_json(msgspec.json.encode(data))
+
+
+def _refuse_like_pydantic(data: Any, type: Any) -> None:
+    """Raise the error that existing code expects, if pydantic knows the type and refuses the data too."""
+    try:
+        adapter = _adapter(type)
+    except Exception:  # pydantic has many errors for types that it does not know, and a Struct is one
+        return
+    adapter.validate_json(msgspec.json.encode(data), strict=True)
 
 
 def _is_pydantic(type: Any) -> bool:
+    if "pydantic" not in sys.modules:
+        return False
     if hasattr(type, "__pydantic_core_schema__") or getattr(type, "__module__", "").split(".")[0] == "pydantic":
         return True
     return any(_is_pydantic(argument) for argument in get_args(type))

@@ -5,7 +5,9 @@ weights): each is an item, and `metadata.content` tells which are the same.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from assay.store.keys import canonical, digest
 KINDS = (FREE_FORM, MULTIPLE_CHOICE)
 BENCHMARKS = {"mixeval": "mixeval", "mixeval_hard": "mixeval-hard"}  # the name, and its folder
 _HUB = {"mixeval": "MixEval", "mixeval_hard": "MixEval_Hard"}
+_DATE = re.compile(r"|hub|\d{4}-\d\d-\d\d")
 _MOST_PROBLEMS = 5
 Entry = dict[str, Any]
 
@@ -55,31 +58,38 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
     raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
 
 
-def entries(data: str, version: str, benchmark: str) -> Iterator[tuple[str, str, str, Entry]]:
-    """(place, kind, id, entry) of every entry of both files, in their order."""
+Placed = tuple[str, str, str, Entry]
+
+
+def entries(data: str, version: str, benchmark: str) -> Iterator[Placed]:
+    """(place, kind, id, entry) of every entry of both files: one of each in turn, so that the first few are of both."""
     if data.startswith("hf:"):
-        yield from _from_hub(data.removeprefix("hf:"), version, benchmark)
-        return
-    for kind, path in data_files(data, version, benchmark).items():
-        with path.open("rb") as file:
-            try:
-                _, found = json_entries(file)
-                for number, (key, value) in enumerate(found):
-                    place = f"{path} [{key or number}]"
-                    if not isinstance(value, dict):
-                        raise UserError(f"an entry must be an object, found {type(value).__name__}", where=place)
-                    given = key or value.get("id", number)
-                    yield place, kind, str(given), value
-            except BrokenJson as error:
-                raise UserError(f"the file is not whole JSON: {error}", where=str(path)) from None
+        both = [_from_hub(data.removeprefix("hf:"), kind, version, benchmark) for kind in KINDS]
+    else:
+        both = [_from_file(path, kind) for kind, path in data_files(data, version, benchmark).items()]
+    return (entry for pair in zip_longest(*both) for entry in pair if entry is not None)
 
 
-def _from_hub(name: str, version: str, benchmark: str) -> Iterator[tuple[str, str, str, Entry]]:
-    read = dataset.get("hf")
-    for kind in KINDS:
-        rows = read(name, subset=_HUB[benchmark_name(benchmark)], split=kind.replace("-", "_"), revision=version)
-        for number, (place, row) in enumerate(rows):
-            yield place, kind, str(row.get("id", number)), row
+def _from_file(path: Path, kind: str) -> Iterator[Placed]:
+    with path.open("rb") as file:
+        try:
+            _, found = json_entries(file)
+            for number, (key, value) in enumerate(found):
+                place = f"{path} [{key or number}]"
+                if not isinstance(value, dict):
+                    raise UserError(f"an entry must be an object, found {type(value).__name__}", where=place)
+                given = key or value.get("id", number)
+                yield place, kind, str(given), value
+        except BrokenJson as error:
+            raise UserError(f"the file is not whole JSON: {error}", where=str(path)) from None
+
+
+def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Iterator[Placed]:
+    """The hub has no versions of the data, only revisions of its own."""
+    revision = "" if _DATE.fullmatch(version) else version
+    read, subset = dataset.get("hf"), _HUB[benchmark_name(benchmark)]
+    for number, (place, row) in enumerate(read(name, subset=subset, split=kind.replace("-", "_"), revision=revision)):
+        yield place, kind, str(row.get("id", number)), row
 
 
 # ---- items

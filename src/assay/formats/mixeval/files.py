@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.formats.mixeval.responses import file_name
+from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores
 from assay.interfaces import Log, Store
 from assay.records import Evaluation, Response
@@ -155,19 +155,15 @@ def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, la
 def write_verdicts(
     joined: Joined, model: str, folder: Path, shown: Mapping[str, tuple[str, str]], *, judge: str, trim_base: bool
 ) -> None:
-    """A file for each kind and parser: `judge_results_{ff,mp}_{rule,model_judge_<judge>,…}.jsonl`."""
+    """The files that the original has: `judge_results_{ff,mp}_{rule,model_judge_<judge>}.jsonl`. The verdicts of other
+    parsers are only in the engine's rows."""
+    by_judge = f"model_judge_{safe_name(judge.replace('/', '_'))}"
     for pair in shown.values():
         for kind, scorer in zip(_SHORT, pair, strict=True):
-            name = f"judge_results_{_SHORT[kind]}_{_file_label(scorer, judge)}.jsonl"
-            write_rows(folder / name, joined.verdict_rows(model, kind, scorer, trim_base=trim_base))
-
-
-def _file_label(scorer: str, judge: str) -> str:
-    if scorer == COMPATIBLE:
-        return "rule"
-    if scorer.startswith("judge"):
-        return f"model_judge_{safe_name(judge.replace('/', '_'))}"
-    return f"assay_{safe_name(scorer)}"
+            by = "rule" if scorer == COMPATIBLE else by_judge if scorer.startswith("judge") else ""
+            if by:
+                rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
+                write_rows(folder / f"judge_results_{_SHORT[kind]}_{by}.jsonl", rows)
 
 
 def write_scores(folder: Path, scores: list[ModelScores]) -> None:

@@ -6,7 +6,7 @@ the user brings, messages and parsing are the protocol's. A verdict that cannot 
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from assay.errors import PermanentError, UserError
 from assay.formats.mixeval import compat
@@ -27,6 +27,7 @@ _LETTER = Words("the letter of an option", {}, {})
 _BRACKETED = re.compile(r"\[\[\s*([A-Za-z]|none)\s*\]\]", re.I)
 _AGAIN = "No verdict can be read from that. Reply with {what} between double square brackets and with nothing else."
 NO_OPTION = "none"
+Reading = Literal["judged", "judged-compat"]
 Read = Callable[[str], float | str | None]
 
 
@@ -151,6 +152,29 @@ async def judge_choice(
         right = score.details["verdict"] == compat.letters(len(options))[item.ground_truth[0]]
         score.score, score.passed = float(right), right
     return score
+
+
+@scorer(name="mixeval.judged", version=1)
+def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Score:
+    """The verdict of a judge file, without a call.
+
+    Parameters:
+    reading: judged (what the judge's text says, unparsed where it says nothing) or judged-compat (the stored verdict,
+      which the original draws where it can read none)
+    """
+    stored: dict[str, Any] = response.output or {}
+    text = str(stored.get("judge_response") or "")
+    details = {"judge_response": text[:RAW]}
+    if _kind(item) == MULTIPLE_CHOICE:
+        option = stored.get("judge_option") if reading == "judged-compat" else compat.judged_option(text)
+        if option is None:
+            return Score(outcome="unparsed", error="the judge names no option", details=details)
+        right = option == compat.letters(len(item.data["options"]))[item.ground_truth[0]]
+        return Score(passed=right, score=float(right), details={**details, "verdict": option})
+    score = stored.get("judge_score") if reading == "judged-compat" else compat.judged_score(text)
+    if not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        return Score(outcome="unparsed", error="the judge gives no score from 0 to 1", details=details)
+    return Score(passed=score >= 0.5, score=float(score), details=details)
 
 
 def _kind(item: Item) -> str:

@@ -14,6 +14,7 @@ from assay.registry import nearest
 KINDS = (FREE_FORM, MULTIPLE_CHOICE)
 RULES = (COMPATIBLE, "rule")
 JUDGE = "judge"
+JUDGED = ("judged-compat", "judged")
 _ALIASES = {"model": JUDGE}  # the original's word
 _SCORERS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "choice"}
 _ORIGINAL_LIMIT = 999
@@ -28,6 +29,7 @@ class Choice(msgspec.Struct, kw_only=True):
     judge: str = ""
     judge_prompts: str = ""
     trim_base: bool = False
+    judged: bool = False
 
 
 class Parsers(msgspec.Struct, kw_only=True):
@@ -38,8 +40,10 @@ class Parsers(msgspec.Struct, kw_only=True):
 
 
 def parsers_of(choice: Choice) -> Parsers:
-    """Without any choice both rule parsers, behind the judge if there is one; a kind without a choice of its own has that
-    of `--parser`, or `rule`. The first is the one whose scores `score.json` has."""
+    """Without any choice both rule parsers, behind the judge if there is one; a kind without a choice of its own has
+    that of `--parser`, or `rule`. The first is the one whose scores `score.json` has."""
+    if choice.judged:
+        return _judged(choice)
     if not (choice.parser or choice.free_form_parser or choice.multi_choice_parser):
         pairs = [(name, name) for name in ([JUDGE] if choice.judge else []) + list(RULES)]
     else:
@@ -58,6 +62,15 @@ def parsers_of(choice: Choice) -> Parsers:
         names = [_label(name, prompts) for name in (first, second)]
         shown[names[0] if first == second else "+".join(names)] = (made[0]["name"], made[1]["name"])
     return Parsers(methods=list(methods.values()), shown=shown)
+
+
+def _judged(choice: Choice) -> Parsers:
+    """Verdicts of judge files: those that they hold, and what their texts say when they are read again."""
+    given = [choice.parser, choice.free_form_parser, choice.multi_choice_parser, choice.judge, choice.judge_prompts]
+    if any(given):
+        raise UserError("--judged takes verdicts from files and asks nobody", fix="leave out the parsers and the judge")
+    methods = [{"name": name, "type": "mixeval.judged", "params": {"reading": name}} for name in JUDGED]
+    return Parsers(methods=methods, shown={name: (name, name) for name in JUDGED})
 
 
 def _label(parser: str, prompts: Mapping[str, str]) -> str:

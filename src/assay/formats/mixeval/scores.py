@@ -127,8 +127,8 @@ def model_scores(
     file_order: npt.NDArray[np.int64] | None = None,
     parsers: Mapping[str, tuple[str, str]] | None = None,
 ) -> list[ModelScores]:
-    """The scores of every model and scorer. `file_order`: the entries in the order of the response file; `parsers`: what
-    to show instead of single scorers, each with the scorer of its free-form and of its multiple-choice entries."""
+    """The scores of every model and scorer. `file_order`: the entries in the order of the response file; `parsers`:
+    what to show instead of single scorers, each with the scorer of its free-form and of its multiple-choice entries."""
     columns: dict[tuple[str, str], _Column] = {}
     decode = msgspec.json.Decoder(_Verdict).decode
     for log in evaluations:

@@ -11,7 +11,6 @@ from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Report, column
 from assay.formats.sygra.metrics.results import BadParameter, UnknownName
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
 
-
 _MOST_NODES = 256
 
 

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from assay.config import LoggingConfig
+from assay.errors import UserError
 from assay.formats.sygra.data import item_ids, open_records, write_sinks
 from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
 from assay.formats.sygra.functions import running_task
@@ -26,7 +27,7 @@ from assay.formats.sygra.names import find_task, read_yaml
 from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
 from assay.formats.sygra.run_metadata import run_metadata
-from assay.interfaces import Limits
+from assay.interfaces import Limits, Task
 from assay.records import Item, Manifest
 from assay.steps.ingest import ingest
 from assay.steps.logs import log_to
@@ -121,14 +122,17 @@ class SygraRun:
 
     @property
     def _data_config(self) -> dict[str, Any]:
-        return self.source.get("data_config") or {}
+        found = self.source.get("data_config") or {}
+        if not isinstance(found, dict):
+            raise UserError("data_config is no mapping", where=f"{self.task.graph}: data_config")
+        return found
 
     # -- the run
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command goes on where an earlier one stopped."""
         running_task.set(self.task)
-        for note in self.load.notes():
+        for note in [*self.load.notes(), *_unused(self.task.folder)]:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
@@ -138,10 +142,10 @@ class SygraRun:
             stack.enter_context(self._logging())
             for bound in self.models.values():
                 stack.push_async_callback(bound.model.close)
-            begun = begin(self.folder, self.output_dir, self.names)
             dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
             datasets = DatasetRepository(store)
             self._declare(next(datasets.items(store.id)))
+            begun = begin(self.folder, self.output_dir, self.names)
             await self._run_graph(store, datasets, stop)
             self._note_present()
             result = await asyncio.to_thread(self._write, store, dataset, begun)
@@ -178,7 +182,7 @@ class SygraRun:
             datasets=datasets,
         )
         again = self.options.retry_errors
-        task = self.graph.inner  # `running_task` is set already, for all records
+        task = cast("Task", self.graph.inner)  # `running_task` is set already, for all records
         try:
             await runner.run_async(store.id, [task], id=store.id, name=self.task.name, retry_errors=again)
         finally:
@@ -201,7 +205,9 @@ class SygraRun:
 
     def _write(self, store: FlatStore, dataset: Manifest, begun: Begun) -> Result:
         options = self.options
-        records = Records(store.log("dataset", store.id), store.log("run", store.id), self.graph.fields)
+        logs = store.log("dataset", store.id), store.log("run", store.id)
+        media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
+        records = Records(*logs, self.graph.fields, media)
         format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
         output = self.output_dir / self.names.of("output", begun.stamp, format)
         write_records(output, records.lines(), format)
@@ -255,3 +261,11 @@ class SygraRun:
         )
         write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
         return path
+
+
+def _unused(folder: Path) -> list[str]:
+    """What a task folder defines and nobody here calls."""
+    file = folder / "task_executor.py"
+    text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
+    defined = any(line.startswith("class TaskExecutor") for line in text.splitlines())
+    return [f"the class TaskExecutor in {file} is not used: Assay's engine runs the graph"] if defined else []

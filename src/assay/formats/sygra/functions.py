@@ -5,6 +5,8 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,13 @@ def get_graph_properties(task_name: str | None = None) -> dict[str, Any]:
         if not task_name:
             return {}
         task = find_task(task_name, Path.cwd() if task is None else task.base)
-    return (read_yaml(task.graph).get("graph_config") or {}).get("graph_properties") or {}
+    return deepcopy(_properties(task.graph, task.graph.stat().st_mtime_ns))
+
+
+@lru_cache(16)
+def _properties(file: Path, modified: int) -> dict[str, Any]:
+    """Helpers ask for them in every record."""
+    return (read_yaml(file).get("graph_config") or {}).get("graph_properties") or {}
 
 
 def get_graph_property(key: str, default_value: Any, task_name: str | None = None) -> Any:

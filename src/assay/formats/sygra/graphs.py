@@ -26,7 +26,8 @@ def models_used(source: Mapping[str, Any], folder: TaskFolder) -> list[str]:
 
 
 def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) -> Iterator[str]:
-    nodes = (source.get("graph_config") or {}).get("nodes") or {}
+    config = source.get("graph_config")
+    nodes = config.get("nodes") if isinstance(config, dict) else None
     for node in nodes.values() if isinstance(nodes, dict) else ():
         if not isinstance(node, dict) or node.get("node_state") == "idle":
             continue

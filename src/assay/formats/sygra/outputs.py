@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from assay.formats.sygra.media import MARK, with_files
 from assay.interfaces import Log
 from assay.store.files import write_file
 
@@ -23,6 +24,7 @@ LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless
 _ABSENT, _LEFT_OUT = -1, -2
 _INDENT = 4
 _MOST_ERRORS = 100
+_CHUNK = 1 << 14
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -48,21 +50,15 @@ class _Error(msgspec.Struct, gc=False):
 
 class Records(Sequence[dict[str, Any]]):
     """The output records in input order, read from disk each time they are asked for. Those that a generator left out
-    are not among them; `fields` are those of the output map, for records that failed."""
+    are not among them; `fields` are those of the output map, for records that failed; media in records become files
+    in the folder `media`."""
 
-    def __init__(self, items: Log, responses: Log, fields: Sequence[str]) -> None:
+    def __init__(self, items: Log, responses: Log, fields: Sequence[str], media: Path | None = None) -> None:
+        self._media = media
         self._items = items
         self._responses = responses
         self._fields = dict.fromkeys(field for field in fields if field != "id")
-        item_places, ids, _ = _places(items)
-        row_places, row_ids, skipped = _places(responses)
-        order = np.argsort(ids, kind="stable")
-        at = np.minimum(np.searchsorted(ids, row_ids, sorter=order), max(0, len(ids) - 1))
-        known = ids[order[at]] == row_ids if len(ids) else np.zeros(len(row_ids), np.bool_)
-        places = np.full(len(ids), _ABSENT, np.int64)
-        places[order[at[known]]] = np.where(skipped, _LEFT_OUT, row_places)[known]
-        kept = places != _LEFT_OUT
-        self._item_places, self._row_places = item_places[kept], places[kept]
+        self._item_places, self._row_places = _places(items, responses)
         self._decode_row = msgspec.json.Decoder(_Row).decode
         self._decode_item = msgspec.json.Decoder(_Item).decode
 
@@ -94,27 +90,44 @@ class Records(Sequence[dict[str, Any]]):
         place = int(self._row_places[number])
         row = _Row(error="it was not run") if place == _ABSENT else self._decode_row(self._responses.read(place))
         if row.error is None:
-            return bytes(row.output)
+            line = bytes(row.output)
+            return line if self._media is None or MARK not in line else with_files(line, self._media)
         item = self._decode_item(self._items.read(int(self._item_places[number])))
         return msgspec.json.encode({"id": item.data.get("id", item.id), **self._fields, "error": row.error})
 
 
-def _places(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """Where each line of a log is, a hash of the item id in it, and whether its generator left the record out."""
-    places, hashes, skipped = array("q"), array("Q"), bytearray()
+def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Where each item and its row are, in the order of the items and without those that a generator left out."""
+    chunks = list(_chunks(items)) or [(np.zeros(0, np.int64), np.zeros(0, np.uint64))]
+    item_places, ids = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    del chunks
+    order = np.argsort(ids, kind="stable")
+    row_places = np.full(len(ids), _ABSENT, np.int64)
+    for places, row_ids in _chunks(responses) if len(ids) else ():
+        at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
+        known = ids[at] == row_ids
+        row_places[at[known]] = places[known]
+    kept = row_places != _LEFT_OUT
+    return (item_places, row_places) if kept.all() else (item_places[kept], row_places[kept])
+
+
+def _chunks(log: Log) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
+    """The places of a log's lines and hashes of the item ids in them, some thousands at a time."""
     decode = msgspec.json.Decoder(_Id).decode
+    places, hashes = array("q"), array("Q")
     for place, line in log.scan():
         try:
             found = decode(line)
         except msgspec.DecodeError:  # a blank or torn line is no row
             continue
-        places.append(place)
         text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
+        places.append(_LEFT_OUT if found.outcome == "skipped" else place)
         hashes.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
-        skipped.append(found.outcome == "skipped")
-    if not places:
-        return np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.bool_)
-    return np.frombuffer(places, np.int64), np.frombuffer(hashes, np.uint64), np.frombuffer(skipped, np.bool_)
+        if len(places) == _CHUNK:
+            yield np.array(places, np.int64), np.array(hashes, np.uint64)
+            places, hashes = array("q"), array("Q")
+    if places:
+        yield np.array(places, np.int64), np.array(hashes, np.uint64)
 
 
 def failures(responses: Log) -> tuple[int, dict[str, int]]:

@@ -84,7 +84,7 @@ def _by_stratum(rows: Sequence[Label]) -> list[Label]:
     ]
 
 
-def read_labels(source: str | Path | Iterable[Mapping[str, Any]]) -> Labels:
+def read_labels(source: str | Path | Iterable[Mapping[str, Any]], *, may_be_empty: bool = False) -> Labels:
     """The labels of a csv, tsv, json or jsonl file, or of rows that are given."""
     if isinstance(source, (str, Path)):
         name, rows = str(source), _rows(Path(source))
@@ -99,7 +99,7 @@ def read_labels(source: str | Path | Iterable[Mapping[str, Any]]) -> Labels:
             repeated.append(latest.pop(key))
         latest[key] = label
     kept = [label for label in latest.values() if label.value is not None]
-    if not kept:
+    if not kept and not may_be_empty:
         raise UserError("there is no label in it", where=name, fix="a row has `item`, `sample` and `label`")
     notes: list[str] = []
     if repeated:

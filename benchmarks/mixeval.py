@@ -1,0 +1,144 @@
+"""MixEval: what scoring response files costs against a bare pass, and that a million of them fit into the same room."""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from assay.records import Evaluation
+from benchmarks.measure import Line, child
+from benchmarks.startup import _fastest
+
+ENTRIES = 2_000  # of each kind
+VERSION = "2026-01-01"
+_BENCHMARKS = {"free-form": ("TriviaQA", "DROP", "GSM8k"), "multiple-choice": ("MMLU", "PIQA", "ARC", "BoolQ")}
+_WORDS = ["river", "stone", "harbour", "winter", "copper", "garden", "window", "market", "engine", "valley"]
+
+
+def write_data(folder: str) -> None:
+    """Entries of both kinds in the original's shape, about as long as the original's; every fifth is a repeat."""
+    place = Path(folder) / "data" / f"mixeval-{VERSION}" / "mixeval"
+    place.mkdir(parents=True)
+    for kind in _BENCHMARKS:
+        entries = {str(number): _entry(kind, number - number % 5 // 4) for number in range(ENTRIES)}
+        (place / f"{kind}.json").write_text(json.dumps(entries))
+
+
+def _entry(kind: str, number: int) -> dict[str, object]:
+    names = _BENCHMARKS[kind]
+    words = [_WORDS[(number * 7 + step) % len(_WORDS)] for step in range(4)]
+    entry = {
+        "problem_type": kind,
+        "context": None if number % 3 else f"The {' and the '.join(words * 8)} were seen in {1800 + number % 200}.",
+        "prompt": f"In which {words[0]} was the {words[1]} number {number} found?",
+        "benchmark_name": names[number % len(names)],
+    }
+    if kind == "free-form":
+        return {**entry, "target": [f"{words[2]} {number}", words[3]]}
+    return {**entry, "options": [f"{word} {number}" for word in words], "target": [number % 4]}
+
+
+def write_responses(folder: str, models: int) -> None:
+    """A folder of models in the original's layout."""
+    from assay.formats.mixeval.evaluation_prompts import construct_prompt_freeform, construct_prompt_multichoice
+
+    data = Path(folder) / "data" / f"mixeval-{VERSION}" / "mixeval"
+    prompts = {"free-form": construct_prompt_freeform, "multiple-choice": construct_prompt_multichoice}
+    for kind, prompt in prompts.items():
+        entries = json.loads((data / f"{kind}.json").read_text())
+        lines: list[bytes] = []
+        for id, entry in entries.items():
+            row = {**entry, "formated_input": prompt(entry), "id": id, "response": _response(kind, int(id))}
+            lines.append(msgspec.json.encode(row) + b"\n")
+        name = "freeform" if kind == "free-form" else "multichoice"
+        for model in range(models):
+            place = Path(folder) / f"responses-{models}" / f"m{model}" / "mixeval" / VERSION
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"m{model}_close_{name}.jsonl").write_bytes(b"".join(lines))
+
+
+def _response(kind: str, number: int) -> str:
+    if kind == "free-form":
+        return f"It is well known that the answer is {_WORDS[number % 10]} {number}."
+    letter = "ABCD"[number * 3 % 4]
+    return (letter, f"**{letter}**", f"The answer is ({letter}), because of the rest.", f"{letter}. garden")[number % 4]
+
+
+def score(folder: str, models: int, parser: str) -> float:
+    """Seconds for the whole command on new folders: reading, checking, scoring, aggregating, writing all files."""
+    from assay.formats.mixeval.experiment import MixEvalScore
+    from assay.formats.mixeval.plans import Choice, Data, Options
+    from assay.steps.blocking import run_blocking
+
+    with tempfile.TemporaryDirectory(dir=folder) as output:
+        data = Data(data=f"{folder}/data", version=VERSION)
+        options = Options(output_dir=output, choice=Choice(parser=parser))
+        began = time.perf_counter()
+        result = run_blocking(MixEvalScore([f"{folder}/responses-{models}"], data, options).run)
+        seconds = time.perf_counter() - began
+    assert len(result.scored[0].scores) == models
+    assert not result.problems
+    return seconds
+
+
+def bare_pass(folder: str, models: int) -> float:
+    """Read and decode every response, write a row for each: no data, no checks, no parser, no care for a crash."""
+    decode, encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
+    began = time.perf_counter()
+    with (Path(folder) / "bare.jsonl").open("wb") as target:
+        for path in sorted((Path(folder) / f"responses-{models}").rglob("*.jsonl")):
+            with path.open("rb") as source:
+                for line in source:
+                    row = decode(line)
+                    made = Evaluation(item_id=row["id"], label="rule", passed=True, score=1.0, timestamp=time.time())
+                    target.write(encode(made) + b"\n")
+    return time.perf_counter() - began
+
+
+def scoring() -> list[Line]:
+    """Ten models; alternating, best of three each."""
+    rows = 10 * 2 * ENTRIES
+    times: dict[str, list[float]] = {"rule": [], "rule-compat": [], "bare": []}
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(folder)
+        write_responses(folder, 10)
+        for _ in range(3):
+            times["bare"].append(child(bare_pass, folder, 10)["result"])
+            for parser in ("rule", "rule-compat"):
+                times[parser].append(child(score, folder, 10, parser)["result"])
+    bare = min(times["bare"])
+    return [
+        Line(
+            f"mixeval score --parser {parser}, {rows:,} responses / bare pass",
+            min(times[parser]) / bare,
+            "<=",
+            15,
+            f"{rows / min(times[parser]):,.0f} responses/s; bare {rows / bare:,.0f}/s",
+        )
+        for parser in ("rule", "rule-compat")
+    ]
+
+
+def memory() -> list[Line]:
+    """250 models against 25: a million responses against a hundred thousand."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_data(folder)
+        peaks: list[float] = []
+        for models in (25, 250):
+            write_responses(folder, models)
+            peaks.append(child(score, folder, models, "rule-compat")["peak"])
+    detail = f"{peaks[1]:.0f} MB / {peaks[0]:.0f} MB"
+    return [Line("mixeval score: peak memory, 1,000,000 responses / 100,000", peaks[1] / peaks[0], "<=", 1.25, detail)]
+
+
+def start() -> list[Line]:
+    assay = str(Path(sys.executable).with_name("assay"))
+    plain, ours = _fastest([assay, "--help"]), _fastest([assay, "mixeval", "--help"])
+    detail = f"{ours * 1000:.0f} ms / {plain * 1000:.0f} ms"
+    return [Line("assay mixeval --help / assay --help", ours / plain, "<=", 1.5, detail)]
+
+
+BENCHMARKS = [scoring, memory, start]

@@ -1,0 +1,125 @@
+"""`assay mixeval`: run and score MixEval and MixEval-Hard by their own protocol, and by a better one."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from assay.cli import Command
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DATA = ("data", "version", "benchmarks", "base", "five_shot", "corrections")
+_CHOICE = ("parser", "free_form_parser", "multi_choice_parser", "judge", "judge_prompts", "trim_base", "judged")
+
+
+@click.group("mixeval")
+def command() -> None:
+    """MixEval and MixEval-Hard: fixed prompts, parsing that sees, fair scores."""
+
+
+def _options(function: F) -> F:
+    """What both commands take."""
+    parsers = "rule, rule-compat, judge, or file.py:function"
+    for option in reversed(
+        (
+            click.option("--data", required=True, help="The data folder, a mixeval-<version> folder, or hf:NAME."),
+            click.option("--version", default="", help="The data's version, such as 2024-08-11."),
+            click.option(
+                "--benchmark", "benchmarks", multiple=True, default=["mixeval"], help="mixeval or mixeval_hard; again."
+            ),
+            click.option("-o", "--output-dir", default="", help="Where everything goes."),
+            click.option("--parser", default="", help=f"What reads the answers: {parsers}."),
+            click.option("--free-form-parser", default="", help="The same, for free-form entries alone."),
+            click.option("--multi-choice-parser", default="", help="The same, for multiple-choice entries alone."),
+            click.option("--judge", default="", metavar="MODEL", help="The model that judges: type:name[@url]."),
+            click.option("--judge-prompts", default="", metavar="FILE", help="The original's judge_prompts.py."),
+            click.option("--base", is_flag=True, help="Base models: five examples come before each prompt."),
+            click.option("--five-shot", default="", metavar="FILE", help="The original's evaluation_prompts.py."),
+            click.option("--trim-base", is_flag=True, help="Cut off what a base model went on to ask itself."),
+            click.option("--corrections", default="", metavar="FILE", help="Entries to leave out or to correct."),
+            click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."),
+            click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
+            click.option("--retry-errors", is_flag=True, help="Try what failed again."),
+            click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result."),
+            click.option("--no-progress", is_flag=True, help="No progress display."),
+            click.option("--debug", is_flag=True, help="Show tracebacks."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("run", cls=Command)
+@_options
+@click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help="type:name[@url], or file.py:function.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the first N entries.")
+@click.option(
+    "--layout", type=click.Choice(["lines", "array"]), default="lines", help="Response files: lines, or one list."
+)
+def run(**options: Any) -> None:
+    """Run models on the entries, write their response files, and score them.
+
+    The same command goes on where an earlier one stopped.
+    """
+    from assay.formats.mixeval.experiment import MixEvalRun
+
+    _show(options, MixEvalRun)
+
+
+@command.command("score", cls=Command)
+@click.argument("responses", nargs=-1, required=True, type=click.Path())
+@_options
+@click.option("--judged", is_flag=True, help="From judge_results files, without a call.")
+def score(responses: tuple[str, ...], **options: Any) -> None:
+    """Score RESPONSES: a model's folder, a folder of such, or the files themselves.
+
+    Without --parser the protocol's own score stands beside a better one.
+    """
+    from assay.formats.mixeval.experiment import MixEvalScore
+
+    _show(options, lambda data, more: MixEvalScore(responses, data, more))
+
+
+def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
+    """Run the step that the flags describe and show its scores; exit 1 if the input had problems."""
+    from assay.cli._again import overrides
+    from assay.cli._running import failure_as_event, run_step
+    from assay.formats.mixeval.plans import Choice, Data, Options
+
+    as_json, no_progress = options.pop("as_json"), options.pop("no_progress")
+    options.pop("debug")
+    with failure_as_event(as_json):
+        data = Data(**{name: options.pop(name) for name in _DATA})
+        choice = Choice(**{name: options.pop(name) for name in _CHOICE if name in options})
+        settings = overrides(options.pop("settings"))
+        step = make(data, Options(choice=choice, settings=settings, **options))
+        result = run_step(step, as_json=as_json, no_progress=no_progress)
+    if as_json:
+        import msgspec
+
+        from assay.reports.progress import emit
+
+        emit({"event": "result", "ok": not result.problems, **msgspec.to_builtins(result)})
+    else:
+        _show_tables(result, notes=no_progress)
+    if result.problems:
+        sys.exit(1)
+
+
+def _show_tables(result: Any, notes: bool) -> None:
+    from rich.console import Console
+
+    from assay.reports.mixeval_table import scores_view
+    from assay.text.plain import plain
+
+    console = Console()
+    for note in result.notes if notes else ():
+        click.echo(f"note: {plain(note)}", err=True)
+    for scored in result.scored:
+        if scored.scores:
+            console.print(scores_view(f"{scored.benchmark} {scored.version}", scored.scores, console))
+    for problem in result.problems:
+        click.echo(f"problem: {plain(problem)}", err=True)
+    for folder in dict.fromkeys(folder for scored in result.scored for folder in scored.folders):
+        click.echo(f"files: {folder}")

@@ -1,0 +1,1 @@
+"""Labelling by people: an Argilla server, or files."""

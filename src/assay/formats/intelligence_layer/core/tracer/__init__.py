@@ -1,0 +1,1 @@
+"""Tracers: to memory, to a file, to several at once, to OpenTelemetry."""

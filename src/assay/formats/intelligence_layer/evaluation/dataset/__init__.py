@@ -1,0 +1,1 @@
+"""Examples, datasets and where they are kept."""

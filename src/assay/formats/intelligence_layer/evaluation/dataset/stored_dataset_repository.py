@@ -1,0 +1,131 @@
+"""Datasets in one of our stores: rows of `items.jsonl`, name, labels and metadata in the manifest."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.intelligence_layer.connectors.base.json_serializable import SerializableDict
+from assay.formats.intelligence_layer.core.task import Input
+from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
+from assay.formats.intelligence_layer.evaluation.dataset.domain import Dataset, Example, ExpectedOutput, new_id
+from assay.formats.intelligence_layer.evaluation.dataset.rows import example_of, sorted_items
+from assay.formats.intelligence_layer.types import BadValue, to_json
+from assay.interfaces import Log, Store
+from assay.records import Item, Segment
+from assay.store.items import decode_item
+from assay.store.repositories import DatasetRepository as Datasets
+
+
+class StoredDatasetRepository(DatasetRepository):
+    """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._datasets = Datasets(store)
+        self._order: tuple[str, list[Segment], list[int] | None] | None = None
+
+    def create_dataset(
+        self,
+        examples: Iterable[Example[Input, ExpectedOutput]],
+        dataset_name: str,
+        id: str | None = None,
+        labels: set[str] | None = None,
+        metadata: SerializableDict | None = None,
+    ) -> Dataset:
+        own = id or new_id()
+        if self.dataset(own) is not None:
+            raise BadValue(
+                f"there is a dataset {own!r} already, and datasets do not change",
+                fix="give another id, or delete it first",
+            )
+        dataset = Dataset(id=own, name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        items = sorted_items(examples)
+        try:
+            self._datasets.create(
+                items, name=dataset_name, id=own, labels=dataset.labels, metadata=to_json(dataset.metadata)
+            )
+        except UserError as error:
+            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+        return dataset
+
+    def delete_dataset(self, dataset_id: str) -> None:
+        self._datasets.delete(dataset_id)
+
+    def dataset(self, dataset_id: str) -> Dataset | None:
+        manifest = self._datasets.get(dataset_id)
+        if manifest is None:
+            return None
+        return Dataset(id=manifest.id, name=manifest.name, labels=set(manifest.labels), metadata=manifest.metadata)
+
+    def dataset_ids(self) -> Iterable[str]:
+        return self._datasets.ids()
+
+    def example(
+        self,
+        dataset_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+    ) -> Example[Input, ExpectedOutput] | None:
+        self._refuse_unknown(dataset_id)
+        item = self._datasets.item(dataset_id, example_id)
+        return None if item is None else example_of(item, input_type, expected_output_type)
+
+    def examples(
+        self,
+        dataset_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        examples_to_skip: frozenset[str] | None = None,
+    ) -> Iterable[Example[Input, ExpectedOutput]]:
+        self._refuse_unknown(dataset_id)
+        skipped = examples_to_skip or frozenset()
+        items = self._items(dataset_id)
+        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+
+    def is_in_order(self, dataset_id: str) -> bool:
+        """Whether the rows are in the order of their ids; those that others stored need not be."""
+        return self._positions(dataset_id) is None
+
+    def _items(self, dataset_id: str) -> Iterator[Item]:
+        index = self._datasets.index(dataset_id)
+        positions = self._positions(dataset_id)
+        if positions is None:
+            yield from index
+        else:
+            for position in positions:
+                yield decode_item(index.log.read(position), index.source)
+
+    def _positions(self, dataset_id: str) -> list[int] | None:
+        """Where the rows are, sorted by id; None if they are sorted already. Made once while the rows stay the same."""
+        log = self.store.log("dataset", dataset_id)
+        segments = log.segments()
+        if self._order is None or self._order[:2] != (dataset_id, segments):
+            self._order = dataset_id, segments, _sorted_positions(log)
+        return self._order[2]
+
+    def _refuse_unknown(self, dataset_id: str) -> None:
+        if self._datasets.get(dataset_id) is None:
+            raise BadValue(f"the repository has no dataset {dataset_id!r}")
+
+
+class _Id(msgspec.Struct):
+    id: str
+
+
+def _sorted_positions(log: Log) -> list[int] | None:
+    decode = msgspec.json.Decoder(_Id).decode
+    last: str | None = None
+    for _, line in log.scan():
+        try:
+            own = decode(line).id
+        except ValueError:  # a row of others, perhaps without an id of its own
+            break
+        if last is not None and own <= last:
+            break
+        last = own
+    else:
+        return None
+    places = [(decode_item(line).id, position) for position, line in log.scan() if line.strip()]
+    return [position for _, position in sorted(places)]

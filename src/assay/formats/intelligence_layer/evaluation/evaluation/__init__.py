@@ -1,0 +1,1 @@
+"""The second step: outputs to results, one for each example."""

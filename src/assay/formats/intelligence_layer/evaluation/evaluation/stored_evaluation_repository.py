@@ -1,0 +1,153 @@
+"""Evaluations in one of our stores: rows of `evaluation_results.jsonl`, overviews in the manifest."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from assay.formats.intelligence_layer.evaluation.evaluation.domain import (
+    Evaluation,
+    EvaluationOverview,
+    ExampleEvaluation,
+    PartialEvaluationOverview,
+)
+from assay.formats.intelligence_layer.evaluation.evaluation.evaluation_repository import EvaluationRepository
+from assay.formats.intelligence_layer.evaluation.evaluation.rows import StoredResult, result_of, rows_of
+from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.interfaces import Log, Store
+from assay.records import Manifest, Segment
+from assay.store.repair import row_decoder
+
+_encode = msgspec.json.Encoder().encode_lines
+
+
+class StoredEvaluationRepository(EvaluationRepository):
+    """An evaluation exists as soon as it has a row or an overview."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
+        self._found: tuple[str, list[Segment], dict[str, list[int]]] | None = None
+
+    def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
+        overview = evaluation_overview
+        log = self._log(overview.id)
+        log.sync()
+        self._logs.pop(overview.id)
+        old = self.store.manifest("evaluation", overview.id)
+        counts = {"scored": overview.successful_evaluation_count, "errored": overview.failed_evaluation_count}
+        self.store.put_manifest(
+            Manifest(
+                kind="evaluation",
+                id=overview.id,
+                name=overview.description,
+                created=overview.start_date.timestamp(),
+                started=overview.start_date.timestamp(),
+                ended=overview.end_date.timestamp(),
+                complete=True,
+                counts={name: count for name, count in counts.items() if count},
+                inputs=_inputs(overview),
+                plan={**(old.plan if old else {}), "overview": to_json(overview)},
+                labels=sorted(overview.labels),
+                metadata=to_json(overview.metadata),
+                segments=log.segments(),
+            )
+        )
+
+    def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        stored = manifest.plan.get("overview") if manifest else None
+        return None if stored is None else from_json(stored, EvaluationOverview)
+
+    def evaluation_overview_ids(self) -> Sequence[str]:
+        return self._ids_with("overview")
+
+    def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None:
+        self._log(example_evaluation.evaluation_id).append(_encode(rows_of(example_evaluation)))
+
+    def example_evaluation(
+        self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
+    ) -> ExampleEvaluation[Evaluation] | None:
+        log = self._known(evaluation_id)
+        places = self._places(evaluation_id, log).get(example_id)
+        if not places:
+            return None
+        return result_of(row_decoder(StoredResult)(log.read(places[-1])), evaluation_id, evaluation_type)
+
+    def example_evaluations(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Sequence[ExampleEvaluation[Evaluation]]:
+        rows = {row.key: row for _, row in _results(self._known(evaluation_id))}  # the last of a key is the one
+        ordered = sorted(rows.values(), key=lambda row: row.item_id)
+        return [result_of(row, evaluation_id, evaluation_type) for row in ordered]
+
+    def _ids_with(self, overview: str) -> list[str]:
+        manifests = (self.store.manifest("evaluation", id) for id in self.store.ids("evaluation"))
+        return sorted(manifest.id for manifest in manifests if manifest is not None and overview in manifest.plan)
+
+    def _log(self, evaluation_id: str) -> Log:
+        log = self._logs.get(evaluation_id)
+        if log is None:
+            log = self._logs[evaluation_id] = self.store.log("evaluation", evaluation_id)
+        return log
+
+    def _known(self, evaluation_id: str) -> Log:
+        log = self._logs.get(evaluation_id) or self.store.log("evaluation", evaluation_id)
+        if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
+            raise BadValue(f"the repository has no evaluation {evaluation_id!r}")
+        return log
+
+    def _places(self, evaluation_id: str, log: Log) -> dict[str, list[int]]:
+        """Where the results of each example are; made once for as long as the log does not change."""
+        segments = log.segments()
+        if self._found is None or self._found[:2] != (evaluation_id, segments):
+            places: dict[str, list[int]] = {}
+            for position, row in _results(log):
+                places.setdefault(row.item_id, []).append(position)
+            self._found = evaluation_id, segments, places
+        return self._found[2]
+
+
+class StoredPartials(StoredEvaluationRepository):
+    """Overviews of what was submitted, beside those of what came back."""
+
+    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
+        partial = partial_evaluation_overview
+        old = self.store.manifest("evaluation", partial.id)
+        manifest = old or Manifest(
+            kind="evaluation",
+            id=partial.id,
+            name=partial.description,
+            created=partial.start_date.timestamp(),
+            started=partial.start_date.timestamp(),
+            inputs=_inputs(partial),
+            labels=sorted(partial.labels),
+            metadata=to_json(partial.metadata),
+        )
+        manifest.plan["partial"] = to_json(partial)
+        self.store.put_manifest(manifest)
+
+    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
+        manifest = self.store.manifest("evaluation", partial_evaluation_id)
+        stored = manifest.plan.get("partial") if manifest else None
+        return None if stored is None else from_json(stored, PartialEvaluationOverview)
+
+    def partial_evaluation_overview_ids(self) -> Sequence[str]:
+        return self._ids_with("partial")
+
+
+def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
+    decode = row_decoder(StoredResult)
+    for position, line in log.scan():
+        if line and not line.isspace():
+            row = decode(line)
+            if row.part[0] == 0:
+                yield position, row
+
+
+def _inputs(overview: EvaluationOverview | PartialEvaluationOverview) -> list[dict[str, str]]:
+    runs = sorted(overview.run_overviews, key=lambda run: (run.start, run.id))
+    datasets = sorted({run.dataset_id for run in runs})
+    return [
+        *({"kind": "run", "id": run.id} for run in runs),
+        *({"kind": "dataset", "id": dataset} for dataset in datasets),
+    ]

@@ -1,0 +1,1 @@
+"""What repositories share, and ways through several of them."""

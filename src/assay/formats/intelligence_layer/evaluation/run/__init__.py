@@ -1,0 +1,1 @@
+"""Runs of tasks over datasets, their outputs and where these are kept."""

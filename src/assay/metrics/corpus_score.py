@@ -1,0 +1,48 @@
+"""BLEU, chrF or TER of all answers of a group together."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.metrics._on_rows import on_rows
+from assay.registry import metric
+from assay.text.translation import corpus, signature
+
+CORPUS = "detailed_results.corpus"
+
+
+@metric(columns=[CORPUS])
+@on_rows
+def corpus_score(group: Group) -> Values:
+    """The BLEU, chrF or TER of all answers as one corpus, exactly as sacreBLEU computes it, as a share of 1.
+
+    The scorers `bleu`, `chrf` and `ter` keep their counts of each answer in `detailed_results.corpus`. These are added,
+    and the score is made of the sums: what papers report, and no mean of the answers' scores. Samples of one item are
+    answers of their own. Rows without counts (refused, unparsed) cannot be in it: `ignored_count` says how many. The
+    row has sacreBLEU's `signature`. Intervals are made by the bootstrap over items (Koehn 2004).
+    """
+    rows = [at for at, entry in enumerate(group.columns[CORPUS]) if isinstance(entry, dict)]
+    given: list[dict[str, Any]] = [group.columns[CORPUS][at] for at in rows]
+    counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
+    if not given:
+        return Values(value=None, fields=counts, reason="only labels of bleu, chrf and ter have a corpus score")
+    measure, options = given[0]["measure"], given[0]["options"]
+    if any((entry["measure"], entry["options"]) != (measure, options) for entry in given):
+        return Values(value=None, fields=counts, reason="the answers were scored with different options")
+    references = {int(entry["references"]) for entry in given}
+    named = signature(measure, options, next(iter(references)) if len(references) == 1 else None)
+    items, number = np.unique(group.item[rows], return_inverse=True)
+    sums = np.zeros((len(items), len(given[0]["counts"])))
+    np.add.at(sums, number, np.array([entry["counts"] for entry in given], dtype=np.float64))
+
+    def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
+        return np.array([corpus(measure, options, row) for row in (weights @ sums).tolist()])
+
+    each = np.ones(len(items), np.int64)
+    return Values(
+        value=float(statistic(each[None, :])[0]),
+        fields={**counts, "measure": measure, "signature": named},
+        resampled=Resampled(each, statistic),
+    )

@@ -1,0 +1,36 @@
+"""Whether what was retrieved holds the answer at all."""
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.text.expected import accepted
+from assay.text.retrieved import retrieved, texts
+from assay.text.support import flat, holds
+
+
+@scorer(version=1)
+def answer_in_context(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    documents: str | None = None,
+    whole_words: bool = True,
+    shortest: int = 1,
+) -> Score:
+    """An accepted answer stands in the retrieved passages: whatever reads them could have known.
+
+    Score: 1 if a passage, or several in a row, hold an accepted answer; both in lower case and without punctuation. It
+    says nothing about the model's answer. Where passages come from is on
+    [the page about text metrics](text-metrics.md#retrieved-documents).
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    whole_words: "art" is not in "party"
+    shortest: accepted answers with fewer letters do not count
+    """
+    answers = [flat(answer) for answer in accepted(item.ground_truth, expected)]
+    context = flat(" ".join(texts(retrieved(item, response, documents))))
+    found = any(holds(context, answer, whole_words) for answer in answers if len(answer) >= max(1, shortest))
+    return Score(passed=found, score=float(found))

@@ -1,0 +1,47 @@
+"""How many n-grams of an answer are in the references."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._translation import Reading, check, measured, passing
+
+
+@scorer(reads="ground_truth", check=check, version=1)
+def bleu(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    response_field: str | None = None,
+    tokenize: Literal["13a", "intl", "zh", "char", "none"] = "13a",
+    lowercase: bool = False,
+    smooth: Literal["exp", "floor", "add-k", "none"] = "exp",
+    order: Annotated[int, Meta(ge=1)] = 4,
+    threshold: float = 0.0,
+    strip_reasoning: bool = False,
+) -> Score:
+    """BLEU of the answer against all accepted answers together, by sacreBLEU (`pip install 'assay[text]'`).
+
+    Score: min(1, e^(1 − r/c)) · (p₁ · … · p₄)^¼, where p_n is the share of the answer's n-grams that an accepted answer
+    has (each counted no more often than there), c the answer's length and r that of the accepted answer closest to it.
+    Papineni et al. 2002, Post 2018. A share of 1, not of 100. A single answer's BLEU is smoothed, and orders beyond its
+    length do not count. It says little about one answer: [corpus_score](metric-reference.md#corpus_score) makes the
+    BLEU of all answers, which is no mean of these.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    response_field: score this field (a dotted path) of the JSON in the answer
+    tokenize: how texts become words
+    lowercase: ignore case
+    smooth: what becomes of an order without a match
+    order: the longest n-grams
+    threshold: the least score that passes; 0 stands for any score above 0
+    strip_reasoning: look only at what follows `</think>`
+    """
+    options = {"tokenize": tokenize, "lowercase": lowercase, "smooth_method": smooth, "max_ngram_order": order}
+    reading = Reading(expected, response_field, strip_reasoning)
+    return passing(measured(item, response, reading, "bleu", options), threshold)

@@ -1,0 +1,53 @@
+"""How many runs of letters an answer shares with a reference."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._translation import Reading, check, measured, passing
+
+
+@scorer(reads="ground_truth", check=check, version=1)
+def chrf(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    response_field: str | None = None,
+    char_order: Annotated[int, Meta(ge=1)] = 6,
+    word_order: Annotated[int, Meta(ge=0)] = 0,
+    beta: Annotated[int, Meta(ge=1)] = 2,
+    lowercase: bool = False,
+    whitespace: bool = False,
+    threshold: float = 0.0,
+    strip_reasoning: bool = False,
+) -> Score:
+    """chrF of the answer, the best over the accepted answers, by sacreBLEU (`pip install 'assay[text]'`).
+
+    Score: (1 + β²) · P · R / (β² · P + R), averaged over the orders, where P and R are the shares of the answer's and
+    of the accepted answer's runs of n letters that the other has. Popović 2015; with `word_order: 2` it is chrF++
+    (2017). A share of 1, not of 100. [corpus_score](metric-reference.md#corpus_score) makes the chrF of all answers.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    response_field: score this field (a dotted path) of the JSON in the answer
+    char_order: the longest runs of letters
+    word_order: the longest runs of words, counted as well
+    beta: how many times more recall weighs
+    lowercase: ignore case
+    whitespace: count spaces as letters
+    threshold: the least score that passes; 0 stands for any score above 0
+    strip_reasoning: look only at what follows `</think>`
+    """
+    options = {
+        "char_order": char_order,
+        "word_order": word_order,
+        "beta": beta,
+        "lowercase": lowercase,
+        "whitespace": whitespace,
+    }
+    reading = Reading(expected, response_field, strip_reasoning)
+    return passing(measured(item, response, reading, "chrf", options), threshold)

@@ -1,0 +1,45 @@
+"""How much of a reference answer stands in what was retrieved."""
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.text.expected import accepted
+from assay.text.retrieved import retrieved, texts
+from assay.text.support import flat, holds, sentences, shared
+
+
+@scorer(version=1)
+def context_recall(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    documents: str | None = None,
+    overlap: float = 0.8,
+    shortest: int = 1,
+    whole_words: bool = True,
+    threshold: float = 0.0,
+) -> Score:
+    """The share of the sentences of an accepted answer that the retrieved passages hold; the best over the accepted
+    answers.
+
+    Score: sentences found / sentences. A sentence is found if the passages, all in lower case and without punctuation,
+    contain it, or if they have at least the share `overlap` of its different words. Passes above 0, or from
+    `threshold` on. After the context recall of RAGAS (Es et al. 2024), by words instead of a model. Where passages come
+    from is on [the page about text metrics](text-metrics.md#retrieved-documents).
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    overlap: the share of a sentence's words that is enough
+    shortest: sentences with fewer words do not count; an answer with none left scores 0
+    whole_words: "art" is not in "party"
+    threshold: the least score that passes; 0 stands for any score above 0
+    """
+    context = flat(" ".join(texts(retrieved(item, response, documents))))
+    best = 0.0
+    for answer in accepted(item.ground_truth, expected):
+        parts = [part for part in map(flat, sentences(answer)) if len(part.split()) >= max(1, shortest)]
+        found = sum(holds(context, part, whole_words) or shared(part, context) >= overlap for part in parts)
+        best = max(best, found / len(parts) if parts else 0.0)
+    return Score(passed=best >= threshold and best > 0, score=best)

@@ -1,0 +1,31 @@
+"""How early the first relevant document comes."""
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._ranked import Cutoff, graded_ranking
+from assay.text.ranking import reciprocal_rank
+
+
+@scorer(version=1)
+def mrr(
+    item: Item,
+    response: Response,
+    *,
+    k: Cutoff | None = None,
+    documents: str | None = None,
+    relevant: str | None = None,
+) -> Score:
+    """The reciprocal rank of the first relevant document; its mean over items is the MRR (Voorhees 1999).
+
+    Score: 1 / rank, or 0 if none was retrieved. Passes above 0. Where documents and relevance come from is on
+    [the page about text metrics](text-metrics.md#retrieved-documents).
+
+    Parameters:
+    k: how many documents count; all if null
+    documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
+    relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
+    """
+    found, _ = graded_ranking(item, response, documents, relevant, k)
+    score = reciprocal_rank(found)
+    return Score(passed=score > 0, score=score)

@@ -1,0 +1,37 @@
+"""How much of the relevance comes early."""
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._ranked import Cutoff, graded_ranking
+from assay.text.ranking import Gain, ndcg
+
+
+@scorer(version=1)
+def ndcg_at_k(
+    item: Item,
+    response: Response,
+    *,
+    k: Cutoff = 10,
+    gain: Gain = "linear",
+    documents: str | None = None,
+    relevant: str | None = None,
+    threshold: float = 0.0,
+) -> Score:
+    """The normalised discounted cumulative gain of the first k retrieved documents.
+
+    Score: DCG / the DCG of the best possible ranking, where DCG is the sum of gain / log2(rank + 1) over the first k.
+    The gain is the grade of a document (1 where relevance has no grades), as in Järvelin and Kekäläinen 2002 and in
+    scikit-learn, or 2^grade − 1 with `exponential` (Burges et al. 2005). Passes above 0, or from `threshold` on. Where
+    documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
+
+    Parameters:
+    k: how many documents count
+    gain: what a grade is worth
+    documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
+    relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
+    threshold: the least score that passes; 0 stands for any score above 0
+    """
+    found, wanted = graded_ranking(item, response, documents, relevant, k)
+    score = ndcg(found, wanted, k, gain)
+    return Score(passed=score >= threshold and score > 0, score=score)

@@ -1,0 +1,72 @@
+"""How many words, pairs of words or words in order an answer shares with a reference."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from assay.errors import UserError
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.text.answers import Unparsed, answer_of
+from assay.text.expected import accepted
+from assay.text.overlap import Overlap
+from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
+
+Variant = int | Literal["L", "Lsum"]
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    variants: list[Variant] = params["variants"]
+    bad = next((variant for variant in variants if isinstance(variant, int) and variant < 1), None)
+    if bad is not None:
+        raise UserError(f"there is no ROUGE-{bad}", where=where, fix="use 1, 2 …, L or Lsum")
+    if not variants or len(set(variants)) < len(variants):
+        raise UserError("variants must name each ROUGE once", where=where, fix="leave it out for `[1, 2, L]`")
+
+
+@scorer(reads="ground_truth", check=check, version=1)
+def rouge(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    response_field: str | None = None,
+    variants: list[Variant] = [1, 2, "L"],  # noqa: B006
+    stemming: bool = False,
+    threshold: float = 0.0,
+    strip_reasoning: bool = False,
+) -> list[Score]:
+    """ROUGE of the answer: labels NAME.1, NAME.2 and NAME.L, each the best over the accepted answers by its F1.
+
+    Score: 2·m / (words + words), where m counts, for a number n, the n-grams that both have, for L the words of their
+    longest common subsequence, and for Lsum those of the union of its lines' subsequences. Lin 2004, with the words
+    and stems of the `rouge-score` package: runs of a to z and 0 to 9. Texts in other scripts have none and score 0.
+    Precision and recall are in `detailed_results`.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    response_field: score this field (a dotted path) of the JSON in the answer
+    variants: which of 1, 2, 3 …, `L` and `Lsum`
+    stemming: compare the stems of words from four letters on
+    threshold: the least score that passes; 0 stands for any score above 0
+    strip_reasoning: look only at what follows `</think>`
+    """
+    references = accepted(item.ground_truth, expected)
+    try:
+        text = answer_of(response, response_field, strip_reasoning)
+    except Unparsed as error:
+        return [Score(label=f".{variant}", outcome="unparsed", error=str(error)) for variant in variants]
+    labels: list[Score] = []
+    for variant in variants:
+        best = max((_rouge(variant, text, reference, stemming) for reference in references), key=lambda one: one.f1)
+        details = {"precision": best.precision, "recall": best.recall}
+        passed = best.f1 >= threshold and best.f1 > 0
+        labels.append(Score(label=f".{variant}", passed=passed, score=best.f1, details=details))
+    return labels
+
+
+def _rouge(variant: Variant, text: str, reference: str, stemming: bool) -> Overlap:
+    if variant == "Lsum":
+        return rouge_l_sum(text, reference, stemming)
+    given, wanted = words(text, stemming), words(reference, stemming)
+    return rouge_l(given, wanted) if variant == "L" else rouge_n(given, wanted, variant)

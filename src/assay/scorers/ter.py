@@ -1,0 +1,50 @@
+"""How many words must change to make an answer a reference."""
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._translation import Reading, check, measured
+
+
+@scorer(reads="ground_truth", check=check, version=1)
+def ter(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    response_field: str | None = None,
+    normalized: bool = False,
+    no_punct: bool = False,
+    asian_support: bool = False,
+    case_sensitive: bool = False,
+    threshold: float = 0.0,
+    strip_reasoning: bool = False,
+) -> Score:
+    """The translation edit rate of the answer, by sacreBLEU (`pip install 'assay[text]'`). Lower is better.
+
+    Score: edits / length, where the edits are the fewest insertions, deletions, replacements of words and shifts of
+    runs of words that make the answer an accepted one, and the length is the accepted answers' mean number of words.
+    Snover et al. 2006. It can exceed 1. Passes up to `threshold`.
+    [corpus_score](metric-reference.md#corpus_score) makes the rate of all answers together. Rows without a score count
+    as 0 in a mean unless its policy excludes them, and 0 is the best rate: use `on_refused: exclude`.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    response_field: score this field (a dotted path) of the JSON in the answer
+    normalized: split punctuation off and unescape HTML
+    no_punct: ignore punctuation
+    asian_support: split Chinese and Japanese letters
+    case_sensitive: whether case counts
+    threshold: the greatest score that passes
+    strip_reasoning: look only at what follows `</think>`
+    """
+    options = {
+        "normalized": normalized,
+        "no_punct": no_punct,
+        "asian_support": asian_support,
+        "case_sensitive": case_sensitive,
+    }
+    found = measured(item, response, Reading(expected, response_field, strip_reasoning), "ter", options)
+    if found.score is not None:
+        found.passed = found.score <= threshold
+    return found

@@ -1,0 +1,146 @@
+"""Strengths of players from their matches: the model of Bradley and Terry with ties after Davidson (1970).
+
+Win, tie and loss of i against j are in the ratio e^(d/2) : ν : e^(-d/2), where d is the difference of their strengths.
+The likelihood needs no more than how often each pair met, each player's points (a tie is half a one) and the number of
+ties. It is concave, and Newton's steps are damped so that each of them climbs. Many sets of matches are fitted at once:
+all arrays have a first axis for them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from assay.interfaces import FloatArray
+
+_MOST_STEPS = 200
+
+
+class Tally(NamedTuple):
+    """What the likelihood needs: matches by pair (sets x players x players), points (sets x players), ties (sets)."""
+
+    played: FloatArray
+    points: FloatArray
+    ties: FloatArray
+
+
+class Virtual(NamedTuple):
+    """Weights of matches that nobody played, which keep every estimate finite: each player against one of strength 0,
+    won and lost (sets x players), and between equals, tied and decided (sets)."""
+
+    won: FloatArray
+    lost: FloatArray
+    tied: FloatArray
+    decided: FloatArray
+
+
+class Fitted(NamedTuple):
+    """Strengths that add up to 0 (sets x players), and ν (sets): 0 where there are no ties to explain."""
+
+    strengths: FloatArray
+    tie: FloatArray
+
+
+def fit(
+    tally: Tally, virtual: Virtual | None = None, *, start: Fitted | None = None, tolerance: float = 1e-10
+) -> Fitted:
+    """The most likely strengths. Without virtual matches there are such only if `graph.bounded` says so.
+
+    Either all sets have ties or none: without any, ν is 0 and no parameter.
+    """
+    place = _place(tally, start)
+    for _ in range(_MOST_STEPS):
+        gradient, information = slopes(place, tally, virtual)
+        step = np.linalg.solve(information, gradient[..., None])[..., 0]
+        place = place + step * _damping(step, tally.points.shape[1])
+        if np.abs(step).max() < tolerance:
+            break
+    return fitted(place, tally.points.shape[1])
+
+
+def even(weight: float, players: int) -> Virtual:
+    """So many virtual matches of each kind for one set, half of them won or tied."""
+    half = weight / 2
+    return Virtual(np.full((1, players), half), np.full((1, players), half), np.full(1, half), np.full(1, half))
+
+
+def chances(place: FloatArray, players: int) -> tuple[FloatArray, FloatArray]:
+    """What each player may expect against each other one, points and ties (sets x players x players)."""
+    strengths = place[:, :players]
+    nu = np.exp(place[:, players])[:, None, None] if place.shape[1] > players else 0.0
+    rise = np.exp((strengths[:, :, None] - strengths[:, None, :]) / 2)
+    whole = rise + 1 / rise + nu
+    tied = nu / whole
+    return rise / whole + tied / 2, tied
+
+
+def slopes(place: FloatArray, tally: Tally, virtual: Virtual | None) -> tuple[FloatArray, FloatArray]:
+    """The gradient of the log likelihood and its negative second derivatives at strengths (and, behind them, log ν)."""
+    sets, players = tally.points.shape
+    played = tally.played
+    payoff, tied = chances(place, players)
+    gradient, information = np.zeros_like(place), np.zeros((sets, place.shape[1], place.shape[1]))
+    gradient[:, :players] = tally.points - (played * payoff).sum(axis=2)
+    spread = played * (payoff - tied / 4 - payoff**2)
+    inner = information[:, :players, :players]
+    inner -= spread
+    at = np.arange(players)
+    inner[:, at, at] += spread.sum(axis=2)
+    if place.shape[1] > players:
+        ties = played * tied
+        gradient[:, players] = tally.ties - ties.sum(axis=(1, 2)) / 2
+        information[:, :players, players] = information[:, players, :players] = (ties * (0.5 - payoff)).sum(axis=2)
+        information[:, players, players] = (ties * (1 - tied)).sum(axis=(1, 2)) / 2
+    if virtual is None:  # strengths are known up to a constant; this keeps their sum
+        inner += spread.sum(axis=(1, 2))[:, None, None] / players**2
+    else:
+        add_virtual(gradient, information, place, virtual)
+    return gradient, information
+
+
+def add_virtual(gradient: FloatArray, information: FloatArray | None, place: FloatArray, virtual: Virtual) -> None:
+    players = virtual.won.shape[1]
+    chance = 1 / (1 + np.exp(-place[:, :players]))
+    weight = virtual.won + virtual.lost
+    gradient[:, :players] += virtual.won - weight * chance
+    at = np.arange(players)
+    if information is not None:
+        information[:, at, at] += weight * chance * (1 - chance)
+    if place.shape[1] > players:
+        tied = 1 / (1 + 2 * np.exp(-place[:, players]))
+        weight = virtual.tied + virtual.decided
+        gradient[:, players] += virtual.tied - weight * tied
+        if information is not None:
+            information[:, players, players] += weight * tied * (1 - tied)
+
+
+def fitted(place: FloatArray, players: int) -> Fitted:
+    """Strengths and ν from the parameters."""
+    strengths = place[:, :players]
+    tie = np.exp(place[:, players]) if place.shape[1] > players else np.zeros(len(place))
+    return Fitted(strengths - strengths.mean(axis=1, keepdims=True), tie)
+
+
+def start_at(found: Fitted) -> FloatArray:
+    """The parameters of a fit: strengths, and log ν if there are ties."""
+    if not found.tie.any():
+        return found.strengths.copy()
+    return np.concatenate([found.strengths, np.log(found.tie)[:, None]], axis=1)
+
+
+def _place(tally: Tally, start: Fitted | None) -> FloatArray:
+    """Where to begin: at `start`, or at equal strengths with as many ties as there are."""
+    sets, players = tally.points.shape
+    if not tally.ties.any():
+        return np.zeros((sets, players)) if start is None else start.strengths.copy()
+    if start is not None:
+        return np.concatenate([start.strengths, np.log(start.tie)[:, None]], axis=1)
+    decided = tally.points.sum(axis=1) - tally.ties
+    return np.concatenate([np.zeros((sets, players)), np.log((2 * tally.ties + 1) / (decided + 1))[:, None]], axis=1)
+
+
+def _damping(step: FloatArray, players: int) -> FloatArray:
+    """The share of a Newton step that surely climbs: log(1 + m) / m, where m is the most that any log odds move (such
+    functions are self-concordant; Sun and Tran-Dinh 2019). Near the maximum it is 1."""
+    moved = np.abs(step[:, :players]).max(axis=1) + np.ptp(step[:, :players], axis=1)
+    moved += np.abs(step[:, players:]).sum(axis=1) + 1e-300
+    return (np.log1p(moved) / moved)[:, None]

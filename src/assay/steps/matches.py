@@ -1,0 +1,245 @@
+"""Matches: which players meet on which item, and the calls that decide who is better.
+
+A first pass over the responses keeps some 30 bytes of each: its item, sample, player and place. The second reads the
+answers to one item at a time. Players are in sorted order whatever the order of the runs, and each pair that has
+answers to the same item and sample meets: once, or once per seat.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.errors import UserError
+from assay.interfaces import Log, Score
+from assay.records import Item, Response
+from assay.steps.cases import Call, Seen, content_of, failed, response_decoder
+from assay.steps.scoring import BoundScorer, Case
+from assay.store.index import ItemIndex, id_number
+from assay.store.keys import canonical, digest, evaluation_key
+
+MOST_NAMED = 12
+Ints = npt.NDArray[np.int64]
+
+
+class _Answer(NamedTuple):
+    """One side of a match. `seen` is the response's key and content."""
+
+    player: int
+    run: int
+    line: bytes
+    row: Response
+    seen: tuple[str, bytes]
+
+
+class Matches:
+    """The matches of one scorer. Players, and groups of answers to one item and sample, go by their numbers."""
+
+    def __init__(
+        self,
+        scorer: BoundScorer,
+        runs: Sequence[tuple[str, Log]],
+        items: ItemIndex,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.scorer = scorer
+        self._logs = [log for _, log in runs]
+        self._items = items
+        self._seen = Seen()
+        self._decode = response_decoder()
+        self._read(runs, note)
+        self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
+        self._check(note)
+
+    # -- the first pass
+
+    def _read(self, runs: Sequence[tuple[str, Log]], note: Callable[[str], None]) -> None:
+        ids, samples, players, logs, positions = array("Q"), array("q"), array("q"), array("q"), array("q")
+        numbers: dict[str, int] = {}
+        unreadable = 0
+        for number, (run, log) in enumerate(runs):
+            place_of = _place_decoder(self.scorer.player, run)
+            for position, line in log.scan():
+                try:
+                    item_id, sample, player = place_of(line)
+                except (ValueError, RecursionError):
+                    unreadable += bool(line.strip())
+                    continue
+                ids.append(id_number(item_id))
+                samples.append(sample)
+                players.append(numbers.setdefault(player, len(numbers)))
+                logs.append(number)
+                positions.append(position)
+        if unreadable:
+            note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
+        self.players = sorted(numbers)
+        places = self._items.positions(ids)
+        known = places >= 0
+        if not known.all():
+            note(f"{int((~known).sum())} responses belong to items that are not in the dataset: they meet nobody")
+        rank = {name: number for number, name in enumerate(self.players)}
+        renamed = np.array([rank[name] for name in numbers], np.int64)
+        columns = [np.frombuffer(column, np.int64)[known] for column in (samples, players, logs, positions) if ids]
+        sample, player, log, position = columns or [np.zeros(0, np.int64)] * 4
+        place, player = places[known], renamed[player] if len(player) else player
+        order = np.lexsort((player, sample, place))
+        self._player, self._log = player[order].astype(np.int32), log[order].astype(np.int32)
+        self._position = position[order]
+        place, sample = place[order], sample[order]
+        begins = np.ones(len(place), np.bool_)
+        begins[1:] = (place[1:] != place[:-1]) | (sample[1:] != sample[:-1])
+        starts = np.flatnonzero(begins)
+        self.places, self.samples = place[starts], sample[starts]
+        self._bounds = np.append(starts, len(place))
+
+    def presence(self) -> npt.NDArray[np.bool_]:
+        """Which player (rows) has an answer in which group (columns)."""
+        found = np.zeros((len(self.players), len(self.places)), np.bool_)
+        found[self._player, np.repeat(np.arange(len(self.places)), np.diff(self._bounds))] = True
+        return found
+
+    def group_of(self, item_id: str, sample: int) -> int:
+        """The group of the answers to an item and sample, which must be there."""
+        place = self._items.positions(array("Q", [id_number(item_id)]))[0]
+        begin, end = np.searchsorted(self.places, [place, place + 1])
+        return int(begin + np.searchsorted(self.samples[begin:end], sample))
+
+    def _check(self, note: Callable[[str], None]) -> None:
+        if len(self.players) < 2:
+            found = ", ".join(map(repr, self.players)) or "none"
+            raise UserError(
+                f"the match scorer {self.scorer.name!r} needs two players, found {found}",
+                fix="add a model, or evaluate several runs together: assay evaluate RUN1 RUN2 -c CONFIG -o FOLDER",
+            )
+        present = self.presence()
+        if present.all():
+            return
+        counts = {name: int(row.sum()) for name, row in zip(self.players, present, strict=True)}
+        shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:MOST_NAMED])
+        more = f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else ""
+        what = f"the players of {self.scorer.name!r} answer different items: of {len(self.places):,} {shown}{more}"
+        if self.scorer.same_items:
+            fix = "complete the runs, or compare on what both of a pair have with `items: intersection`"
+            raise UserError(what, fix=fix)
+        note(f"{what}; each pair meets where both have an answer")
+
+    # -- the second pass
+
+    @property
+    def count(self) -> int:
+        """How many calls there are at most: answers of several runs of one player do not meet each other."""
+        sizes = np.diff(self._bounds)
+        return int((sizes * (sizes - 1) // 2).sum()) * (2 if self.scorer.both_seats else 1)
+
+    def calls(self) -> Iterator[Call]:
+        """Every call, in the order of the items."""
+        for group in np.flatnonzero(np.diff(self._bounds) > 1).tolist():
+            answers = self._answers(group)
+            item = self._items.get(answers[0].row.item_id)
+            if item is not None:
+                for first, second in combinations(answers, 2):
+                    yield from self._meeting(item, first, second)
+
+    def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
+        """The calls of one pair on one item and sample."""
+        answers = [answer for answer in self._answers(group) if answer.player in players]
+        item = self._items.get(answers[0].row.item_id) if answers else None
+        if item is None:
+            return []
+        return [call for pair in combinations(answers, 2) for call in self._meeting(item, *pair)]
+
+    def _answers(self, group: int) -> list[_Answer]:
+        """The answers in a group, by player; where runs that are one player repeat an answer, it is one."""
+        begin, end = int(self._bounds[group]), int(self._bounds[group + 1])
+        found: list[_Answer] = []
+        for at in range(begin, end):
+            run, player = int(self._log[at]), int(self._player[at])
+            line = self._logs[run].read(int(self._position[at]))
+            row = self._decode(line)
+            answer = _Answer(player, run, line, row, (row.key, content_of(row)))
+            same = [other for other in found if other.player == player]
+            if any(other.run == run for other in same):
+                raise self._alike(answer)
+            if all(other.seen != answer.seen for other in same):
+                found.append(answer)
+        return found
+
+    def _alike(self, answer: _Answer) -> UserError:
+        return UserError(
+            f"two responses to item {answer.row.item_id!r} belong to one player {self.players[answer.player]!r}",
+            where=f"scorer {self.scorer.name}",
+            fix="name a field that tells them apart: `players: task`, or @scorer(player='task')",
+        )
+
+    def _meeting(self, item: Item, first: _Answer, second: _Answer) -> Iterator[Call]:
+        if first.player == second.player or first.row.item_id != second.row.item_id:
+            return
+        scorer = self.scorer
+        players, encoded = self._names(first.player, second.player)
+        settled = self._settled(players, first.row, second.row)
+        about = digest("match", self._seen.of(item, scorer), encoded, *_parts(settled))
+        for seat in (0, 1) if scorer.both_seats else (0,):
+            one, other = (second, first) if seat else (first, second)
+            key = evaluation_key(scorer.identity, about, (one.seen, other.seen), seat)
+            yield Call(scorer, Case(item, [one.row, other.row], [one.line, other.line]), key, players, seat, settled)
+
+    def _names(self, first: int, second: int) -> tuple[tuple[str, str], bytes]:
+        known = self._names_of.get((first, second))
+        if known is None:
+            names = self.players[first], self.players[second]
+            known = self._names_of[first, second] = names, canonical(names)
+        return known
+
+    def _settled(self, players: tuple[str, str], first: Response, second: Response) -> Score | None:
+        """The label of a match that nobody has to be asked about."""
+        for row in (first, second):
+            if row.outcome != "ok":
+                found = failed(row)
+                if self.scorer.skip_failures:
+                    found.outcome = "skipped"
+                return found
+        if self.scorer.people is None:
+            return None
+        return self.scorer.people.of(first.item_id, first.sample_index, players, first.key)
+
+
+def _parts(settled: Score | None) -> list[bytes]:
+    """What a label that is settled adds to the key of its row: it is another row when the label is another one."""
+    return [] if settled is None else [canonical((settled.outcome, settled.score, settled.details))]
+
+
+def _place_decoder(player: str, run: str) -> Callable[[bytes], tuple[str, int, str]]:
+    """Item, sample and player of a response's line, of which no more is decoded than these."""
+    field = player.removeprefix("metadata.")
+    own = field in Response.__struct_fields__ and field == player and field != "metadata"
+    decode_whole = response_decoder()
+    inner: Any = msgspec.defstruct("Metadata", [("value", Any, msgspec.field(default=None, name=field))], gc=False)
+    value: tuple[str, Any, Any] = ("metadata", inner | None, None)
+    if own:
+        value = ("own", Any, msgspec.field(default=None, name=field))
+    needed: list[Any] = [("item_id", str), ("sample_index", int, 0)]
+    if field == "sample_index" or field == "item_id":
+        raise UserError(f"{field!r} cannot tell players apart: they meet where it is equal", fix="players: model_name")
+    place: Any = msgspec.defstruct("Place", needed if player == "run" else [*needed, value], gc=False)
+    decode = msgspec.json.Decoder(place).decode
+
+    def place_of(line: bytes) -> tuple[str, int, str]:
+        try:
+            row: Any = decode(line)
+            name = run if player == "run" else row.own if own else row.metadata.value if row.metadata else None
+            return row.item_id, row.sample_index, name if type(name) is str else named(name)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            whole = decode_whole(line)  # a foreign line: NaN, numbers as ids
+            name = run if player == "run" else getattr(whole, field) if own else whole.metadata.get(field)
+            return whole.item_id, whole.sample_index, named(name)
+
+    def named(name: Any) -> str:
+        if name is None:
+            raise UserError(f"the responses have no field {player!r} to name players by", fix="players: model_name")
+        return str(name)
+
+    return place_of

@@ -1,0 +1,116 @@
+"""Documents that a system retrieved, and those that it should have: where rows keep them, and in which shapes.
+
+Retrieved documents are looked for in the response (its `output`, then its `metadata`), then in the item. Each is a
+text, or an object with a text or an id. Their order is their rank, unless each has a `rank` of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from assay.records import Item, Response
+from assay.registry import nearest
+from assay.text.json_out import at_path
+
+USUAL_FIELDS = (
+    "retrieved_docs", "retrieved_documents", "retrieved_contexts", "retrieved", "contexts", "context", "documents",
+    "docs", "passages",
+)  # fmt: skip
+RELEVANT_FIELDS = (
+    "relevant_docs", "relevant_documents", "relevant_ids", "relevant", "gold_docs", "gold_ids", "supporting_docs",
+    "qrels",
+)  # fmt: skip
+_TEXTS = ("content", "text", "page_content", "passage", "contents", "body", "document")
+_IDS = ("doc_id", "document_id", "docid", "id", "_id", "key")
+_GRADES = ("grade", "relevance", "score", "label")
+
+
+class Document(NamedTuple):
+    """A text without an id is its own id."""
+
+    id: str
+    text: str
+
+
+def retrieved(item: Item, response: Response, field: str | None = None) -> list[Document]:
+    """The documents in order of rank. LookupError if there is no such field: an empty list is one, and means that
+    nothing was found."""
+    found = _found(item, response, field)
+    if isinstance(found, str):
+        return [Document(found, found)]
+    if not isinstance(found, list):
+        raise LookupError(f"retrieved documents must be a list, found {type(found).__name__}")
+    entries = cast("list[Any]", found)
+    if all(isinstance(entry, Mapping) and isinstance(entry.get("rank"), (int, float)) for entry in entries):
+        entries = sorted(entries, key=lambda entry: entry["rank"])
+    return [_document(entry) for entry in entries]
+
+
+def texts(documents: Sequence[Document]) -> list[str]:
+    return [document.text for document in documents if document.text.strip()]
+
+
+def relevant(item: Item, field: str | None = None) -> dict[str, float]:
+    """The ids of the documents that should be found, with their grades; LookupError if there is none above 0."""
+    truth: Any = item.ground_truth
+    if isinstance(truth, dict):
+        fields = cast("dict[str, Any]", truth)
+        name = field if field is not None else next((name for name in RELEVANT_FIELDS if name in fields), None)
+        if name is None or name not in fields:
+            wanted = f"field {name!r}; {nearest(name, fields)}" if name else f"of {', '.join(RELEVANT_FIELDS)}"
+            raise LookupError(f"the ground truth has no {wanted}")
+        truth = fields[name]
+    if isinstance(truth, dict):
+        graded = {str(id): float(grade) for id, grade in cast("dict[str, Any]", truth).items()}
+    else:
+        graded = dict(_graded(entry) for entry in (truth if isinstance(truth, list) else [truth]) if entry is not None)
+    graded = {id: grade for id, grade in graded.items() if grade > 0}
+    if not graded:
+        raise LookupError("the item has no relevant document")
+    return graded
+
+
+def _found(item: Item, response: Response, field: str | None) -> Any:
+    if field is not None:
+        owner, _, path = field.partition(".")
+        row = {"item": item, "response": response}.get(owner) if path else None
+        for place in _places(item, response) if row is None else [msgspec.to_builtins(row)]:
+            try:
+                return at_path(place, field if row is None else path)
+            except KeyError:
+                continue
+        raise LookupError(f"neither the response nor the item has retrieved documents in {field!r}")
+    for place in _places(item, response):
+        for name in USUAL_FIELDS:
+            if isinstance(place, dict) and name in place:
+                return cast("dict[str, Any]", place)[name]
+    raise LookupError(
+        f"no retrieved documents: none of {', '.join(USUAL_FIELDS)} is in the response or in the item; name the field"
+    )
+
+
+def _places(item: Item, response: Response) -> Iterator[Any]:
+    yield from (response.output, response.metadata, item.data, item.extra, item.metadata)
+
+
+def _document(entry: Any) -> Document:
+    if isinstance(entry, str):
+        return Document(entry, entry)
+    if isinstance(entry, Mapping):
+        fields = cast("Mapping[str, Any]", entry)
+        text = next((fields[name] for name in _TEXTS if isinstance(fields.get(name), str)), "")
+        id = next((fields[name] for name in _IDS if fields.get(name) is not None), text)
+        if id != "":
+            return Document(str(id), text)
+    elif isinstance(entry, int) and not isinstance(entry, bool):
+        return Document(str(entry), "")
+    raise LookupError(f"a retrieved document must be a text or have a text or an id, found {str(entry)[:80]!r}")
+
+
+def _graded(entry: Any) -> tuple[str, float]:
+    if isinstance(entry, Mapping):
+        fields = cast("Mapping[str, Any]", entry)
+        grade = next((fields[name] for name in _GRADES if isinstance(fields.get(name), (int, float))), 1.0)
+        return _document(fields).id, float(grade)
+    return str(entry), 1.0

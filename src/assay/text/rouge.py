@@ -1,0 +1,71 @@
+"""ROUGE (Lin 2004): n-grams and longest common subsequences that a text shares with a reference.
+
+Words, stems and ties are those of the `rouge-score` package, whose numbers are the ones that papers report.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+from assay.text.overlap import Overlap
+from assay.text.stem import nltk_stem
+from assay.text.subsequence import common_length, common_places
+
+_WORD = re.compile(r"[a-z0-9]+")
+_SHORTEST_STEMMED = 4
+_LONGEST_REMEMBERED = 2000  # letters: what is remembered stays within a few megabytes
+
+
+def words(text: str, stemming: bool) -> tuple[str, ...]:
+    """Runs of a to z and 0 to 9, in lower case; words of four letters and more as their stems."""
+    return _short(text, stemming) if len(text) <= _LONGEST_REMEMBERED else _words(text, stemming)
+
+
+def _words(text: str, stemming: bool) -> tuple[str, ...]:
+    found = _WORD.findall(text.lower())
+    if stemming:
+        found = [nltk_stem(word) if len(word) >= _SHORTEST_STEMMED else word for word in found]
+    return tuple(found)
+
+
+_short = lru_cache(1 << 10)(_words)
+
+
+def rouge_n(given: Sequence[str], reference: Sequence[str], n: int) -> Overlap:
+    """n-grams, counted as often as both have them."""
+    ours, theirs = _grams(given, n), _grams(reference, n)
+    shared = sum(min(count, theirs[gram]) for gram, count in ours.items() if gram in theirs)
+    return _of(shared, max(0, len(given) - n + 1), max(0, len(reference) - n + 1))
+
+
+def rouge_l(given: Sequence[str], reference: Sequence[str]) -> Overlap:
+    """The longest common subsequence."""
+    return _of(common_length(given, reference), len(given), len(reference))
+
+
+def rouge_l_sum(given: str, reference: str, stemming: bool) -> Overlap:
+    """Line by line: for each line of the reference, the union of its common subsequences with all lines of the text.
+    A word counts no more often than both texts have it."""
+    ours, theirs = ([words(line, stemming) for line in text.split("\n")] for text in (given, reference))
+    left, wanted = (Counter(word for line in lines for word in line) for lines in (ours, theirs))
+    size, full = left.total(), wanted.total()
+    hits = 0
+    for line in theirs:
+        for place in sorted({place for other in ours for place in common_places(line, other)}):
+            word = line[place]
+            if left[word] > 0 and wanted[word] > 0:
+                hits += 1
+                left[word] -= 1
+                wanted[word] -= 1
+    return _of(hits, size, full)
+
+
+def _grams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
+
+
+def _of(shared: int, size: int, full: int) -> Overlap:
+    if not shared:
+        return Overlap(0.0, 0.0, 0.0)
+    return Overlap(2 * shared / (size + full), shared / size, shared / full)
