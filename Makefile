@@ -4,14 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
+HEAVY := $(VENV)/.heavy
 
-.PHONY: demo test check fix bench clean
+.PHONY: demo test test-heavy check fix bench clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 tests
+	$(BIN)/python -m pytest -n 2 -m "not heavy" tests
+
+test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI
+	$(BIN)/python -m pytest -m heavy tests/scorers
 
 check: $(DEV)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .
@@ -39,3 +43,7 @@ $(CORE): pyproject.toml constraints.txt | $(VENV)/bin/python
 $(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $@ $(CORE)
+
+$(HEAVY): $(DEV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[heavy]'
+	touch $@

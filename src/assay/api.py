@@ -99,17 +99,21 @@ def validate(source: Source, *, overrides: Mapping[str, Any] | None = None, **op
 
 
 def evaluate(
-    path: str | Path,
+    paths: str | Path | Sequence[str | Path],
     config: Source | None = None,
     *,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
+    budget: int | None = None,
 ) -> Result:
-    """Score the responses of a folder or a file, again or for the first time, and compute the metrics."""
-    from assay.steps.again import Rescoring
+    """Score the responses of folders or files, again or for the first time, and compute the metrics. With a `budget`
+    only so many matches are played, those that tell most about who is better."""
+    from assay.steps.rescore import Rescoring
 
-    step = Rescoring(path, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    step = Rescoring(
+        paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget
+    )
     return run_blocking(step.run)
 
 

@@ -42,6 +42,17 @@ def test_different_values_have_different_encodings(first: object, second: object
         assert first == second
 
 
+@unhurried
+@given(json_values)
+def test_the_short_way_to_an_encoding_gives_the_same(value: object) -> None:
+    assert keys.canonical(value) == keys._encode(keys._normal(value))
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {None: 1.0}, {True: ["1.0", 1.0]}, (1.0, -0.0, 1e300, 2.0**53), "v1.0"])
+def test_what_is_no_plain_json_is_encoded_as_ever(value: object) -> None:
+    assert keys.canonical(value) == keys._encode(keys._normal(value))
+
+
 def test_parts_cannot_run_into_each_other() -> None:
     assert keys.digest("k", b"ab", b"c") != keys.digest("k", b"a", b"bc") != keys.digest("k", b"abc")
     assert keys.response_key("a", "b_c", 1, b"") != keys.response_key("a_b", "c", 1, b"")

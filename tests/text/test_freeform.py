@@ -54,6 +54,10 @@ RIGHT: list[tuple[str, list[str]]] = [
     ("Lyon.\n\n" + STEPS, ["Lyon"]),
     (r"Rome? No: $\boxed{\text{Lyon}}$", ["Lyon"]),
     ("The letter U was added.", ["U"]),
+    ("It was none other than Elvis Presley.", ["Elvis Presley"]),
+    ("He did not win. Paris did.", ["Paris"]),
+    ("There are more churches and chapels (over 80) than priests (about 45).", ["churches and chapels"]),
+    ("#### Answer\n\nParis\n\n#### Explanation\n\nIt is the capital.", ["Paris"]),
     # numbers
     ("34", ["34"]),
     ("34.", ["34"]),
@@ -129,6 +133,8 @@ RIGHT: list[tuple[str, list[str]]] = [
     (r"\boxed{\dfrac{3}{4}}", [r"\frac{3}{4}"]),
     (r"\boxed{0.75}", [r"\frac{3}{4}"]),
     (r"So $y = 2\sqrt{3}$.", [r"2\sqrt{3}"]),
+    ("] ) >", ["] ) >"]),
+    ("We have to close ( and [. So the answer is: ] )", ["] )"]),
 ]
 
 WRONG: list[tuple[str, list[str]]] = [
@@ -143,6 +149,8 @@ WRONG: list[tuple[str, list[str]]] = [
     ("Paris is big, but the answer is Lyon.", ["Paris"]),
     (STEPS + "So the answer is Lyon.", ["Lisbon"]),
     (STEPS + r"\boxed{Lyon}", ["Paris"]),
+    ("It was not written by Mozart.", ["Mozart"]),
+    ("There are more churches (over 80) than priests (about 45).", ["priests"]),
     ("35", ["34"]),
     ("34 feet", ["34 yards"]),
     ("5 miles", ["5 km"]),
@@ -167,6 +175,8 @@ WRONG: list[tuple[str, list[str]]] = [
     (STEPS + "So the answer is no.", ["Yes"]),
     ("The argument is not valid.", ["valid"]),
     ("The answer is (C).", ["(B)"]),
+    ("The answer is: ) )", ["] )"]),
+    ("The answer is: ] ] )", ["] )"]),
     (r"\boxed{12}", ["(1,2)"]),
     (r"\boxed{x^2 - 1}", ["x^2+1"]),
 ]
@@ -180,6 +190,7 @@ NEITHER: list[tuple[str, list[str]]] = [
     ("I'm sorry, I cannot answer that.", ["No"]),
     ("The passage does not mention whether Blair wrote it.", ["Blair"]),
     ("The text does not say how many of the 12 there were, so I am unable to answer.", ["12"]),
+    ("I am only a small model and cannot answer that.", ["Paris"]),
     ("Paris or Lyon", ["Paris"]),
     ("It is either Paris or the old city of Lyon, as far as anybody in this town can tell.", ["Paris"]),
     ("3 or 4", ["3"]),

@@ -13,6 +13,7 @@ from assay.analysis.paired import behind, rows_of
 from assay.errors import UserError
 from assay.records import EvaluationOutcome, ResponseOutcome
 from assay.registry import nearest
+from assay.steps.people import WAITING
 from assay.steps.sources import Source
 from assay.store.repair import open_rows, row_decoder
 
@@ -113,7 +114,8 @@ def read_frame(source: Source, label: str = "") -> Frame:
         if row.label != label and not (failed and row.label == row.scorer == scorer):
             continue
         unit = row.unit()
-        if row.outcome == "skipped" or (failed and not unanswered.isdisjoint(unit.responses or (unit.address[:3],))):
+        skipped = row.outcome == "skipped" and not row.details.get(WAITING)
+        if skipped or (failed and not unanswered.isdisjoint(unit.responses or (unit.address[:3],))):
             continue
         known = units.setdefault(unit.address, unit)
         known.telling = max(known.telling, _divided(row), _contradicted(known, unit))
@@ -182,7 +184,7 @@ def _divided(row: _Row) -> float:
     """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
     is learnt about a judge that failed for other reasons than the answer."""
     if row.outcome != "scored":
-        return float(row.outcome != "errored")
+        return float(row.outcome not in ("errored", "skipped"))
     votes = row.votes
     scores = [vote for vote in votes if vote is not None]
     if not scores:

@@ -126,8 +126,12 @@ def _select(tables: Tables, name: str, most: int | None, several: bool) -> str:
 
 
 def _files(tables: Tables, name: str) -> list[str]:
-    log = tables.log(name)
-    return [str((log.path.parent / segment.name).absolute()) for segment in log.segments() if segment.size]
+    return [
+        str((log.path.parent / segment.name).absolute())
+        for log in tables.logs(name)
+        for segment in log.segments()
+        if segment.size
+    ]
 
 
 def text(value: str) -> str:

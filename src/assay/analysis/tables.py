@@ -84,12 +84,16 @@ class Tables:
         there = ", ".join(name for name in TABLES if name in self) or "none"
         return self.source.log(TABLES[table], f"tables with rows: {there}")
 
+    def logs(self, table: str) -> list[FileLog]:
+        """The same with the rows of further runs, where evaluations were made from several."""
+        return [self.log(table), *self.source.logs(TABLES[table])[1:]]
+
     def lines(self, table: str) -> Iterator[tuple[str, bytes]]:
         """(place, line) of every row, as it stands on disk."""
-        log = self.log(table)
-        for number, (_, line) in enumerate(log.scan(), 1):
-            if line and not line.isspace():
-                yield f"{log.path}, line {number}", line
+        for log in self.logs(table):
+            for number, (_, line) in enumerate(log.scan(), 1):
+                if line and not line.isspace():
+                    yield f"{log.path}, line {number}", line
 
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         """Every row; fields that Assay does not know are kept."""

@@ -12,10 +12,12 @@ import msgspec
 from msgspec import UNSET
 
 from assay.errors import UserError
-from assay.interfaces import Store
+from assay.interfaces import Log, Store
 from assay.records import Kind
 from assay.steps.facets import find_in_item, find_in_row, first_of, typed
-from assay.store.stores import open_store
+from assay.steps.sources import elsewhere
+from assay.store.log import FileLog
+from assay.store.stores import FlatStore, open_store
 
 Row = dict[str, Any]
 MOST_NEAR = 5
@@ -38,6 +40,15 @@ class Sample(msgspec.Struct, kw_only=True):
     evaluations: list[Row] = []
 
 
+class Match(msgspec.Struct, kw_only=True):
+    """Two players' answers that met: one evaluation for each seat. In seat 0 the first player's answer stands first."""
+
+    label: str
+    players: list[str]
+    sample_index: int
+    evaluations: list[Row] = []
+
+
 class Trace(msgspec.Struct, kw_only=True):
     """`calls` are those inside tasks and scorers, by owner; each evaluation has the rows it entered as `metrics`."""
 
@@ -45,6 +56,7 @@ class Trace(msgspec.Struct, kw_only=True):
     item_id: str
     item: Row | None = None
     samples: list[Sample] = []
+    matches: list[Match] = []
     calls: list[Row] = []
 
 
@@ -65,7 +77,7 @@ def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model:
     found.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
     found.calls = _logged(store, "calls", item_id)
     _add_spans(found, _logged(store, "traces", item_id))
-    _add_evaluations(found, store)
+    _add_evaluations(found, store, every)
     return found
 
 
@@ -80,8 +92,8 @@ class _Scan:
 
     def of(self, item_id: str) -> Iterator[Row]:
         mark = msgspec.json.Decoder(_Mark).decode
-        for id in self.store.ids(self.kind) or _unnamed(self.store):
-            for _, line in self.store.log(self.kind, id).scan():
+        for log in _logs(self.store, self.kind):
+            for _, line in log.scan():
                 try:
                     seen = mark(line)
                     own = seen.item_id if self.kind != "dataset" else _id_text(seen.id)
@@ -93,6 +105,14 @@ class _Scan:
                         self.ids.add(own)
                 except ValueError:  # a line that is no row belongs to no item
                     continue
+
+
+def _logs(store: Store, kind: Kind) -> list[Log]:
+    """The rows of a kind, and those elsewhere that an evaluation in the folder was made from."""
+    found = [store.log(kind, id) for id in store.ids(kind) or _unnamed(store)]
+    if isinstance(store, FlatStore):
+        found += [FileLog(file) for file in elsewhere(store.folder).get(kind, [])]
+    return found
 
 
 def _unnamed(store: Store) -> list[str]:
@@ -155,15 +175,36 @@ def _add_spans(found: Trace, traces: list[Row]) -> None:
         one.spans = by_key.get(one.response.get("key"), [])
 
 
-def _add_evaluations(found: Trace, store: Store) -> None:
+def _add_evaluations(found: Trace, store: Store, responses: list[Row]) -> None:
     scan = _Scan(store, "evaluation")
     rows = sorted(scan.of(found.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     metrics = [row for id in store.ids("aggregation") for row in _metric_rows(store, id)]
+
+    def with_metrics(row: Row, response: Row) -> Row:
+        entered = [each for each in metrics if _enters(row, each, response, found.item, scan.labels)]
+        return {**row, "metrics": entered}
+
     for one in found.samples:
-        for row in rows:
-            if _judges(row, one.response):
-                entered = [each for each in metrics if _enters(row, each, one.response, found.item, scan.labels)]
-                one.evaluations.append({**row, "metrics": entered})
+        single = [row for row in rows if not row.get("players") and _judges(row, one.response)]
+        one.evaluations = [with_metrics(row, one.response) for row in single]
+    for row in rows:
+        if row.get("players") and any(_judges(row, one.response) for one in found.samples):
+            first = next((each for each in responses if each.get("key") in (row.get("responses") or [])[:1]), {})
+            _match_of(found, row).evaluations.append(with_metrics(row, first))
+    for match in found.matches:
+        match.evaluations.sort(key=lambda row: row.get("seat") or 0)
+    found.matches.sort(key=lambda match: (match.label, match.players, match.sample_index))
+
+
+def _match_of(found: Trace, row: Row) -> Match:
+    """The match that an evaluation belongs to. Several runs of one player may meet another on the same item."""
+    sample, answers = int(row.get("sample_index") or 0), sorted(row.get("responses") or [])
+    for known in found.matches:
+        same = known.label == row.get("label") and known.players == row["players"] and known.sample_index == sample
+        if same and sorted(known.evaluations[0].get("responses") or []) == answers:
+            return known
+    found.matches.append(Match(label=str(row.get("label")), players=row["players"], sample_index=sample))
+    return found.matches[-1]
 
 
 def _metric_rows(store: Store, id: str) -> Iterator[Row]:
@@ -175,7 +216,7 @@ def _judges(evaluation: Row, response: Row) -> bool:
     keys = evaluation.get("responses")
     if keys and response.get("key"):
         return response["key"] in keys
-    names = ("sample_index", "model_name")
+    names = ("sample_index",) if evaluation.get("players") else ("sample_index", "model_name")
     return all(evaluation.get(name) == response.get(name) for name in names)
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "evaluate": "Score responses, again or from elsewhere.",
     "aggregate": "Compute metrics from evaluations.",
     "compare": "Tell whether experiments, models or prompts differ.",
+    "rank": "Rank models by the matches between their answers.",
     "gate": "Pass or fail an experiment, for CI.",
     "judge": "Label answers by hand, and find out how far to believe a judge.",
     "trace": "Follow one item through all steps.",

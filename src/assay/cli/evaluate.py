@@ -10,18 +10,31 @@ from assay.cli._running import failure_as_event, run_and_show
 
 
 @click.command("evaluate", cls=Command)
-@click.argument("path", type=click.Path())
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @again_options
+@click.option("--pairs", type=click.Choice(["all", "active"]), default="all", help="Which matches are played.")
+@click.option("--budget", type=click.IntRange(min=1), help="How many matches, with --pairs active; those there count.")
 @click.option("--no-progress", is_flag=True, help="No progress display.")
 def command(
-    path: str, debug: bool, as_json: bool, no_progress: bool, settings: tuple[str, ...], **options: Any
+    paths: tuple[str, ...],
+    debug: bool,
+    as_json: bool,
+    no_progress: bool,
+    settings: tuple[str, ...],
+    pairs: str,
+    budget: int | None,
+    **options: Any,
 ) -> None:
     """Score the responses in PATH, an experiment's folder or any responses.jsonl, then compute the metrics.
 
-    No model is called, unless a scorer calls one. The same command goes on where an earlier one stopped.
+    No model is called, unless a scorer calls one. The same command goes on where an earlier one stopped. Several PATHs
+    are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
-    from assay.steps.again import Rescoring
+    from assay.errors import UserError
+    from assay.steps.rescore import Rescoring
 
     with failure_as_event(as_json):
-        step = Rescoring(path, overrides=overrides(settings), **options)
+        if (pairs == "active") != (budget is not None):
+            raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
+        step = Rescoring(paths, overrides=overrides(settings), budget=budget, **options)
         run_and_show(step, as_json=as_json, no_progress=no_progress)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.trace import Sample, Trace
+from assay.analysis.trace import Match, Sample, Trace
 from assay.text.messages import content_text
 from assay.text.plain import plain
 
@@ -36,6 +36,8 @@ def trace_text(found: Trace, full: bool = False) -> str:
     shared = {sample.response.get("task") for sample in found.samples}
     for sample in found.samples:
         _add_sample(tree, sample)
+    for match in found.matches:
+        _add_match(tree, match)
     for owner, calls in _by_owner(found.calls):
         whose = "" if owner in shared else " (scorer)"
         tree.add(1, f"calls of {owner}{whose}", f"{len(calls)}, all samples")
@@ -62,15 +64,40 @@ def _add_sample(tree: _Tree, sample: Sample) -> None:
         _add_evaluation(tree, evaluation)
 
 
+def _add_match(tree: _Tree, match: Match) -> None:
+    """What each order of the seats said, and what both say together: players who disagree with themselves draw."""
+    first, second = match.players
+    said = [_winner(row, first, second) for row in match.evaluations]
+    whole = said[0] if len(set(said)) == 1 else f"tie: {' and '.join(said)}"
+    tree.add(1, f"match {match.label}, sample {match.sample_index}: {first} vs {second}", whole)
+    for row, word in zip(match.evaluations, said, strict=True):
+        tree.add(2, f"{second if row.get('seat') else first} first", word)
+        _add_why(tree, row)
+
+
+def _winner(row: dict[str, Any], first: str, second: str) -> str:
+    payoff = row.get("score")
+    if row.get("outcome", "scored") != "scored" or payoff is None:
+        return str(row.get("outcome", "no verdict"))
+    return "tie" if payoff == 0.5 else f"{first if payoff > 0.5 else second} wins"
+
+
 def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
     outcome = row.get("outcome", "scored")
     verdict = {True: "passed", False: "failed"}.get(row.get("passed"), "no verdict")  # type: ignore[arg-type]
     score = f", score {row['score']:g}" if row.get("score") is not None else ""
     tree.add(2, f"label {row.get('label') or row.get('scorer')}", verdict + score if outcome == "scored" else outcome)
+    _add_why(tree, row)
+
+
+def _add_why(tree: _Tree, row: dict[str, Any]) -> None:
     if row.get("error"):
         tree.add(3, "error", row["error"])
-    if row.get("detailed_results"):
-        tree.add(3, "details", row["detailed_results"])
+    details = dict(row.get("detailed_results") or {})
+    if reason := details.pop("reason", None):
+        tree.add(3, "reason", reason)
+    if details:
+        tree.add(3, "details", details)
     for metric in row["metrics"]:
         group = ", ".join(f"{facet}={metric.get(facet)}" for facet in metric.get("facets") or ())
         value = "null" if metric.get("value") is None else f"{metric['value']:.4g}"

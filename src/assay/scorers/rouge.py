@@ -55,7 +55,7 @@ def rouge(
     try:
         text = answer_of(response, response_field, strip_reasoning)
     except Unparsed as error:
-        return [Score(label=f".{variant}", outcome="unparsed", error=str(error)) for variant in variants]
+        return [Score(outcome="unparsed", error=str(error))]
     labels: list[Score] = []
     for variant in variants:
         best = max((_rouge(variant, text, reference, stemming) for reference in references), key=lambda one: one.f1)

@@ -24,8 +24,8 @@ class Tally(NamedTuple):
 
 
 class Virtual(NamedTuple):
-    """Weights of matches that nobody played, which keep every estimate finite: each player against one of strength 0,
-    won and lost (sets x players), and between equals, tied and decided (sets)."""
+    """Weights of matches that nobody played, which keep every estimate finite: of each player against the average of
+    the others, won and lost (sets x players), and between equals, tied and decided (sets)."""
 
     won: FloatArray
     lost: FloatArray
@@ -43,14 +43,14 @@ class Fitted(NamedTuple):
 def fit(
     tally: Tally, virtual: Virtual | None = None, *, start: Fitted | None = None, tolerance: float = 1e-10
 ) -> Fitted:
-    """The most likely strengths. Without virtual matches there are such only if `graph.bounded` says so.
+    """The most likely strengths. Without virtual matches there are such only if `match_graph.bounded` says so.
 
-    Either all sets have ties or none: without any, ν is 0 and no parameter.
+    ν is a parameter if there are ties, or if `start` has it.
     """
-    place = _place(tally, start)
+    place = _beginning(tally) if start is None else parameters(start)
     for _ in range(_MOST_STEPS):
         gradient, information = slopes(place, tally, virtual)
-        step = np.linalg.solve(information, gradient[..., None])[..., 0]
+        step = np.linalg.solve(information, gradient[..., None])[..., 0].astype(np.float64)
         place = place + step * _damping(step, tally.points.shape[1])
         if np.abs(step).max() < tolerance:
             break
@@ -58,9 +58,9 @@ def fit(
 
 
 def even(weight: float, players: int) -> Virtual:
-    """So many virtual matches of each kind for one set, half of them won or tied."""
-    half = weight / 2
-    return Virtual(np.full((1, players), half), np.full((1, players), half), np.full(1, half), np.full(1, half))
+    """So many virtual matches for each player of one set, half won and half lost, and as many ties."""
+    half, one = np.full((1, players), weight / 2), np.full(1, weight)
+    return Virtual(half, half, one, one)
 
 
 def chances(place: FloatArray, players: int) -> tuple[FloatArray, FloatArray]:
@@ -90,21 +90,27 @@ def slopes(place: FloatArray, tally: Tally, virtual: Virtual | None) -> tuple[Fl
         gradient[:, players] = tally.ties - ties.sum(axis=(1, 2)) / 2
         information[:, :players, players] = information[:, players, :players] = (ties * (0.5 - payoff)).sum(axis=2)
         information[:, players, players] = (ties * (1 - tied)).sum(axis=(1, 2)) / 2
-    if virtual is None:  # strengths are known up to a constant; this keeps their sum
-        inner += spread.sum(axis=(1, 2))[:, None, None] / players**2
-    else:
+    inner += (spread.sum(axis=(1, 2))[:, None, None] + 1) / players**2  # only differences are known: this keeps the sum
+    if virtual is not None:
         add_virtual(gradient, information, place, virtual)
     return gradient, information
 
 
 def add_virtual(gradient: FloatArray, information: FloatArray | None, place: FloatArray, virtual: Virtual) -> None:
+    """Add what virtual matches contribute to the slopes."""
     players = virtual.won.shape[1]
-    chance = 1 / (1 + np.exp(-place[:, :players]))
+    scale = players / (players - 1)  # a player's lead over the mean of the others, from that over the mean of all
+    strengths = place[:, :players]
+    chance = 1 / (1 + np.exp(-scale * (strengths - strengths.mean(axis=1, keepdims=True))))
     weight = virtual.won + virtual.lost
-    gradient[:, :players] += virtual.won - weight * chance
-    at = np.arange(players)
+    pull = scale * (virtual.won - weight * chance)
+    gradient[:, :players] += pull - pull.mean(axis=1, keepdims=True)
     if information is not None:
-        information[:, at, at] += weight * chance * (1 - chance)
+        curve = scale**2 * weight * chance * (1 - chance)
+        inner = information[:, :players, :players]
+        inner -= (curve[:, :, None] + curve[:, None, :] - curve.mean(axis=1)[:, None, None]) / players
+        at = np.arange(players)
+        inner[:, at, at] += curve
     if place.shape[1] > players:
         tied = 1 / (1 + 2 * np.exp(-place[:, players]))
         weight = virtual.tied + virtual.decided
@@ -120,20 +126,18 @@ def fitted(place: FloatArray, players: int) -> Fitted:
     return Fitted(strengths - strengths.mean(axis=1, keepdims=True), tie)
 
 
-def start_at(found: Fitted) -> FloatArray:
+def parameters(found: Fitted) -> FloatArray:
     """The parameters of a fit: strengths, and log ν if there are ties."""
     if not found.tie.any():
         return found.strengths.copy()
     return np.concatenate([found.strengths, np.log(found.tie)[:, None]], axis=1)
 
 
-def _place(tally: Tally, start: Fitted | None) -> FloatArray:
-    """Where to begin: at `start`, or at equal strengths with as many ties as there are."""
+def _beginning(tally: Tally) -> FloatArray:
+    """Equal strengths, with as many ties as there are."""
     sets, players = tally.points.shape
     if not tally.ties.any():
-        return np.zeros((sets, players)) if start is None else start.strengths.copy()
-    if start is not None:
-        return np.concatenate([start.strengths, np.log(start.tie)[:, None]], axis=1)
+        return np.zeros((sets, players))
     decided = tally.points.sum(axis=1) - tally.ties
     return np.concatenate([np.zeros((sets, players)), np.log((2 * tally.ties + 1) / (decided + 1))[:, None]], axis=1)
 

@@ -19,8 +19,7 @@ def rungs(wins: Counts, ties: Counts) -> list[list[int]]:
     More than one: the most likely difference between them is infinite.
     """
     reached = _reached((wins > 0) | (ties > 0))
-    order = sorted(_groups(reached & reached.T), key=lambda group: (-int(reached[group[0]].sum()), group))
-    return order
+    return sorted(_groups(reached & reached.T), key=lambda group: (-int(reached[group[0]].sum()), group))
 
 
 def bounded(wins: Counts, ties: Counts) -> bool:

@@ -44,13 +44,13 @@ def posterior(payoffs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The most probable strengths and their covariance, by Newton's method."""
     games = payoffs + payoffs.T
     won = payoffs.sum(axis=1)
-    strengths = np.zeros(len(payoffs))
+    strengths: FloatArray = np.zeros(len(payoffs))
     prior = np.eye(len(payoffs)) / PRIOR_VARIANCE
-    covariance = np.linalg.inv(prior)
+    covariance: FloatArray = PRIOR_VARIANCE * np.eye(len(payoffs))
     for _ in range(_MOST_STEPS):
         chance = 1 / (1 + np.exp(strengths[None, :] - strengths[:, None]))
         curvature = games * chance * (1 - chance)
-        covariance = np.linalg.inv(np.diag(curvature.sum(axis=1)) - curvature + prior)
+        covariance = np.asarray(np.linalg.inv(np.diag(curvature.sum(axis=1)) - curvature + prior), np.float64)
         step = covariance @ (won - (games * chance).sum(axis=1) - strengths / PRIOR_VARIANCE)
         strengths = strengths + np.clip(step, -1, 1)
         if np.abs(step).max() < 1e-9:

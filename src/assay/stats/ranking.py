@@ -12,35 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray
-from assay.stats.davidson import Fitted, Tally, Virtual, chances, even, fit, add_virtual, fitted, slopes, start_at
+from assay.stats.davidson import Fitted, Tally, Virtual, add_virtual, chances, even, fit, fitted, parameters, slopes
+from assay.stats.intervals import item_contributions, mean_interval
 from assay.stats.match_graph import bounded
+from assay.stats.matches import Ints, Matches, cells_of, places_of, table_of
 from assay.stats.student import t_quantile
 
-Ints = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 _MOST_BLOCKS, _MOST_CELLS = 500, 1 << 24
 _DRAWS = 1 << 20  # numbers drawn at once: 8 MB
+_FITTED = 1 << 16  # cells of win matrices that are fitted at once
 _CHECKED = 10  # rounds that are fitted in full before the others may be stepped to
 _NEAR = 0.05  # of a standard error: below the noise of 1,000 rounds
-_CELLS_AT_ONCE = 1 << 16
-_PIECE = 1 << 15
+ONE_ITEM = "none: an interval needs at least two items"
 _LEAST = 1e-3  # of a virtual match: nobody's strength is beyond all measure
-
-
-class Matches(NamedTuple):
-    """Columns of equal length: the number of the item and of both players, and the half points of the first: 2 for a
-    win, 1 for a tie, 0 for a loss."""
-
-    item: npt.NDArray[np.integer]
-    first: npt.NDArray[np.integer]
-    second: npt.NDArray[np.integer]
-    half_points: npt.NDArray[np.integer]
-    players: int
 
 
 class Ranked(NamedTuple):
     """A value for each player; its interval, NaN where there is none (`method` says why); and the best and the worst
-    rank that pairs of players leave open: i stands before j if it does so in nearly all rounds."""
+    rank that is left open by the pairs of players which can be told apart."""
 
     value: FloatArray
     low: FloatArray
@@ -59,36 +49,15 @@ class BradleyTerry(NamedTuple):
     prior: float
 
 
-class Counted(NamedTuple):
-    """Who won how often against whom (row against column), and how often they tied."""
-
-    wins: Ints
-    ties: Ints
-
-    @property
-    def played(self) -> Ints:
-        return self.wins + self.wins.T + self.ties
-
-
-def counted(matches: Matches) -> Counted:
-    """The win matrix."""
-    return _table(_cells(matches)[1], matches.players)
-
-
-def _table(sums: Ints, players: int) -> Counted:
-    losses, draws, victories = sums.reshape(3, players, players)
-    return Counted(victories + losses.T, draws + draws.T)
-
-
 def bradley_terry(
     matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0, prior: float | None = None
 ) -> BradleyTerry:
     """Davidson's strengths by maximum likelihood, with bootstrap intervals over items.
 
     Where no finite strengths are the most likely ones (somebody won or lost everything), each player is given `prior`
-    virtual matches against an average one, half won and half lost; None: one, and only there. All rounds have one of
-    random weight: a player who won all of 20 matches might lose the next, which no resample of those 20 shows. For two
-    players that is close to Jeffreys' interval of a proportion.
+    virtual matches against the average of the others, half won and half lost; None: one, and only there. All rounds
+    have such matches, of random weight: a player who won all of 20 matches might lose the next, which no resample of
+    those 20 shows. For two players the interval is then close to Wilson's.
     """
     random = np.random.default_rng(seed)
     blocks = _Blocks(matches, random)
@@ -97,57 +66,64 @@ def bradley_terry(
     if not (weight or finite):
         raise ValueError("no finite strengths are the most likely ones")
     whole = blocks.tally(np.ones((1, blocks.count), np.float32))
-    found = fit(whole, even(weight, matches.players) if weight else None)
+    found = fit(whole, even(weight * blocks.weight, matches.players) if weight else None)
     strengths, tie = found.strengths[0], float(found.tie[0])
     if blocks.items < 2:
-        return BradleyTerry(_alone(strengths), tie, weight)
+        return BradleyTerry(unranged(strengths, ONE_ITEM), tie, weight)
     drawn = _refitted(blocks, found, whole, rounds, random)
     return BradleyTerry(_ranked(strengths, drawn, blocks.items, level), tie, weight)
 
 
 def win_rates(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0) -> Ranked:
-    """Points per match, with bootstrap intervals over items. In a round without a player its rate is what it was."""
+    """Points per match, with the interval of a mean over items; ranks from rounds like those of `bradley_terry`."""
     random = np.random.default_rng(seed)
     blocks = _Blocks(matches, random)
+    points, games = blocks.by_player()
+    value = points.sum(axis=0) / games.sum(axis=0)
+    if blocks.items < 2:
+        return unranged(value, ONE_ITEM)
+    drawn, virtual = blocks.drawn(rounds, random), _virtual(blocks, rounds, random)
+    rates = (drawn @ points + virtual.won) / (drawn @ games + virtual.won + virtual.lost)
+    ranked = _ranked(value, rates, blocks.items, level)
+    spans = [_rate_interval(matches, player, level) for player in range(matches.players)]
+    low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in zip(*spans, strict=True))
+    return ranked._replace(low=low, high=high, method="wilson_of_items")
 
-    def rates(weights: Weights) -> FloatArray:
-        tally = blocks.tally(weights)
-        return tally.points / tally.played.sum(axis=2)
 
-    with np.errstate(invalid="ignore"):
-        value = rates(np.ones((1, blocks.count), np.float32))[0]
-        if blocks.items < 2:
-            return _alone(value)
-        drawn = rates(blocks.drawn(rounds, random))
-    return _ranked(value, np.where(np.isnan(drawn), value, drawn), blocks.items, level)
+def _rate_interval(matches: Matches, player: int, level: float) -> tuple[float | None, float | None]:
+    payoffs = matches.half_points / 2
+    own = np.flatnonzero((matches.first == player) | (matches.second == player))
+    payoffs = np.where(matches.first[own] == player, payoffs[own], 1 - payoffs[own])
+    values = item_contributions(matches.item[own], payoffs)
+    low, high, _ = mean_interval(values, samples=len(own), bounded=True, level=level)
+    return low, high
 
 
 # ---- rounds
 
 
 class _Blocks:
-    """Items, or groups of them, with what happened in each: blocks x (losses, ties, wins of the pairs that met)."""
+    """Items, or groups of them, and what happened in each between the pairs of players that met at all."""
 
     def __init__(self, matches: Matches, random: np.random.Generator) -> None:
         self.players = matches.players
-        cells, sums = _cells(matches)
-        self.table = _table(sums, self.players)
+        cells, sums = cells_of(matches)
+        self.table = table_of(sums, self.players)
         pairs = np.flatnonzero(sums.any(axis=0))
         self.first, self.second = np.divmod(pairs, self.players)
-        self.items = int(matches.item.max(initial=-1)) + 1
+        self.items = matches.items
         self.count = min(self.items, _MOST_BLOCKS, max(64, _MOST_CELLS // (3 * len(pairs) + 1)))
         block = np.arange(self.items) if self.count == self.items else random.permutation(self.items) % self.count
         column = np.zeros(sums.shape, np.int64)
         column[:, pairs] = np.arange(3 * len(pairs)).reshape(3, -1)
-        places = _places(matches.item, block * 3 * len(pairs), cells, column.ravel())
+        places = places_of(matches.item, block * 3 * len(pairs), cells, column.ravel())
         found = np.bincount(places, minlength=self.count * 3 * len(pairs)).reshape(self.count, 3, -1)
-        # Numbers of matches, exact up to 16 million: blocks x pairs.
+        # Blocks x pairs: numbers of matches, exact up to 16 million.
         self.played = found.sum(axis=1).astype(np.float32)
         self.payoff = (found[:, 2] + found[:, 1] / 2).astype(np.float32)
         self.ties = found[:, 1].sum(axis=1).astype(np.float32)
         met = np.count_nonzero(self.played) if self.count == self.items else len(cells)
-        self.weight = len(cells) / max(met, 1)
-        """Of a virtual match: as often as two players met on one item."""
+        self.weight = len(cells) / max(met, 1)  # of a virtual match: as often as two players meet on one item
 
     def tally(self, weights: Weights) -> Tally:
         """What happened in rounds that have the blocks so often."""
@@ -160,13 +136,24 @@ class _Blocks:
 
     def scores(self, place: FloatArray) -> Weights:
         """How each block pulls at each parameter: what happened in it less what was to be expected."""
-        expected, tied = (table[0, self.first, self.second].astype(np.float32) for table in chances(place, self.players))
-        pulls = np.zeros((len(self.first), self.players), np.float32)
-        at = np.arange(len(self.first))
-        pulls[at, self.first], pulls[at, self.second] = 1, -1
-        found = (self.payoff - self.played * expected) @ pulls
+        expected, tied = (
+            table[0, self.first, self.second].astype(np.float32) for table in chances(place, self.players)
+        )
+        surprise = self.payoff - self.played * expected
+        found = self._summed(surprise, -surprise)
         ties = self.ties - self.played @ tied
         return found if place.shape[1] == self.players else np.concatenate([found, ties[:, None]], axis=1)
+
+    def by_player(self) -> tuple[Weights, Weights]:
+        """Points and matches of each player (blocks x players)."""
+        return self._summed(self.payoff, self.played - self.payoff), self._summed(self.played, self.played)
+
+    def _summed(self, first: Weights, second: Weights) -> Weights:
+        """Sums over the pairs of each player, of what the first and the second of each pair get."""
+        sums = np.zeros((self.players, self.count), np.float32)
+        for player in range(self.players):
+            sums[player] = first[:, self.first == player].sum(axis=1) + second[:, self.second == player].sum(axis=1)
+        return sums.T
 
     def drawn(self, rounds: int, random: np.random.Generator) -> Weights:
         """How often each round has each block."""
@@ -180,37 +167,7 @@ class _Blocks:
         return drawn
 
 
-def _cells(matches: Matches) -> tuple[npt.NDArray[np.int32], Ints]:
-    """One number for an outcome and two players, the lower one first; and how often each occurs (outcomes x pairs).
-
-    In pieces that stay in the processor's cache, which is twice as fast.
-    """
-    cells = np.empty(len(matches.item), np.int32)
-    sums = np.zeros(3 * matches.players**2, np.int64)
-    for start in range(0, len(cells), _PIECE):
-        part = slice(start, start + _PIECE)
-        first, second, half_points = matches.first[part], matches.second[part], matches.half_points[part]
-        turned = first > second
-        if turned.any():
-            first, second = np.where(turned, second, first), np.where(turned, first, second)
-            half_points = np.where(turned, 2 - half_points, half_points)
-        cells[part] = (half_points * np.int32(matches.players) + first) * np.int32(matches.players) + second
-        sums += np.bincount(cells[part], minlength=len(sums))
-    return cells, sums.reshape(3, -1)
-
-
-def _places(item: npt.NDArray[np.integer], block: Ints, cells: npt.NDArray[np.int32], column: Ints) -> Ints:
-    """Where each match counts: in the row of its item's block, in the column of its cell."""
-    places = np.empty(len(cells), np.int64)
-    for start in range(0, len(cells), _PIECE):
-        part = slice(start, start + _PIECE)
-        np.add(np.take(block, item[part]), np.take(column, cells[part]), out=places[part])
-    return places
-
-
-def _refitted(
-    blocks: _Blocks, found: Fitted, whole: Tally, rounds: int, random: np.random.Generator
-) -> FloatArray:
+def _refitted(blocks: _Blocks, found: Fitted, whole: Tally, rounds: int, random: np.random.Generator) -> FloatArray:
     """The strengths in every round (rounds x players).
 
     With many matches one Newton step from the data's own fit is as good as a full fit of the round. Whether it is, the
@@ -227,7 +184,7 @@ def _refitted(
 
 
 def _stepped(blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual) -> FloatArray:
-    place = start_at(found)
+    place = parameters(found)
     information = slopes(place, whole, even(blocks.weight, blocks.players))[1][0]
     gradient = (drawn @ blocks.scores(place)).astype(np.float64)
     add_virtual(gradient, None, np.repeat(place, len(drawn), axis=0), virtual)
@@ -235,7 +192,7 @@ def _stepped(blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtu
 
 
 def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, found: Fitted) -> FloatArray:
-    piece = max(1, _CELLS_AT_ONCE // blocks.players**2)
+    piece = max(1, _FITTED // blocks.players**2)
     strengths: list[FloatArray] = []
     for start in range(0, len(drawn), piece):
         part = slice(start, start + piece)
@@ -246,13 +203,12 @@ def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, found: Fitted) -> F
 
 
 def _virtual(blocks: _Blocks, rounds: int, random: np.random.Generator) -> Virtual:
-    """Virtual matches whose weights are Gamma variates of shape 1/2: one match on average, half of it won."""
+    """Virtual matches of random weight: on average one for each player, half won, and one tie.
 
-    def weights(*shape: int) -> FloatArray:
-        return np.maximum(random.standard_normal(shape) ** 2 / 2, _LEAST) * blocks.weight
-
-    won, lost = weights(2, rounds, blocks.players)
-    tied, decided = weights(2, rounds)
+    Half the square of a normal variate is a Gamma variate of shape 1/2, the weight that a prior of half a match has.
+    """
+    won, lost = np.maximum(random.standard_normal((2, rounds, blocks.players)) ** 2 / 2, _LEAST) * blocks.weight
+    tied, decided = np.maximum(random.standard_exponential((2, rounds)), _LEAST) * blocks.weight
     return Virtual(won, lost, tied, decided)
 
 
@@ -269,14 +225,17 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
     t = t_quantile((1 + level) / 2, items - 1)
     tail = 1 - NormalDist().cdf(t * (items / (items - 1)) ** 0.5)
     low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
-    behind = (drawn[:, :, None] >= drawn[:, None, :]).mean(axis=0)  # how often each is not behind another
-    surely = (behind < tail) & (value[:, None] < value[None, :])
-    best, worst = 1 + surely.sum(axis=1), len(value) - surely.sum(axis=0)
+    ahead = (drawn[:, :, None] >= drawn[:, None, :]).mean(axis=0)
+    best, worst = open_ranks((ahead < tail) & (value[:, None] < value[None, :]))
     return Ranked(value, np.minimum(low, value), np.maximum(high, value), best, worst, "bootstrap")
 
 
-def _alone(value: FloatArray) -> Ranked:
-    """One item tells nothing about others."""
+def open_ranks(behind: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """The best and the worst rank of each player; `behind`: whether it surely stands behind each other one."""
+    return 1 + behind.sum(axis=1), len(behind) - behind.sum(axis=0)
+
+
+def unranged(value: FloatArray, why: str) -> Ranked:
+    """Values of which nobody knows how sure they are."""
     nothing = np.full(len(value), np.nan)
-    first, last = np.ones(len(value), np.int64), np.full(len(value), len(value))
-    return Ranked(value, nothing, nothing, first, last, "none: an interval needs at least two items")
+    return Ranked(value, nothing, nothing, *open_ranks(np.zeros((len(value), len(value)), np.bool_)), why)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from assay.errors import UserError
 from assay.interfaces import Log, Score
-from assay.records import Item, Response
+from assay.records import Response
 from assay.steps.cases import Call, Seen, content_of, failed, response_decoder
 from assay.steps.scoring import BoundScorer, Case
 from assay.store.index import ItemIndex, id_number
@@ -138,19 +138,13 @@ class Matches:
     def calls(self) -> Iterator[Call]:
         """Every call, in the order of the items."""
         for group in np.flatnonzero(np.diff(self._bounds) > 1).tolist():
-            answers = self._answers(group)
-            item = self._items.get(answers[0].row.item_id)
-            if item is not None:
-                for first, second in combinations(answers, 2):
-                    yield from self._meeting(item, first, second)
+            for first, second in combinations(self._answers(group), 2):
+                yield from self._meeting(first, second)
 
     def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
         """The calls of one pair on one item and sample."""
         answers = [answer for answer in self._answers(group) if answer.player in players]
-        item = self._items.get(answers[0].row.item_id) if answers else None
-        if item is None:
-            return []
-        return [call for pair in combinations(answers, 2) for call in self._meeting(item, *pair)]
+        return [call for pair in combinations(answers, 2) for call in self._meeting(*pair)]
 
     def _answers(self, group: int) -> list[_Answer]:
         """The answers in a group, by player; where runs that are one player repeat an answer, it is one."""
@@ -161,7 +155,7 @@ class Matches:
             line = self._logs[run].read(int(self._position[at]))
             row = self._decode(line)
             answer = _Answer(player, run, line, row, (row.key, content_of(row)))
-            same = [other for other in found if other.player == player]
+            same = [other for other in found if other.player == player and other.row.item_id == row.item_id]
             if any(other.run == run for other in same):
                 raise self._alike(answer)
             if all(other.seen != answer.seen for other in same):
@@ -175,9 +169,10 @@ class Matches:
             fix="name a field that tells them apart: `players: task`, or @scorer(player='task')",
         )
 
-    def _meeting(self, item: Item, first: _Answer, second: _Answer) -> Iterator[Call]:
-        if first.player == second.player or first.row.item_id != second.row.item_id:
-            return
+    def _meeting(self, first: _Answer, second: _Answer) -> Iterator[Call]:
+        item = self._items.get(first.row.item_id)
+        if first.player == second.player or first.row.item_id != second.row.item_id or item is None:
+            return  # ids that differ share a group if their hashes are equal
         scorer = self.scorer
         players, encoded = self._names(first.player, second.player)
         settled = self._settled(players, first.row, second.row)

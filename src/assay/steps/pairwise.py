@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
@@ -31,10 +31,10 @@ def is_pairwise(function: Callable[..., Any]) -> bool:
     return bool(getattr(function, "__assay__", {}).get("pairwise"))
 
 
-def bind_pairwise(function: Callable[..., Any], *, folder: Path, **binding: Any) -> BoundScorer:
+def bind_pairwise(function: Callable[..., Any], *, folder: Path, **binding: Unpack[Binding]) -> BoundScorer:
     """The decider that `decide` names, as a scorer of matches. Parameters that are not ours are the decider's own;
     `folder` is the experiment's, where labelling sessions leave their labels."""
-    given: Mapping[str, Any] = binding["params"]
+    given = binding["params"]
     own = registry.parameters(function)
     settings = {name: p.default for name, p in own.items()}
     settings |= registry.check_params(function, {name: value for name, value in given.items() if name in own})
@@ -45,7 +45,8 @@ def bind_pairwise(function: Callable[..., Any], *, folder: Path, **binding: Any)
         decider = registry.scorer.get(settings["decide"], base=binding["base"])
         if is_pairwise(decider):
             raise UserError("`pairwise` cannot decide for itself", fix="decide: judge_pairwise")
-        bound = bind_scorer(decider, **{**binding, "params": rest})
+        binding["params"] = rest
+        bound = bind_scorer(decider, **binding)
     if bound.form != "match":
         raise UserError(
             f"{settings['decide']!r} looks at one answer, and cannot decide between two",

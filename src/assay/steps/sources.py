@@ -126,8 +126,10 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     """The files that the evaluation in a folder was made from, as it remembers them."""
     store = FlatStore(folder)
     manifests = [store.manifest("evaluation", id) for id in store.ids("evaluation")]
-    known = {} if not manifests or manifests[0] is None else manifests[0].metadata.get(ELSEWHERE) or {}
-    return {kind: [Path(file) for file in ([files] if isinstance(files, str) else files)] for kind, files in known.items()}
+    known: dict[Kind, str | list[str]] = {}
+    for manifest in manifests:
+        known |= manifest.metadata.get(ELSEWHERE) or {} if manifest else {}
+    return {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
 
 
 def _items_of_run(folder: Path) -> Path | None:

@@ -1,4 +1,4 @@
-r"""The part of an answer that gives the answer: `\boxed{…}`, or what follows "the answer is".
+r"""The part of an answer that gives the answer: `\boxed{…}`, or what follows `####` or "the answer is".
 
 Without such a sign a short answer counts as a whole; of a long one the first line, the last paragraph and what follows
 the last "therefore". Refusals are cut out: of an answer that only refuses, nothing is left.
@@ -22,9 +22,9 @@ _NO_ANSWER = (
     r"correct|incorrect|right|wrong|clear|simple|based|because|supported|found|given|as follows|the following|below"
     r"|above|not (?:given|known|clear|stated|mentioned|provided|explicitly)|in the (?:text|passage)"
 )
-_CUE_WORD = re.compile(f"{spelled('answer', 'conclusion', 'result')}|####")
+_CUE_WORD = re.compile(spelled("answer", "conclusion", "result"))
 _CUE = re.compile(
-    r"####|\b(?:answer|conclusion|result)(?:\s(?:to|of|for)\s[^.\n:]{1,80}?)?"
+    r"\b(?:answer|conclusion|result)(?:\s(?:to|of|for)\s[^.\n:]{1,80}?)?"
     r"(?:\s{0,2}[:=]|\s(?:is|are|was|were|would be|should be|must be)\b:?|:)"
     rf"(?!\s{{0,3}}(?:{_NO_ANSWER})\b)",
     re.I,
@@ -35,7 +35,8 @@ _TEXT = r"(?:text|passage|context|question|article|paragraph|information|prompt|
 _REFUSAL = re.compile(
     r"\b(?:(?:i|we) (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t) "
     r"(?:know|answer|determine|find|provide|tell|say|have (?:any|enough|the|access|information)|recall|be sure|help)"
-    r"|unable to (?:answer|determine|provide|find)|(?:not enough|insufficient|no) (?:information|context|data)\b"
+    r"|(?:cannot|can['’]t|unable to|not able to) (?:answer|determine|provide|help)"
+    r"|(?:not enough|insufficient|no) (?:information|context|data)\b"
     r"|cannot be (?:determined|answered|inferred|found)"
     rf"|{_TEXT}\b[^.\n]{{0,40}} (?:does|do|did)(?: not|n['’]t) "
     r"(?:provide|mention|include|contain|specify|state|say|give|offer|have|indicate)"
@@ -72,7 +73,7 @@ def conclude(text: str) -> Conclusion | None:
     answer = without_reasoning(text).strip()
     if len(answer) > 2 * _LONGEST:
         answer = f"{answer[:_LONGEST]}\n{answer[-_LONGEST:]}"
-    box = last_box(answer)
+    box = last_box(answer) or _after_hashes(answer)
     bold = tuple(_BOLD.findall(answer)) if "**" in answer else ()
     plain = _plain(answer)
     if box:
@@ -117,6 +118,12 @@ def drawn(text: str) -> str:
         return first_sentence(text[cues[-1].end() :])
     line = text.strip().rpartition("\n")[2]
     return line if "=" in line else ""
+
+
+def _after_hashes(answer: str) -> str:
+    """What follows `####` in a last line, as in the solutions of GSM8k; elsewhere these are headings."""
+    last = answer.rpartition("\n")[2].strip()
+    return last.lstrip("# ") if last.startswith("####") else ""
 
 
 def _plain(answer: str) -> str:

@@ -14,7 +14,7 @@ _MONTH = (
 _DAY = r"(?P<day{0}>\d{{1,2}})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year{0}>\d{{4}})"
 _DATE = re.compile(
-    rf"\b(?:{_MONTH.format(1)}\s+{_DAY.format(1)},?\s+{_YEAR.format(1)}"
+    rf"(?=[\djfmasond])\b(?:{_MONTH.format(1)}\s+{_DAY.format(1)},?\s+{_YEAR.format(1)}"
     rf"|{_DAY.format(2)}(?:\s+of)?\s+{_MONTH.format(2)},?(?:\s+{_YEAR.format(2)})?"
     rf"|{_YEAR.format(3)}[-/](?P<month3>\d{{2}})[-/](?P<day3>\d{{2}})"
     rf"|(?P<first6>\d{{1,2}})[/.](?P<second6>\d{{1,2}})[/.]{_YEAR.format(6)}"

@@ -42,6 +42,7 @@ class _Target(NamedTuple):
     verdict: str
     letter: str
     formula: str
+    symbols: str
 
 
 class _Answer:
@@ -73,6 +74,9 @@ def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
         said = folded(text)
         if any(said in target.phrases for target in targets):
             return True
+    symbols = [target.symbols for target in targets if target.symbols]
+    if symbols and any(_ends_with(text, wanted) for wanted in symbols):
+        return True
     conclusion = conclude(text)
     if conclusion is None:
         return None
@@ -97,17 +101,19 @@ def _targets(accepted: tuple[str, ...]) -> list[_Target]:
 
 def _target(text: str) -> _Target:
     plain = folded(text)
+    phrases = _phrases(text, plain)
     verdict = plain if plain in _VERDICTS else ""
     choice = _CHOICE.fullmatch(text.strip())
     digits = any(map(str.isdigit, text))
     return _Target(
-        phrases=_phrases(text, plain),
+        phrases=phrases,
         members=_members(text),
         quantity=whole_quantity(text) if digits or len(text) < 40 else None,
         date=whole_date(text) if digits else None,
         verdict=verdict,
         letter=(choice[1] or choice[2]) if choice else "",
-        formula=_formula(text) if _FORMULA.search(text.strip()) else "",
+        formula=_formula(text) if _FORMULA.search(text.strip()) and phrases else "",
+        symbols="" if phrases else "".join(text.split()),
     )
 
 
@@ -135,6 +141,12 @@ def _formula(text: str) -> str:
 
 
 # ---- what an answer says
+
+
+def _ends_with(text: str, symbols: str) -> bool:
+    """Brackets to be closed and the like: the last signs of the answer, and no more of them."""
+    signs = "".join(sign for sign in text if not sign.isspace() and sign not in "*`.$\"'")
+    return signs.endswith(symbols) and (len(signs) == len(symbols) or signs[-len(symbols) - 1] not in "()[]{}<>")
 
 
 def _holds(answer: _Answer, target: _Target) -> bool | None:

@@ -25,8 +25,9 @@ _LETTERS = str.maketrans(
 _DECIMAL = re.compile(r"(?<=\d)\.(?=\d)")
 _NO_WORD = re.compile(r"[\W_]+")
 _DENIED = re.compile(
-    r"(?:\b(?:not|isnt|wasnt|arent|werent|never|neither|nor|without|except|than|unlike)(?! only| just| merely)"
-    r"|\binstead of)(?: (?!but\b)\S+){0,2} $"
+    r"\b(?:not(?! only| just| merely)|isnt|wasnt|arent|werent|never|neither|nor|without|except|unlike|(?<!other )than"
+    r"|instead of)(?: (?:really|actually|even|be|been))?"
+    r"(?: (?:\S+ )?(?:by|of|in|at|on|from|for|to|with|called|named))? $"
 )
 _HEDGED = re.compile(r"\b(?:either|maybe|perhaps|possibly|might|could|whether)\b")
 _FEW_WORDS = 8

@@ -19,7 +19,7 @@ _NUMBER_WORD = re.compile(
     r"(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)",
     re.I,
 )
-_NO_LETTERS = re.compile(r"[^a-z]+")
+_LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
 _ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
 _DENIED = re.compile(r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I)
 _WHEN = re.compile(
@@ -141,7 +141,7 @@ def _says_when(text: str, number: Number) -> bool:
 def with_digits(text: str) -> str:
     """The rewritten text with number words as digits; "one" only where it is the only number."""
     text = rewritten(text)
-    words = _NO_LETTERS.sub(" ", lower).split() if (lower := text.lower()) else []
+    words = text.encode("ascii", "replace").translate(_LETTERS).decode().split()
     if not _VALUES.keys().isdisjoint(words):
         text = _NUMBER_WORD.sub(_digits, text)
     if "one" in words and not any(map(str.isdigit, text)):

@@ -56,10 +56,11 @@ def relevant(item: Item, field: str | None = None) -> dict[str, float]:
     truth: Any = item.ground_truth
     if isinstance(truth, dict):
         fields = cast("dict[str, Any]", truth)
+        if field is not None and field not in fields:
+            raise LookupError(f"the ground truth has no field {field!r}; {nearest(field, fields)}")
         name = field if field is not None else next((name for name in RELEVANT_FIELDS if name in fields), None)
-        if name is None or name not in fields:
-            wanted = f"field {name!r}; {nearest(name, fields)}" if name else f"of {', '.join(RELEVANT_FIELDS)}"
-            raise LookupError(f"the ground truth has no {wanted}")
+        if name is None:
+            raise LookupError(f"the ground truth has none of {', '.join(RELEVANT_FIELDS)}; name its field")
         truth = fields[name]
     if isinstance(truth, dict):
         graded = {str(id): float(grade) for id, grade in cast("dict[str, Any]", truth).items()}

@@ -6,15 +6,18 @@ fit is a ValueError, and pydantic's ValidationError in a program that uses pydan
 
 import dataclasses
 import sys
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Self, TypeVar, get_args
 
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.intelligence_layer.connectors.base.json_serializable import JsonSerializable
 
 T = TypeVar("T")
+JsonSerializable = int | float | str | bool | Sequence[Any] | Mapping[str, Any] | None
+"""Any JSON value, for annotations."""
+SerializableDict = dict[str, JsonSerializable]
 
 
 class BadValue(UserError, ValueError):

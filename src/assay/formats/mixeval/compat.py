@@ -18,6 +18,7 @@ _NUMBERS = tuple(
         r"-?(?:\d+\.\d+|\.\d+|\d+\b)(?![eE][-+]?\d+)(?![,\d])",
     )
 )
+_DIGIT = re.compile(r"\d")
 SEED = 42
 
 
@@ -75,7 +76,8 @@ def predictions(response: str) -> list[str | float]:
     """What the response may be saying, each once: tails behind a cue, and the numbers in them."""
     whole = response.strip().strip(".").lower()
     tails = _tails(whole) or [whole]
-    numbers = [number for tail in tails for pattern in _NUMBERS for number in pattern.findall(tail)]
+    numeric = [tail for tail in tails if _DIGIT.search(tail)]
+    numbers = [number for tail in numeric for pattern in _NUMBERS for number in pattern.findall(tail)]
     return list(dict.fromkeys(value for text in (*tails, *numbers) for value in _normalised(text)))
 
 
@@ -105,11 +107,15 @@ def _normalised(text: str) -> list[str | float]:
 
 # ---- base models
 
+_MEANINGFUL = re.compile(  # a Latin, Greek, Cyrillic, Glagolitic, Hangul or Chinese letter, or a digit
+    "[0-9A-Za-z\u00c0-\u024f\u0370-\u052f\u2c00-\u2c5f\ua640-\ua69f\uac00-\ud7af\u4e00-\u9fff]"
+)
+
 
 def trimmed(response: str, *, multiple_choice: bool) -> str:
     """A base model's answer without the questions that it went on to ask itself."""
     answer = response.split("\n\n" if multiple_choice else "\n\n\nQuestion", 1)[0]
-    return answer if any(map(str.isalnum, answer)) else response
+    return answer if _MEANINGFUL.search(answer) else response
 
 
 # ---- verdicts of judges
@@ -122,7 +128,7 @@ _OPTION = (re.compile(r"\[\[([A-Z])\]\]"), re.compile(r"\[([A-Z])\]"))
 def judged_score(text: str) -> float | None:
     """The score from 0 to 1 in a judge's text; None where there is none, or one outside of that."""
     found = _first(_SCORE, text)
-    if found is None or re.match(r"0\d", found):
+    if found is None or re.fullmatch(r"0+[1-9]\d*", found):  # such as 01, on which the original stops
         return None
     return score if 0 <= (score := float(found)) <= 1 else None
 

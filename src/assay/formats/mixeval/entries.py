@@ -29,6 +29,7 @@ BENCHMARKS = {"mixeval": "mixeval", "mixeval_hard": "mixeval-hard"}  # the name,
 _HUB = {"mixeval": "MixEval", "mixeval_hard": "MixEval_Hard"}
 _DATE = re.compile(r"|hub|\d{4}-\d\d-\d\d")
 _MOST_PROBLEMS = 5
+_MOST_OPTIONS = 26  # as there are letters
 Entry = dict[str, Any]
 
 
@@ -78,18 +79,23 @@ def _from_file(path: Path, kind: str) -> Iterator[Placed]:
                 place = f"{path} [{key or number}]"
                 if not isinstance(value, dict):
                     raise UserError(f"an entry must be an object, found {type(value).__name__}", where=place)
-                given = key or value.get("id", number)
-                yield place, kind, str(given), value
+                given = key or value.get("id")
+                yield place, kind, str(number if given is None else given), value
         except BrokenJson as error:
             raise UserError(f"the file is not whole JSON: {error}", where=str(path)) from None
 
 
-def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Iterator[Placed]:
-    """The hub has no versions of the data, only revisions of its own."""
+def _on_hub(kind: str, version: str, benchmark: str) -> dict[str, str]:
+    """Where a kind's entries are in the dataset. The hub has no versions of the data, only revisions of its own."""
     revision = "" if _DATE.fullmatch(version) else version
-    read, subset = dataset.get("hf"), _HUB[benchmark_name(benchmark)]
-    for number, (place, row) in enumerate(read(name, subset=subset, split=kind.replace("-", "_"), revision=revision)):
-        yield place, kind, str(row.get("id", number)), row
+    return {"subset": _HUB[benchmark_name(benchmark)], "split": kind.replace("-", "_"), "revision": revision}
+
+
+def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Iterator[Placed]:
+    rows = dataset.get("hf")(name, **_on_hub(kind, version, benchmark))
+    for number, (place, row) in enumerate(rows):
+        id = row.get("id")
+        yield place, kind, str(number if id is None else id), row
 
 
 # ---- items
@@ -129,7 +135,7 @@ def mixeval(
             if len(problems) >= _MOST_PROBLEMS:
                 break
             continue
-        prefix = f"{prefixes[PREFIXES[kind]]}" if prefixes else ""
+        prefix = prefixes[PREFIXES[kind]] if prefixes else ""
         yield place, item_row(entry, kind, id, benchmark=benchmark_name(benchmark), prefix=prefix)
     if problems:
         raise ConfigError(problems, source="MixEval's data")
@@ -141,7 +147,8 @@ def mixeval(
 def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> dict[str, Any]:
     """What tells that the files are still those that were read."""
     if name.startswith("hf:"):
-        return {"hub": name}
+        of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
+        return {"hub": [of_rows(name.removeprefix("hf:"), **_on_hub(kind, version, benchmark)) for kind in KINDS]}
     files = [*data_files(name, version, benchmark).values()]
     files += [Path(params[key]) for key in ("five_shot", "corrections") if params.get(key)]
     stats = [(str(path), path.stat()) for path in files if path.exists()]
@@ -188,10 +195,11 @@ def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
     if kind == FREE_FORM:
         return None if all(isinstance(one, str) for one in target) else "its targets must be texts"
     options: Any = entry.get("options")
-    if not isinstance(options, list) or len(options) < 2:
-        count = len(options) if isinstance(options, list) else "no"
-        return f"it has {count} options, at least two are needed; leave it out with a corrections file"
-    if len(target) != 1 or not isinstance(target[0], int) or not 0 <= target[0] < len(options):
+    if not isinstance(options, list) or not 2 <= len(options) <= _MOST_OPTIONS:
+        count = len(options) if isinstance(options, list) else 0
+        what = "1 option" if count == 1 else f"{count} options"
+        return f"it has {what}, two to {_MOST_OPTIONS} are needed; leave it out with a corrections file"
+    if len(target) != 1 or type(target[0]) is not int or not 0 <= target[0] < len(options):
         return f"its target {target!r} is none of its {len(options)} options (counted from 0)"
     return None
 

@@ -17,7 +17,7 @@ from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.parsers import Parsers
 from assay.formats.mixeval.plans import Data, Options, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
-from assay.formats.mixeval.scores import Entries, ModelScores, model_scores
+from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores, model_scores
 from assay.interfaces import Task
 from assay.records import Manifest
 from assay.steps.adopt import adopt
@@ -60,7 +60,7 @@ class MixEvalRun:
         self.data, self.options = data, options
         self.progress = Progress()
         self.version = version_of(data)
-        self.benchmarks = benchmarks_of(data)
+        self.benchmarks = benchmarks_of(data, self.version)
         self.root = Path(options.output_dir or RUN_FOLDER)
 
     async def run(self, stop: Stop | None = None) -> Result:
@@ -80,7 +80,7 @@ class MixEvalRun:
         return await asyncio.to_thread(self._write, experiment, benchmark, judge, parsers)
 
     def _write(self, experiment: Experiment, benchmark: str, judge: str, parsers: Parsers) -> Scored:
-        joined, scores = _scores(experiment, parsers, file_order=False)
+        joined, scores = _scores(experiment, parsers)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
             folder = self.root / safe_name(model) / benchmark / safe_name(self.version)
@@ -97,23 +97,24 @@ class MixEvalScore:
         self.paths, self.data, self.options = paths, data, options
         self.progress = Progress()
         self.version = version_of(data)
-        self.benchmarks = benchmarks_of(data)
+        self.benchmarks = benchmarks_of(data, self.version)
         self.root = Path(options.output_dir or SCORE_FOLDER)
         self._first: dict[str, Experiment] = {}
 
     async def run(self, stop: Stop | None = None) -> Result:
-        """A model whose files cannot be scored is a problem of the result, unless it is the only one."""
+        """A model whose files cannot be scored is a problem of the result, unless there is no other."""
         result = Result(notes=self.progress.notes)
         for benchmark in self.benchmarks:
             scored = Scored(benchmark=benchmark, version=self.version, scores=[], folders=[])
-            found = find_responses(self.paths, benchmark, self.version, judged=self.options.choice.judged)
-            for files in found:
+            refused: list[tuple[str, UserError]] = []
+            for files in find_responses(self.paths, benchmark, self.version, judged=self.options.choice.judged):
                 try:
                     await self._model(files, benchmark, scored, result.problems, stop)
                 except UserError as error:
-                    if len(found) == 1:
-                        raise
-                    result.problems.append(f"{files.model} on {benchmark}: {error}")
+                    refused.append((files.model, error))
+            if refused and not scored.scores:
+                raise refused[0][1]
+            result.problems += [f"{model} on {benchmark}: {error}" for model, error in refused]
             result.scored.append(scored)
         return result
 
@@ -129,7 +130,7 @@ class MixEvalScore:
         await experiment.run(stop)
         for what, said in experiment.odd.items():
             (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
-        joined, scores = await asyncio.to_thread(_scores, experiment, parsers, file_order=True)
+        joined, scores = await asyncio.to_thread(_scores, experiment, parsers, files.model)
         await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, judge, self.options)
         scored.scores += scores
         scored.folders.append(str(folder))
@@ -144,13 +145,14 @@ class _Files(Experiment):
         self.odd: dict[str, str] = {}
 
     async def _infer(self, around: Shared, tasks: Sequence[Task], samples: int) -> Manifest:
-        return await asyncio.to_thread(self._adopt)
+        assert "datasets" in around
+        return await asyncio.to_thread(self._adopt, around["datasets"].index(self.id))
 
-    def _adopt(self) -> Manifest:
+    def _adopt(self, items: ItemIndex) -> Manifest:
         self.progress.begin("run")
         dataset = self.store.manifest("dataset", self.id)
         assert dataset is not None  # the experiment has just read it
-        imported = Import(self.files, ItemIndex(self.store.log("dataset", self.id)))
+        imported = Import(self.files, items)
         stamps = {kind: file_stamp(path.absolute()) for kind, path in self.files.files.items()}
         manifest = adopt(
             self.store,
@@ -171,13 +173,14 @@ class _Files(Experiment):
 # ---- what both flows share
 
 
-def _scores(experiment: Experiment, parsers: Parsers, *, file_order: bool) -> tuple[Joined, list[ModelScores]]:
+def _scores(experiment: Experiment, parsers: Parsers, model: str = "") -> tuple[Joined, list[ModelScores]]:
+    """The scores of all models of an experiment; of one `model`, whose files have an order of their own."""
     store, id = experiment.store, experiment.id
     entries = Entries(store.log("dataset", id))
-    joined = Joined(store, id, entries, file_order=file_order)
-    order = next(iter(joined.order.values()), None) if file_order else None
-    level = experiment.config.ci_level
-    log = store.log("evaluation", id)
+    joined = Joined(store, id, entries, file_order=bool(model))
+    drawn = any(name.endswith(COMPATIBLE) for name in parsers.shown)
+    order = joined.order(model) if model and drawn else None
+    level, log = experiment.config.ci_level, store.log("evaluation", id)
     return joined, model_scores(entries, [log], level=level, file_order=order, parsers=parsers.shown)
 
 

@@ -5,6 +5,7 @@ All are projections of the engine's rows, written in the order of the response f
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +18,7 @@ from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores
 from assay.interfaces import Log, Store
-from assay.records import Evaluation, Response
 from assay.store.files import write_file
-from assay.store.items import decode_item
 from assay.store.names import safe_name
 
 Layout = Literal["lines", "array"]
@@ -35,6 +34,25 @@ class _Named(msgspec.Struct):
     part: tuple[int, int] = (0, 1)
 
 
+class _Item(msgspec.Struct):
+    id: str
+    data: dict[str, msgspec.Raw]
+    ground_truth: msgspec.Raw
+
+
+class _Answer(msgspec.Struct):
+    response: msgspec.Raw
+    outcome: str = "ok"
+
+
+class _Verdict(msgspec.Struct):
+    passed: bool | None = None
+    score: float | None = None
+    outcome: str = "scored"
+    error: str | None = None
+    detailed_results: dict[str, Any] = {}
+
+
 class Joined:
     """The rows of one experiment by entry: where its item, each model's response and each verdict are in their logs."""
 
@@ -42,18 +60,36 @@ class Joined:
         self.entries = entries
         self.items, self.run = store.log("dataset", id), store.log("run", id)
         self.evaluations = store.log("evaluation", id)
-        self._items_at = np.array(array("q", (position for position, _ in self.items.scan())), np.int64)
-        answers = _places(entries, self.run, lambda row: (row.model_name, ""))
-        self._answers = {model: _filled(entries, found) for (model, _), found in answers.items()}
-        plain = np.arange(len(entries))
-        orders = {model: found[0][found[0] >= 0] for (model, _), found in answers.items()}
-        self.order = {model: orders[model] if file_order else plain for model in self._answers}
-        verdicts = _places(entries, self.evaluations, lambda row: (row.model_name, row.scorer))
-        self._verdicts = {key: _filled(entries, found) for key, found in verdicts.items()}
+        self._file_order = file_order
+
+    @cached_property
+    def _responses(self) -> dict[str, tuple[Places, Places]]:
+        found = _places(self.entries, self.run, lambda row: (row.model_name, ""))
+        return {model: places for (model, _), places in found.items()}
+
+    @cached_property
+    def _answers(self) -> dict[str, Places]:
+        return {model: _filled(self.entries, found) for model, found in self._responses.items()}
+
+    @cached_property
+    def _items_at(self) -> Places:
+        return np.array(array("q", (position for position, _ in self.items.scan())), np.int64)
+
+    @cached_property
+    def _verdicts(self) -> dict[tuple[str, str], Places]:
+        verdicts = _places(self.entries, self.evaluations, lambda row: (row.model_name, row.scorer))
+        return {key: _filled(self.entries, found) for key, found in verdicts.items()}
 
     @property
     def models(self) -> list[str]:
-        return sorted(self._answers)
+        return sorted(self._responses)
+
+    def order(self, model: str) -> Places:
+        """The entries in the order of the model's response file: ours are in that of the data."""
+        if not self._file_order:
+            return np.arange(len(self.entries))
+        numbers = self._responses[model][0]
+        return numbers[numbers >= 0]
 
     def response_rows(self, model: str, kind: str) -> Iterator[dict[str, Any]]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
@@ -66,27 +102,22 @@ class Joined:
             if verdict is not None:
                 yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
 
-    def _rows(
-        self, model: str, kind: str, verdicts: Places | None
-    ) -> Iterator[tuple[dict[str, Any], Evaluation | None]]:
-        decode = msgspec.json.Decoder(Response).decode
-        decode_verdict = msgspec.json.Decoder(Evaluation).decode
-        answers = self._answers[model]
-        order = self.order[model]
+    def _rows(self, model: str, kind: str, verdicts: Places | None) -> Iterator[tuple[dict[str, Any], _Verdict | None]]:
+        """(row, verdict) in the order of the model's file; values that need no look stay the JSON that they are."""
+        decode_item, decode = msgspec.json.Decoder(_Item).decode, msgspec.json.Decoder(_Answer).decode
+        decode_verdict = msgspec.json.Decoder(_Verdict).decode
+        answers, order = self._answers[model], self.order(model)
         chosen = order[self.entries.multiple[order] == (kind == MULTIPLE_CHOICE)]
         for number in chosen[answers[chosen] >= 0].tolist():
-            response = decode(self.run.read(int(answers[number])))
-            if response.outcome == "errored":
+            answer = decode(self.run.read(int(answers[number])))
+            if answer.outcome == "errored":
                 continue
             item = decode_item(self.items.read(int(self._items_at[number])))
-            entry = {key: value for key, value in item.data.items() if key != "formated_input"}
-            row = {
-                **entry,
-                "target": item.ground_truth,
-                "formated_input": item.data["formated_input"],
-                "id": item.id.partition("/")[2],
-                "response": response.response,
-            }
+            row: dict[str, Any] = {key: value for key, value in item.data.items() if key != "formated_input"}
+            row["target"] = item.ground_truth
+            row["formated_input"] = item.data["formated_input"]
+            row["id"] = item.id.partition("/")[2]
+            row["response"] = answer.response
             at = -1 if verdicts is None else int(verdicts[number])
             yield row, decode_verdict(self.evaluations.read(at)) if at >= 0 else None
 
@@ -116,25 +147,27 @@ def _filled(entries: Entries, found: tuple[Places, Places]) -> Places:
 
 
 def _said(
-    row: dict[str, Any], verdict: Evaluation, kind: str, scorer: str, guesses: compat.Guesses, trim_base: bool
+    row: dict[str, Any], verdict: _Verdict, kind: str, scorer: str, guesses: compat.Guesses, trim_base: bool
 ) -> dict[str, Any]:
     details = verdict.detailed_results
     failed = {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}
-    if "judge" in details:
-        answered = {"judge_response": details.get("raw", "")}
-        if kind == FREE_FORM:
-            return {**answered, "judge_score": verdict.score, **failed}
-        return {**answered, "judge_option": details.get("verdict"), **failed}
     if scorer != COMPATIBLE:
-        return {"parsed_result": details.get("parsed"), "eval_result": bool(verdict.passed), **failed}
+        found = {"judge_score": verdict.score} if kind == FREE_FORM else {"judge_option": details.get("verdict")}
+        return {"judge_response": details.get("raw", ""), **found, **failed}
     if kind == FREE_FORM:
-        text = compat.trimmed(row["response"], multiple_choice=False) if trim_base else row["response"]
+        text = _value(row["response"])
+        text = compat.trimmed(text, multiple_choice=False) if trim_base else text
         return {"parsed_result": compat.predictions(text), "eval_result": bool(verdict.passed), **failed}
     if verdict.outcome != "unparsed":
         return {"parsed_result": details.get("parsed"), "eval_result": bool(verdict.passed), **failed}
-    letter = guesses.draw(len(row["options"]))
-    right = letter == compat.letters(len(row["options"]))[row["target"][0]]
+    count = len(_value(row["options"]))
+    letter = guesses.draw(count)
+    right = letter == compat.letters(count)[_value(row["target"])[0]]
     return {"parsed_result": letter, "eval_result": right, "guessed": True}
+
+
+def _value(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw)
 
 
 # ---- writing

@@ -50,9 +50,7 @@ def find_responses(
         models = [own] if own else [one for one in below if one]
         if not models:
             expected = f"{folder / name / version / file_name(folder.resolve().name, FREE_FORM, name)}"
-            raise UserError(
-                f"there are no {name} responses in {str(folder)!r}", fix=f"looked for {expected} and others"
-            )
+            raise UserError(f"there are no {name} responses in {str(folder)!r}", fix=f"looked for {expected}")
         found += models
     repeated = [model for model, count in Counter(one.model for one in found).items() if count > 1]
     if repeated:

@@ -14,8 +14,9 @@ from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE,
 from assay.formats.mixeval.judge_prompts import is_original, original_messages
 from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
-from assay.registry import nearest, scorer
-from assay.scorers._judge_prompt import ALWAYS_KNOWN, Question, names_used, rendered
+from assay.registry import scorer
+from assay.scorers._judge_checks import check_panel
+from assay.scorers._judge_prompt import Question, rendered
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
 from assay.text.choices import find_choice
 from assay.text.fences import without_fenced
@@ -42,19 +43,12 @@ class _Asked(NamedTuple):
 
 def _check(kind: str, must: tuple[str, ...]) -> Callable[[Mapping[str, Any], str], None]:
     def check(params: Mapping[str, Any], where: str) -> None:
-        if params["tries"] < 1:
-            raise UserError(f"tries is {params['tries']}", where=where, fix="give a whole number from 1")
         if len(params["model"]) != 1:
             raise UserError("MixEval has one judge at a time", where=where, fix="use one scorer for each judge")
-        if is_original(params["prompt"], kind):
-            return
-        used = names_used(params["prompt"], where)
-        known = {*must, *ALWAYS_KNOWN}
-        for name in sorted(used - known):
-            raise UserError(f"the judge's prompt uses {name!r}", where=where, fix=nearest(name, known))
-        for name in must:
-            if name not in used:
-                raise UserError(f"the judge's prompt does not show {name!r}", where=where, fix=f"add {{{{{name}}}}}")
+        shown = (
+            " ".join(f"{{{{{name}}}}}" for name in must) if is_original(params["prompt"], kind) else params["prompt"]
+        )
+        check_panel({**params, "repeats": 1, "prompt": shown}, where, must=must)
 
     return check
 
@@ -166,12 +160,16 @@ def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Sc
     text = str(stored.get("judge_response") or "")
     details = {"judge_response": text[:RAW]}
     if _kind(item) == MULTIPLE_CHOICE:
-        option = stored.get("judge_option") if reading == "judged-compat" else compat.judged_option(text)
-        if option is None:
+        options = [str(option) for option in item.data["options"]]
+        again = compat.judged_option(text) or _option_in(text, options, "")
+        option = stored.get("judge_option") if reading == "judged-compat" else again
+        if option in (None, NO_OPTION):
             return Score(outcome="unparsed", error="the judge names no option", details=details)
-        right = option == compat.letters(len(item.data["options"]))[item.ground_truth[0]]
+        right = option == compat.letters(len(options))[item.ground_truth[0]]
         return Score(passed=right, score=float(right), details={**details, "verdict": option})
     score = stored.get("judge_score") if reading == "judged-compat" else compat.judged_score(text)
+    if score is None and reading == "judged":
+        score = _score_in(text, [response.response], "")
     if not isinstance(score, (int, float)) or not 0 <= score <= 1:
         return Score(outcome="unparsed", error="the judge gives no score from 0 to 1", details=details)
     return Score(passed=score >= 0.5, score=float(score), details=details)

@@ -8,7 +8,7 @@ import msgspec
 
 from assay.config import Config, ModelConfig, load, parse_model
 from assay.errors import UserError
-from assay.formats.mixeval.entries import benchmark_name
+from assay.formats.mixeval.entries import benchmark_name, data_files
 from assay.formats.mixeval.files import Layout
 from assay.formats.mixeval.parsers import Choice, Parsers, parsers_of
 from assay.registry import nearest
@@ -105,8 +105,12 @@ def earlier_models(folder: Path, config: Config) -> list[ModelConfig]:
     return [model for model in old if model.name not in names and not model.helper]
 
 
-def benchmarks_of(data: Data) -> list[str]:
-    return list(dict.fromkeys(benchmark_name(name) for name in data.benchmarks))
+def benchmarks_of(data: Data, version: str) -> list[str]:
+    """The benchmarks by their names; each must have its data."""
+    names = list(dict.fromkeys(benchmark_name(name) for name in data.benchmarks))
+    for name in [] if data.data.startswith("hf:") else names:
+        data_files(data.data, version, name)
+    return names
 
 
 def version_of(data: Data) -> str:

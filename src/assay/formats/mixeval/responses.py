@@ -167,6 +167,8 @@ class Import:
             )
 
     def _find_missing(self) -> None:
+        if self._rows - self.odd.get("extra", [0])[0] == len(self.items):
+            return
         decode = msgspec.json.Decoder(_Id).decode
         for _, line in self.items.log.scan():
             id = decode(line).id

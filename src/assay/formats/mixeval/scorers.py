@@ -80,5 +80,5 @@ def _freeform(item: Item, text: str, parser: Parser) -> Score:
         return Score(passed=right, score=float(right))
     found = holds_answer(text, item.ground_truth)
     if found is None:
-        return Score(outcome="unparsed", error="the answer is empty")
+        return Score(outcome="unparsed", error="the answer says nothing, refuses, or gives more than one answer")
     return Score(passed=found, score=float(found))

@@ -189,7 +189,7 @@ def _scores(
     cells = {
         name: _cell(entries, values, outcome, counted & mask, mask, guessed, level) for name, mask in masks.items()
     }
-    compatible = {name: _compatible(entries, values, counted & mask) for name, mask in masks.items()}
+    compatible = {name: _compatible(entries, values, counted & mask, order) for name, mask in masks.items()}
     return ModelScores(
         model=model,
         label=label,
@@ -231,11 +231,20 @@ def _cell(
     )
 
 
-def _compatible(entries: Entries, values: npt.NDArray[np.float64], counted: Mask) -> float | None:
+def _compatible(
+    entries: Entries, values: npt.NDArray[np.float64], counted: Mask, order: npt.NDArray[np.int64]
+) -> float | None:
     """The mean of each kind rounded to three places, then weighted by their numbers of entries."""
     parts = [counted & ~entries.multiple, counted & entries.multiple]
     counts = [int(part.sum()) for part in parts]
     if not sum(counts):
         return None
-    means = [round(float(values[part].mean()), 3) if part.any() else 0.0 for part in parts]
+    means = [round(_plain_mean(values, part, order), 3) if part.any() else 0.0 for part in parts]
     return sum(mean * count / sum(counts) for mean, count in zip(means, counts, strict=True))
+
+
+def _plain_mean(values: npt.NDArray[np.float64], part: Mask, order: npt.NDArray[np.int64]) -> float:
+    """Added up one by one in the order of the file: the last bit decides how a mean such as 0.5375 is rounded."""
+    chosen = order[part[order]]
+    added = values[chosen if len(chosen) == part.sum() else part]
+    return float(np.cumsum(added)[-1]) / len(added)

@@ -33,6 +33,7 @@ from assay.steps.ingest import ingest
 from assay.steps.logs import log_to
 from assay.steps.progress import Progress
 from assay.steps.run import Runner
+from assay.steps.status import StatusFile
 from assay.steps.stop import Stop
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
@@ -146,6 +147,7 @@ class SygraRun:
             datasets = DatasetRepository(store)
             self._declare(next(datasets.items(store.id)))
             begun = begin(self.folder, self.output_dir, self.names)
+            await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             await self._run_graph(store, datasets, stop)
             self._note_present()
             result = await asyncio.to_thread(self._write, store, dataset, begun)

@@ -21,6 +21,7 @@ from assay.tasks.graph.plan import Plan
 
 STEPS = 100
 _GROWING = (MESSAGES, HISTORY)
+_ABSENT = object()
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -71,7 +72,7 @@ class GraphTask:
         for key in _GROWING:
             state[key] = state.get(key) or []
         visits: dict[str, int] = {}
-        due = await self._after([START], state, context)
+        due = self._fixed.get(START) or await self._after([START], state, context)
         steps = 0
         while due:
             steps += not self._connectors.issuperset(due)
@@ -85,14 +86,13 @@ class GraphTask:
                 self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
             else:
                 await self._together([self._nodes[name] for name in due], state, context, visits)
-            due = await self._after(due, state, context)
+            fixed = self._fixed.get(due[0]) if len(due) == 1 else None  # most nodes have one way out
+            due = await self._after(due, state, context) if fixed is None else fixed
         if self._check is not None:
             self._check(state)
         return _answer(await self.plan.output.record(state, context))
 
     async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
-        if len(names) == 1 and (fixed := self._fixed.get(names[0])) is not None:
-            return fixed
         found: dict[str, None] = {}
         for name in names:
             found |= dict.fromkeys(await self._ways[name].follow(state, context))
@@ -116,6 +116,8 @@ class GraphTask:
         self, state: dict[str, Any], update: Mapping[str, Any], node: Node, before: Mapping[str, Any] | None = None
     ) -> None:
         for key, value in update.items():
+            if value is state.get(key, _ABSENT):  # a helper that returns the whole state returns mostly what was there
+                continue
             if key in _GROWING:
                 known = state[key] if before is None else before[key]
                 state[key] = [*state[key], *_new(value, known, node, key)]

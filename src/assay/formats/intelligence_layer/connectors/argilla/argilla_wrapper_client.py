@@ -88,9 +88,7 @@ class ArgillaWrapperClient(ArgillaClient):
         if known is not None:
             known.delete()
         if n_splits > 1:
-            part = self._argilla.IntegerMetadataProperty(
-                name="split", visible_for_annotators=True, min=1, max=n_splits
-            )
+            part = self._argilla.IntegerMetadataProperty(name="split", visible_for_annotators=True, min=1, max=n_splits)
             dataset.settings.metadata = [part]
             dataset.update()
         records = list(dataset.records)

@@ -1,7 +1,4 @@
-"""The types of values that JSON can hold, for annotations."""
+"""The types of values that JSON can hold, under the original's name."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-JsonSerializable = int | float | str | bool | Sequence[Any] | Mapping[str, Any] | None
-SerializableDict = dict[str, JsonSerializable]
+from assay.formats.intelligence_layer.types import JsonSerializable as JsonSerializable
+from assay.formats.intelligence_layer.types import SerializableDict as SerializableDict

@@ -55,11 +55,7 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
         return Dataset.model_validate_json(self.read_utf8(path)) if self.exists(path) else None
 
     def dataset_ids(self) -> Iterable[str]:
-        folder = self._root_directory / "datasets"
-        if not self.exists(folder):
-            return []
-        names = [Path(entry).name for entry in self._file_system.ls(self.path_to_str(folder), detail=False)]
-        found = (self.dataset(name) for name in names)
+        found = (self.dataset(name) for name in self._folders())
         return sorted(dataset.id for dataset in found if dataset is not None)
 
     def example(
@@ -92,11 +88,23 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
         return sorted((decode(line.encode()) for line in lines if line.strip()), key=lambda row: row["id"])
 
     def _dataset_path(self, dataset_id: str) -> Path:
-        name = safe_name(dataset_id)
+        name = self._folder(dataset_id)
         return self._root_directory / "datasets" / name / f"{name}.json"
 
     def _examples_path(self, dataset_id: str) -> Path:
-        return self._dataset_path(dataset_id).with_name(f"{safe_name(dataset_id)}.jsonl")
+        name = self._folder(dataset_id)
+        return self._root_directory / "datasets" / name / f"{name}.jsonl"
+
+    def _folder(self, dataset_id: str) -> str:
+        """The original took any id for a name: what is listed under it is meant."""
+        safe = safe_name(dataset_id)
+        return dataset_id if safe != dataset_id and dataset_id in self._folders() else safe
+
+    def _folders(self) -> list[str]:
+        folder = self._root_directory / "datasets"
+        if not self.exists(folder):
+            return []
+        return [Path(entry).name for entry in self._file_system.ls(self.path_to_str(folder), detail=False)]
 
 
 def _example(

@@ -1,7 +1,6 @@
 """Datasets in a repository of the Hugging Face hub, in the original's layout, so that both can read them."""
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from assay.formats.intelligence_layer.evaluation.dataset.domain import Dataset
@@ -32,6 +31,3 @@ class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepos
 
     def _rows(self, dataset_id: str) -> list[dict[str, Any]]:
         return super()._rows(dataset_id) if self._cached is None else self._cached(dataset_id)
-
-    def mkdir(self, path: Path) -> None:
-        """The hub has no folders but those of its files."""

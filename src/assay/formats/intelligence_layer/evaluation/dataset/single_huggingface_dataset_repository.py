@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, NoReturn, cast
 
 from assay.formats.intelligence_layer.connectors.base.json_serializable import JsonSerializable, SerializableDict
@@ -21,7 +20,8 @@ class MultipleChoiceInput(Record):
 
 
 class SingleHuggingfaceDatasetRepository(DatasetRepository):
-    """Rows have `question`, `choices` and the number of the `answer`; ids are row numbers. Any dataset id is this one."""
+    """Rows have `question`, `choices` and the number of the `answer`; ids are row numbers. Whatever dataset is asked
+    for, it is this one."""
 
     def __init__(self, huggingface_dataset: Any) -> None:
         self._rows = huggingface_dataset
@@ -62,7 +62,6 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
         expected_output_type: type[ExpectedOutput],
         examples_to_skip: frozenset[str] | None = None,
     ) -> Iterable[Example[Input, ExpectedOutput]]:
-        """In the order of the rows."""
         if input_type is not MultipleChoiceInput:
             raise BadValue(f"the inputs of this dataset are MultipleChoiceInput, not {input_type}")
         if expected_output_type not in (str, Any, JsonSerializable):
@@ -74,7 +73,7 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
                 input=cast(Input, MultipleChoiceInput(question=row["question"], choices=row["choices"])),
                 expected_output=cast(ExpectedOutput, _LETTERS[row["answer"]]),
             )
-            for number, row in zip(count(), self._rows["test"], strict=False)
+            for number, row in sorted(enumerate(self._rows["test"]), key=lambda numbered: str(numbered[0]))
             if str(number) not in skipped
         )
 

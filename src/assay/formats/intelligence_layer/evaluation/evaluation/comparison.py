@@ -7,7 +7,9 @@ from enum import Enum
 from assay.formats.intelligence_layer.types import Record
 
 
-class MatchOutcome(str, Enum):  # noqa: UP042: `str(outcome)` is the original's
+class MatchOutcome(str, Enum):  # noqa: UP042
+    """Text as well, as JSON holds it; `str(outcome)` is what the original's is, which a StrEnum's is not."""
+
     A_WINS = "a_wins"
     DRAW = "draw"
     B_WINS = "b_wins"

@@ -78,6 +78,7 @@ def _matches(result: Any) -> list[ComparisonEvaluation]:
 
 def _played(match: ComparisonEvaluation) -> tuple[tuple[str, str], float]:
     """The players in canonical order, and the payoff of the first of them."""
-    players = match.first_player, match.second_player
-    swapped = players[0] > players[1]
-    return (players[::-1] if swapped else players), match.outcome.payoff[swapped]
+    first, second = match.first_player, match.second_player
+    if first <= second:
+        return (first, second), match.outcome.payoff[0]
+    return (second, first), match.outcome.payoff[1]

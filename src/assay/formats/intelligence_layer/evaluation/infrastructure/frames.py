@@ -8,8 +8,8 @@ from assay.formats.intelligence_layer.types import BadValue, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
-    from assay.formats.intelligence_layer.evaluation.aggregation.domain import AggregationOverview
 
+    from assay.formats.intelligence_layer.evaluation.aggregation.domain import AggregationOverview
     from assay.formats.intelligence_layer.evaluation.infrastructure.repository_navigator import (
         EvaluationLineage,
         RunLineage,

@@ -23,6 +23,9 @@ class HuggingFaceRepository(FileSystemBasedRepository):
         super().__init__(_hub().HfFileSystem(token=token), Path("datasets") / repository_id)
         self._repository_id = repository_id
 
+    def mkdir(self, path: Path) -> None:
+        """The hub has no folders but those of its files."""
+
     def create_repository(self, repository_id: str, token: str, private: bool) -> None:
         _hub().create_repo(
             repo_id=repository_id, token=token, repo_type=_REPOSITORY_TYPE, private=private, exist_ok=True

@@ -6,8 +6,6 @@ A lineage shows itself as a tree in a notebook, and many of them as a pandas fra
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
-from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
-
 from assay.formats.intelligence_layer.core.task import Input, Output
 from assay.formats.intelligence_layer.core.tracer.tracer import Tracer
 from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
@@ -28,6 +26,7 @@ from assay.formats.intelligence_layer.evaluation.infrastructure.frames import (
     run_lineages_to_pandas as run_lineages_to_pandas,
 )
 from assay.formats.intelligence_layer.evaluation.run.domain import ExampleOutput, RunOverview
+from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
 from assay.formats.intelligence_layer.types import BadValue
 
 if TYPE_CHECKING:

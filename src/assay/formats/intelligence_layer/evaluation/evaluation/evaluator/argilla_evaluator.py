@@ -202,10 +202,10 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
             first, second = second, first
         return RecordData(
             content={
-                self.KEY_INSTRUCTION: example.input.instruction,
-                self.KEY_INPUT: example.input.input or "",
-                self.KEY_RESPONSE_1: first.output.completion,
-                self.KEY_RESPONSE_2: second.output.completion,
+                self.KEY_INSTRUCTION: _part(example.input, "instruction"),
+                self.KEY_INPUT: _part(example.input, "input") or "",
+                self.KEY_RESPONSE_1: _part(first.output, "completion"),
+                self.KEY_RESPONSE_2: _part(second.output, "completion"),
             },
             example_id=example.id,
             metadata={self.KEY_RESPONSE_1: first.run_id, self.KEY_RESPONSE_2: second.run_id},
@@ -218,3 +218,8 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
             second_player=players[self.KEY_RESPONSE_2],
             outcome=MatchOutcome.from_rank_literal(int(argilla_evaluation.responses[self.KEY_QUESTION])),
         )
+
+
+def _part(value: Any, name: str) -> Any:
+    """A field of an object of any type, or of the JSON value that it is stored as."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

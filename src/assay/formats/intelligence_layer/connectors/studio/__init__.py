@@ -1,0 +1,1 @@
+"""PhariaStudio, a closed service."""

@@ -1,0 +1,1 @@
+"""The third step: the results of evaluations to one object of statistics."""

@@ -1,0 +1,94 @@
+"""Evaluations as the original lays them out: `evaluations/<id>.json` for the overview, `<id>/<example>.json` for each
+result. For file systems that others read with the original, and to read what the original wrote."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.formats.intelligence_layer.evaluation.evaluation.domain import (
+    Evaluation,
+    EvaluationOverview,
+    ExampleEvaluation,
+    FailedExampleEvaluation,
+    PartialEvaluationOverview,
+)
+from assay.formats.intelligence_layer.evaluation.evaluation.evaluation_repository import EvaluationRepository
+from assay.formats.intelligence_layer.evaluation.infrastructure.file_system_based_repository import (
+    FileSystemBasedRepository,
+)
+from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.store.names import safe_name
+from assay.store.stores import MANIFEST
+
+
+class FileSystemEvaluationRepository(FileSystemBasedRepository, EvaluationRepository):
+    """An id that is no plain file name is encoded; the true one stands in the file."""
+
+    def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
+        path = self._path(evaluation_overview.id, ".json")
+        self.write_utf8(path, evaluation_overview.model_dump_json(indent=2), create_parents=True)
+        self.mkdir(self._path(evaluation_overview.id))
+
+    def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
+        path = self._path(evaluation_id, ".json")
+        return EvaluationOverview.model_validate_json(self.read_utf8(path)) if self.exists(path) else None
+
+    def evaluation_overview_ids(self) -> Sequence[str]:
+        names = self.file_names(self._folder())
+        return sorted(json.loads(self.read_utf8(self._folder() / f"{name}.json"))["id"] for name in names)
+
+    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
+        path = self._path(partial_evaluation_id, ".partial_json")
+        return PartialEvaluationOverview.model_validate_json(self.read_utf8(path)) if self.exists(path) else None
+
+    def partial_evaluation_overview_ids(self) -> Sequence[str]:
+        return sorted(self.file_names(self._folder(), "partial_json"))
+
+    def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None:
+        row = {
+            "evaluation_id": example_evaluation.evaluation_id,
+            "example_id": example_evaluation.example_id,
+            "is_exception": isinstance(example_evaluation.result, FailedExampleEvaluation),
+            "json_result": json.dumps(to_json(example_evaluation.result)),
+        }
+        path = self._path(example_evaluation.evaluation_id) / f"{safe_name(example_evaluation.example_id)}.json"
+        self.write_utf8(path, json.dumps(row, indent=2), create_parents=True)
+
+    def example_evaluation(
+        self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
+    ) -> ExampleEvaluation[Evaluation] | None:
+        self._refuse_unknown(evaluation_id)
+        path = self._path(evaluation_id) / f"{safe_name(example_id)}.json"
+        return _result(json.loads(self.read_utf8(path)), evaluation_type) if self.exists(path) else None
+
+    def example_evaluations(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Sequence[ExampleEvaluation[Evaluation]]:
+        self._refuse_unknown(evaluation_id)
+        folder = self._path(evaluation_id)
+        rows = (json.loads(self.read_utf8(folder / f"{name}.json")) for name in self.file_names(folder))
+        return sorted((_result(row, evaluation_type) for row in rows), key=lambda each: each.example_id)
+
+    def has(self, evaluation_id: str) -> bool:
+        """Whether there is an evaluation in this layout: the folder of one in ours has a manifest or rows."""
+        folder = self._path(evaluation_id)
+        if not self.exists(folder) or self.exists(folder / MANIFEST):
+            return False
+        return self.exists(self._path(evaluation_id, ".json")) or bool(self.file_names(folder))
+
+    def _refuse_unknown(self, evaluation_id: str) -> None:
+        if not self.exists(self._path(evaluation_id)):
+            raise BadValue(f"the repository has no evaluation {evaluation_id!r}")
+
+    def _folder(self) -> Path:
+        return self._root_directory / "evaluations"
+
+    def _path(self, evaluation_id: str, ending: str = "") -> Path:
+        return self._folder() / f"{safe_name(evaluation_id)}{ending}"
+
+
+def _result(row: dict[str, Any], evaluation_type: type[Evaluation]) -> ExampleEvaluation[Evaluation]:
+    kind: Any = FailedExampleEvaluation if row["is_exception"] else evaluation_type
+    result = from_json(json.loads(row["json_result"]), kind)
+    return ExampleEvaluation(evaluation_id=row["evaluation_id"], example_id=row["example_id"], result=result)

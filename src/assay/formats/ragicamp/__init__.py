@@ -1,0 +1,3 @@
+"""RAGiCamp's metrics and files."""
+
+from assay.formats.ragicamp import aliases as aliases  # registers scorers

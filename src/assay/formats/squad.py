@@ -1,0 +1,88 @@
+"""SQuAD's measures under their own names: `squad.exact_match` and `squad.f1`, ours with SQuAD's defaults and shapes.
+
+The ground truth may be a list of answers, `{"text": [...], "answer_start": [...]}` or that in a field `answers`. An
+empty list is a question that cannot be answered: then only the empty answer is right, as in SQuAD 2.0.
+"""
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers.exact_match import exact_match as core_exact_match
+from assay.scorers.f1 import f1 as core_f1
+from assay.text.expected import USUAL_FIELDS, accepted
+
+
+@scorer(name="squad.exact_match", reads="ground_truth", version=1)
+def exact_match(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    normalize: bool = True,
+    stemming: bool = False,
+    strip_reasoning: bool = False,
+) -> Score:
+    """The answer equals an accepted one; case, ASCII punctuation, articles and runs of spaces do not count.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    normalize: false compares the texts as they are
+    stemming: compare the stems of English words, as NLTK's Porter stemmer gives them
+    strip_reasoning: look only at what follows `</think>`
+    """
+    return core_exact_match(
+        with_answers(item, expected),
+        response,
+        normalize="squad" if normalize else "none",
+        strip_whitespace=normalize,
+        stemming="nltk" if normalize and stemming else False,
+        strip_reasoning=strip_reasoning,
+    )
+
+
+@scorer(name="squad.f1", reads="ground_truth", version=1)
+def f1(
+    item: Item,
+    response: Response,
+    *,
+    expected: str | None = None,
+    normalize: bool = True,
+    stemming: bool = False,
+    strip_reasoning: bool = False,
+) -> Score:
+    """The F1 of the words that the answer shares with an accepted one, the best over the accepted ones.
+
+    Parameters:
+    expected: the field of the ground truth that has the accepted answers
+    normalize: false only folds case and splits at spaces, and an empty answer shares nothing even with an empty one:
+      how RAGiCamp's first version counted
+    stemming: compare the stems of English words, as NLTK's Porter stemmer gives them
+    strip_reasoning: look only at what follows `</think>`
+    """
+    found = core_f1(
+        with_answers(item, expected),
+        response,
+        normalize="squad" if normalize else "lower_spaces",
+        stemming="nltk" if normalize and stemming else False,
+        strip_reasoning=strip_reasoning,
+    )
+    if not normalize and not response.response.split():
+        return Score(passed=False, score=0.0)
+    return found
+
+
+def with_answers(item: Item, field: str | None) -> Item:
+    """The item with its accepted answers as they are, or as a list."""
+    truth: Any = item.ground_truth
+    if isinstance(truth, dict):
+        fields = cast("dict[str, Any]", truth)
+        names = ("text", *USUAL_FIELDS) if field is None else (field,)
+        name = next((name for name in names if name in fields), None)
+        truth = accepted(fields, field) if name is None else fields[name]
+    if isinstance(truth, dict):
+        truth = cast("dict[str, Any]", truth).get("text")
+    return replace(item, ground_truth=[""] if truth == [] else truth)

@@ -1,0 +1,79 @@
+"""How far retrieved passages support an answer: what `faithfulness` and `hallucination` are made of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from assay.errors import UserError
+from assay.interfaces import Score
+from assay.scorers._cases import Case, failed
+from assay.scorers._inference import Judgement, inference
+from assay.scorers._transformers import check_model
+from assay.text.answers import answer_of
+from assay.text.retrieved import retrieved, texts
+from assay.text.support import FUNCTION_WORDS, Words, supported
+
+Method = Literal["token_overlap", "nli"]
+
+
+class Grounds(NamedTuple):
+    """What was found about one answer: the share of its words that are supported (None: it has none), or what the
+    model thinks of each passage."""
+
+    answer: str
+    passages: list[str]
+    share: float | None = None
+    judgements: Sequence[Judgement] = ()
+    details: Mapping[str, Any] = {}
+
+
+class Reading(NamedTuple):
+    method: Method
+    documents: str | None
+    words: Words
+    stopwords: list[str] | None
+    model: str
+    revision: str | None
+    batch_size: int
+    strip_reasoning: bool
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    if params["method"] == "nli":
+        if not params["model"]:
+            fix = "add `model:` with a folder or a name on the hub, such as microsoft/deberta-base-mnli"
+            raise UserError("which model judges the passages?", where=where, fix=fix)
+        check_model(params, where)
+
+
+def grounds(cases: Sequence[Case], reading: Reading) -> list[Grounds | Score]:
+    """Of each case what its passages say about its answer, or why nothing can be said."""
+    found: list[Grounds | Score] = []
+    for case in cases:
+        try:
+            passages = texts(retrieved(case.item, case.responses[0], reading.documents))
+        except LookupError as error:
+            found.append(failed(error))
+            continue
+        found.append(Grounds(answer_of(case.responses[0], strip_reasoning=reading.strip_reasoning), passages))
+    if reading.method == "nli":
+        return _inferred(found, reading)
+    left_out = FUNCTION_WORDS if reading.stopwords is None else reading.stopwords
+    return [
+        each
+        if isinstance(each, Score)
+        else each._replace(share=supported(each.answer, each.passages, reading.words, left_out))
+        for each in found
+    ]
+
+
+def _inferred(found: list[Grounds | Score], reading: Reading) -> list[Grounds | Score]:
+    model = inference(reading.model, reading.revision)
+    asked = [
+        (each, [(passage, each.answer) for passage in each.passages]) for each in found if isinstance(each, Grounds)
+    ]
+    known = model.judge((pair for each, pairs in asked if each.answer.strip() for pair in pairs), reading.batch_size)
+    judged = iter(
+        each._replace(judgements=[known[pair] for pair in pairs if pair in known], details={"model": model.identity})
+        for each, pairs in asked
+    )
+    return [each if isinstance(each, Score) else next(judged) for each in found]

@@ -1,0 +1,102 @@
+"""How alike an answer and a reference are, token by token, in the eyes of a language model."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta
+
+from assay.interfaces import Score
+from assay.registry import scorer
+from assay.scorers._cases import Case, Pair, pairs
+from assay.scorers._encoder import Tokens, encoder
+from assay.scorers._transformers import check_model
+from assay.text.overlap import Overlap
+
+if TYPE_CHECKING:
+    from assay.scorers._encoder import Vectors
+
+_LAYERS = {  # those that agree best with people, as the authors of the measure found
+    "bert-base-uncased": 9, "bert-large-uncased": 18, "bert-base-multilingual-cased": 9, "distilbert-base-uncased": 5,
+    "roberta-base": 10, "roberta-large": 17, "roberta-large-mnli": 19, "xlm-roberta-base": 9, "xlm-roberta-large": 17,
+    "microsoft/deberta-base": 9, "microsoft/deberta-base-mnli": 9, "microsoft/deberta-large": 16,
+    "microsoft/deberta-large-mnli": 18, "microsoft/deberta-xlarge": 18, "microsoft/deberta-xlarge-mnli": 40,
+}  # fmt: skip
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    check_model(params, where)
+
+
+@scorer(batch=128, reads="ground_truth", check=check, version=1)
+def bertscore(
+    cases: Sequence[Case],
+    *,
+    model: str,
+    revision: str | None = None,
+    layer: Annotated[int, Meta(ge=0)] | None = None,
+    batch_size: Annotated[int, Meta(ge=1)] = 64,
+    expected: str | None = None,
+    response_field: str | None = None,
+    threshold: float = 0.0,
+    strip_reasoning: bool = False,
+) -> list[list[Score]]:
+    """BERTScore of the answer: labels NAME.f1, NAME.precision and NAME.recall, each the best over the accepted answers.
+
+    Score: precision is the mean over the answer's tokens of the greatest cosine with a token of the accepted answer,
+    recall the other way round, F1 their harmonic mean 2·P·R / (P + R). Tokens are the hidden states of one layer of a
+    model. Zhang et al. 2020, without idf weights and without rescaling; what a model adds at the ends of a text can be
+    matched but is not counted, as in the `bert-score` package. An answer without tokens scores 0. Passes above 0, or
+    from `threshold` on. `detailed_results` names the model, its weights and the layer: scores of different models
+    cannot be compared. Needs `pip install 'assay[neural]'`.
+
+    Parameters:
+    model: a folder with a model of the transformers library, or the name of one on the Hugging Face hub
+    revision: the commit, tag or branch on the hub
+    layer: the layer that gives the vectors; by default the one that the authors recommend for the model, else the last
+    batch_size: how many texts go through the model at a time
+    expected: the field of the ground truth that has the accepted answers
+    response_field: score this field (a dotted path) of the JSON in the answer
+    threshold: the least score that passes; 0 stands for any score above 0
+    strip_reasoning: look only at what follows `</think>`
+    """
+    given = pairs(cases, expected, response_field, strip_reasoning)
+    encodes = encoder(model, revision, _LAYERS.get(model) if layer is None else layer)
+    texts = [text for pair in given if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
+    vectors = {text: _unit(tokens) for text, tokens in encodes.encode(texts, batch_size).items()}
+    labels: list[list[Score]] = []
+    for pair in given:
+        if isinstance(pair, Score):
+            labels.append([pair])
+            continue
+        found = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
+        best = {name: round(max(getattr(each, name) for each in found), 6) for name in ("f1", "precision", "recall")}
+        labels.append(
+            [
+                Score(
+                    label=f".{name}",
+                    score=value,
+                    passed=value >= threshold and value > 0,
+                    details={"model": encodes.identity},
+                )
+                for name, value in best.items()
+            ]
+        )
+    return labels
+
+
+def _unit(tokens: Tokens) -> Tokens:
+    """The same with vectors of length 1."""
+    import numpy as np
+
+    lengths = np.linalg.norm(tokens.vectors, axis=1, keepdims=True)
+    return Tokens(tokens.vectors / np.maximum(lengths, 1e-12), tokens.words)
+
+
+def _matched(answer: Tokens, reference: Tokens) -> Overlap:
+    if not answer.words.any() or not reference.words.any():
+        return Overlap(0.0, 0.0, 0.0)
+    cosines: Vectors = answer.vectors @ reference.vectors.T
+    precision = float(cosines.max(axis=1)[answer.words].mean())
+    recall = float(cosines.max(axis=0)[reference.words].mean())
+    both = precision + recall
+    return Overlap(2 * precision * recall / both if both > 0 else 0.0, precision, recall)

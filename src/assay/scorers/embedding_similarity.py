@@ -1,0 +1,79 @@
+"""How alike an answer and a reference are as a whole, in the eyes of a language model."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta
+
+from assay.interfaces import Score
+from assay.registry import scorer
+from assay.scorers._cases import Case, Pair, pairs
+from assay.scorers._encoder import Tokens, encoder
+from assay.scorers._transformers import check_model
+
+if TYPE_CHECKING:
+    from assay.scorers._encoder import Vectors
+
+Pooling = Literal["mean", "first"]
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    check_model(params, where)
+
+
+@scorer(batch=128, reads="ground_truth", check=check, version=1)
+def embedding_similarity(
+    cases: Sequence[Case],
+    *,
+    model: str,
+    revision: str | None = None,
+    pooling: Pooling = "mean",
+    batch_size: Annotated[int, Meta(ge=1)] = 64,
+    expected: str | None = None,
+    response_field: str | None = None,
+    threshold: float = 0.5,
+    strip_reasoning: bool = False,
+) -> list[Score]:
+    """The cosine of the answer's and an accepted answer's embeddings, the best over the accepted answers.
+
+    Score: a·b / (|a|·|b|), where an embedding is the mean of a text's token vectors in the last layer of a model
+    (Reimers and Gurevych 2019), or the first of them. It lies between −1 and 1; a blank text is like another blank one
+    (1) and like nothing else (0). Passes from `threshold` on.
+    `detailed_results` names the model and its weights: scores of different models cannot be compared. Needs
+    `pip install 'assay[neural]'`.
+
+    Parameters:
+    model: a folder with a model of the transformers library, or the name of one on the Hugging Face hub
+    revision: the commit, tag or branch on the hub
+    pooling: which of a text's token vectors make its embedding; a model is trained for one of the two
+    batch_size: how many texts go through the model at a time
+    expected: the field of the ground truth that has the accepted answers
+    response_field: score this field (a dotted path) of the JSON in the answer
+    threshold: the least score that passes
+    strip_reasoning: look only at what follows `</think>`
+    """
+    given = pairs(cases, expected, response_field, strip_reasoning)
+    encodes = encoder(model, revision, None)
+    texts = [text for pair in given if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
+    vectors = {text: _pooled(tokens, pooling) for text, tokens in encodes.encode(texts, batch_size).items()}
+    scores: list[Score] = []
+    for pair in given:
+        if isinstance(pair, Score):
+            scores.append(pair)
+            continue
+        best = round(max(_cosine(pair.answer, reference, vectors) for reference in pair.references), 6)
+        scores.append(Score(score=best, passed=best >= threshold, details={"model": encodes.identity}))
+    return scores
+
+
+def _cosine(answer: str, reference: str, vectors: "Mapping[str, Vectors]") -> float:
+    if not answer.strip() or not reference.strip():
+        return float(answer.strip() == reference.strip())
+    return float(vectors[answer] @ vectors[reference])
+
+
+def _pooled(tokens: Tokens, pooling: Pooling) -> "Vectors":
+    import numpy as np
+
+    vector = tokens.vectors.mean(axis=0) if pooling == "mean" else tokens.vectors[0]
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)

@@ -1,0 +1,54 @@
+"""Whether an answer says only what the retrieved passages say."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from assay.interfaces import Score
+from assay.registry import scorer
+from assay.scorers._cases import Case
+from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
+from assay.text.support import Words
+
+
+@scorer(batch=64, check=check, version=1)
+def faithfulness(
+    cases: Sequence[Case],
+    *,
+    method: Method = "token_overlap",
+    documents: str | None = None,
+    words: Words = "plain",
+    stopwords: list[str] | None = None,
+    model: str = "",
+    revision: str | None = None,
+    batch_size: Annotated[int, Meta(ge=1)] = 16,
+    threshold: float = 0.5,
+    strip_reasoning: bool = False,
+) -> list[Score]:
+    """How far the retrieved passages support the answer.
+
+    Score: with `token_overlap`, the share of the answer's different content words that the passages have: cheap, and
+    blind to meaning; with `nli`, the greatest probability that a passage entails the answer, by a model for natural
+    language inference (`pip install 'assay[neural]'`). Nothing retrieved, or an answer without content words, scores 0.
+    Passes from `threshold` on. A language model can judge it as well: [judge_faithfulness](#judge_faithfulness). Where
+    passages come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
+
+    Parameters:
+    method: how support is measured
+    documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    words: with `token_overlap`, runs of letters and digits, or `split` at spaces, so that "Paris." is not "Paris"
+    stopwords: with `token_overlap`, the words that do not count; by default English function words
+    model: with `nli`, a folder with a model, or the name of one on the Hugging Face hub
+    revision: with `nli`, the commit, tag or branch on the hub
+    batch_size: with `nli`, how many passages go through the model at a time
+    threshold: the least score that passes
+    strip_reasoning: look only at what follows `</think>`
+    """
+    reading = Reading(method, documents, words, stopwords, model, revision, batch_size, strip_reasoning)
+    return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
+
+
+def _scored(found: Grounds, threshold: float) -> Score:
+    score = max((judgement.entailment for judgement in found.judgements), default=found.share or 0.0)
+    return Score(score=round(score, 6), passed=score >= threshold, details=dict(found.details))

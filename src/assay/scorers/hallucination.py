@@ -1,0 +1,70 @@
+"""Whether an answer says what the retrieved passages do not."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from assay.interfaces import Score
+from assay.registry import scorer
+from assay.scorers._cases import Case
+from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
+from assay.text.support import Words
+
+_CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
+
+
+@scorer(batch=64, check=check, version=1)
+def hallucination(
+    cases: Sequence[Case],
+    *,
+    method: Method = "token_overlap",
+    documents: str | None = None,
+    words: Words = "plain",
+    stopwords: list[str] | None = None,
+    model: str = "",
+    revision: str | None = None,
+    batch_size: Annotated[int, Meta(ge=1)] = 16,
+    threshold: float = 0.5,
+    strip_reasoning: bool = False,
+) -> list[Score]:
+    """How much of the answer the retrieved passages do not support. Lower is better.
+
+    Score: with `token_overlap`, the share of the answer's different content words that no passage has; with `nli`, the
+    greatest probability that a passage contradicts the answer if it is above 0.7, else 1 − the greatest probability
+    that one entails it (`pip install 'assay[neural]'`). An empty answer scores 0; else nothing retrieved scores 1.
+    Passes below `threshold`. Where passages come from is on
+    [the page about text metrics](text-metrics.md#retrieved-documents). Rows without a score count as 0 in a mean unless
+    its policy excludes them, and 0 is the best score: use `on_refused: exclude`.
+
+    Parameters:
+    method: how support is measured
+    documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    words: with `token_overlap`, runs of letters and digits, or `split` at spaces, so that "Paris." is not "Paris"
+    stopwords: with `token_overlap`, the words that do not count; by default English function words
+    model: with `nli`, a folder with a model, or the name of one on the Hugging Face hub
+    revision: with `nli`, the commit, tag or branch on the hub
+    batch_size: with `nli`, how many passages go through the model at a time
+    threshold: the score from which an answer fails
+    strip_reasoning: look only at what follows `</think>`
+    """
+    reading = Reading(method, documents, words, stopwords, model, revision, batch_size, strip_reasoning)
+    return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
+
+
+def _scored(found: Grounds, threshold: float) -> Score:
+    score = _unsupported(found)
+    return Score(score=round(score, 6), passed=score < threshold, details=dict(found.details))
+
+
+def _unsupported(found: Grounds) -> float:
+    if not found.answer.strip():
+        return 0.0
+    if not found.passages:
+        return 1.0
+    if not found.judgements:
+        return 0.0 if found.share is None else 1.0 - found.share
+    contradicted = max(judgement.contradiction for judgement in found.judgements)
+    if contradicted > _CONTRADICTED:
+        return contradicted
+    return 1.0 - max(judgement.entailment for judgement in found.judgements)

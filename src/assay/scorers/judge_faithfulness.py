@@ -1,0 +1,80 @@
+"""Whether an answer says only what the retrieved passages say, as a model sees it."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from assay.interfaces import Context, Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._judge_checks import check_panel, check_threshold
+from assay.scorers._judge_prompt import Question, answer_text, texts_of
+from assay.scorers._judging import Panel, Rule, Structured, judged
+from assay.text.retrieved import retrieved, texts
+from assay.text.verdict_words import FRACTION, YES_NO, Scale
+
+Verdicts = Literal["binary", "fractional"]
+_SCALES: dict[Verdicts, Scale] = {"binary": YES_NO, "fractional": FRACTION}
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    check_threshold(params["threshold"], 0, 1, where)
+    check_panel(params, where, must=("answer", "context"))
+
+
+@scorer(judge=True, check=check, version=1)
+async def judge_faithfulness(
+    item: Item,
+    response: Response,
+    *,
+    context: Context,
+    model: str | list[str] = "",
+    prompt: str = "faithfulness",
+    verdicts: Verdicts = "binary",
+    measure: Literal["faithfulness", "hallucination"] = "faithfulness",
+    threshold: float = 0.5,
+    documents: str | None = None,
+    most_documents: int | None = None,
+    repeats: int = 1,
+    rule: Rule = "majority",
+    tries: int = 2,
+    temperature: float | None = 0.0,
+    params: dict[str, Any] | None = None,
+    structured: Structured = "auto",
+    strip_reasoning: bool = True,
+) -> list[Score]:
+    """A model judges whether the retrieved passages support everything that the answer says.
+
+    Score: yes 1 and no 0; `fractional` is the supported share of its claims, from 0 to 1. Passes from `threshold` on.
+    With `measure: hallucination` the score is 1 − that, and passes where it passed before. Nothing retrieved is not
+    asked about: the answer is unfaithful. Panels, repeats and failures are as for [judge](#judge). Where passages come
+    from is on [the page about text metrics](text-metrics.md#retrieved-documents).
+
+    Parameters:
+    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
+    prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
+      it must show `answer` and `context`, and may show `question`, `reference`, `scale` and `item`
+    verdicts: what a verdict may be
+    measure: what the score says: how faithful the answer is, or how much of it is made up
+    threshold: the faithfulness from which an answer passes
+    documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    most_documents: show only so many passages, the best ranked ones; all if null
+    repeats: how often each model is asked
+    rule: what becomes of several verdicts
+    tries: how often a model is asked in all if its answer cannot be read
+    temperature: sent with each call; null sends none
+    params: further sampling parameters, such as `max_tokens`
+    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
+    strip_reasoning: judge only what follows `</think>`
+    """
+    passages = texts(retrieved(item, response, documents))[:most_documents]
+    if passages:
+        panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
+        shown = texts_of(item, prompt, answer=answer_text(response, strip_reasoning))
+        asked = Question({**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold)
+        (labels,) = await judged(context, item, panel, [asked])
+    else:
+        labels = [Score(score=0.0, passed=False, details={"reason": "nothing was retrieved"})]
+    if measure == "hallucination":
+        for label in labels:
+            label.score = None if label.score is None else 1.0 - label.score
+    return labels

@@ -1,0 +1,95 @@
+"""Matches between players as columns, and the table of who beat whom."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+_PIECE = 1 << 15  # matches at once: what is made of them stays in the processor's cache
+
+
+class Matches(NamedTuple):
+    """Columns of equal length: the number of the item and of both players, and the half points of the first: 2 for a
+    win, 1 for a tie, 0 for a loss. Numbers begin at 0, and each item has a match."""
+
+    item: npt.NDArray[np.integer]
+    first: npt.NDArray[np.integer]
+    second: npt.NDArray[np.integer]
+    half_points: npt.NDArray[np.integer]
+    players: int
+
+    @property
+    def items(self) -> int:
+        return int(self.item.max(initial=-1)) + 1
+
+
+class Counted(NamedTuple):
+    """How often each player won against each other one (row against column), and how often they tied."""
+
+    wins: Ints
+    ties: Ints
+
+    @property
+    def played(self) -> Ints:
+        return self.wins + self.wins.T + self.ties
+
+
+def counted(matches: Matches) -> Counted:
+    """The win matrix."""
+    return table_of(cells_of(matches)[1], matches.players)
+
+
+def table_of(sums: Ints, players: int) -> Counted:
+    losses, draws, victories = sums.reshape(3, players, players)
+    return Counted(victories + losses.T, draws + draws.T)
+
+
+def cells_of(matches: Matches) -> tuple[npt.NDArray[np.int32], Ints]:
+    """One number for an outcome and two players, the lower one first; and how often each occurs (outcomes x pairs)."""
+    cells = np.empty(len(matches.item), np.int32)
+    sums = np.zeros(3 * matches.players**2, np.int64)
+    for start in range(0, len(cells), _PIECE):
+        part = slice(start, start + _PIECE)
+        first, second, half_points = matches.first[part], matches.second[part], matches.half_points[part]
+        turned = first > second
+        if turned.any():
+            first, second = np.where(turned, second, first), np.where(turned, first, second)
+            half_points = np.where(turned, 2 - half_points, half_points)
+        cells[part] = (half_points * np.int32(matches.players) + first) * np.int32(matches.players) + second
+        sums += np.bincount(cells[part], minlength=len(sums))
+    return cells, sums.reshape(3, -1)
+
+
+def places_of(item: npt.NDArray[np.integer], row: Ints, cells: npt.NDArray[np.int32], column: Ints) -> Ints:
+    """Where each match counts: the row of its item plus the column of its cell."""
+    places = np.empty(len(cells), np.int64)
+    for start in range(0, len(cells), _PIECE):
+        part = slice(start, start + _PIECE)
+        np.add(np.take(row, item[part]), np.take(column, cells[part]), out=places[part])
+    return places
+
+
+class Reconciled(NamedTuple):
+    """One entry a pair of answers: half points of the first player, -1 where no verdict can be read; whether the two
+    orders disagreed, and whether only one of them was read."""
+
+    half_points: npt.NDArray[np.int8]
+    disagreed: npt.NDArray[np.bool_]
+    one_sided: npt.NDArray[np.bool_]
+
+
+def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: npt.NDArray[np.integer]) -> Reconciled:
+    """What the verdicts on each pair of answers come to: rows from one of `starts` to the next are of one pair.
+
+    `seats` is how many orders of the seats a row's pair was to be judged in. Who does not win in each of them does not
+    win: verdicts that disagree, or one where there should be two, are a tie.
+    """
+    read = half_points >= 0
+    least = np.minimum.reduceat(np.where(read, half_points, 3), starts)
+    most = np.maximum.reduceat(half_points, starts)
+    verdicts = np.add.reduceat(read, starts, dtype=np.int64)
+    disagreed = (verdicts > 1) & (least != most)
+    one_sided = (verdicts > 0) & (verdicts < seats[starts])
+    decided = np.where(disagreed | one_sided, 1, most)
+    return Reconciled(np.where(verdicts > 0, decided, -1).astype(np.int8), disagreed, one_sided)
