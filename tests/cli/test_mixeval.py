@@ -71,7 +71,10 @@ def test_json_ends_with_the_result(shell: MixEval) -> None:
         (["run", "-m", "demo:x", "--base"], "--five-shot FILE"),
         (["run", "-m", "demo:x", "--base", "--five-shot", "gone.py"], "cannot be read"),
         (["run", "-m", "demo:x", "--corrections", "gone.json"], "the corrections cannot be read"),
-        (["run", "-m", "demo:x", "--judge-prompts", "config.yaml", "--judge", "demo:j"], "the judge prompts are no"),
+        (
+            ["run", "-m", "demo:x", "--judge-prompts", "config.yaml", "--judge", "demo:j"],
+            "no free-form prompt with the protocol's hash",
+        ),
         (["run", "-m", "demo:x", "--set", "modles=1"], "did you mean 'models'?"),
         (["run", "-m", "demo:x", "--judge", "demo:x", "--set", "models.0.skill=0.1"], "are both called 'x'"),
     ],
@@ -80,7 +83,7 @@ def test_a_mistake_is_one_clear_error(shell: MixEval, words: list[str], said: st
     ended = shell.mixeval(*words)
     assert ended.code == 2, ended.said
     assert said in ended.err
-    assert not any((shell.folder / name).exists() for name in ("mixeval_scores", "mixeval_responses"))
+    assert not [path for path in shell.files() if path.endswith(("responses.jsonl", "score.json"))]
 
 
 def test_an_entry_with_one_option_is_named_and_can_be_left_out(shell: MixEval) -> None:
@@ -90,7 +93,7 @@ def test_an_entry_with_one_option_is_named_and_can_be_left_out(shell: MixEval) -
     path.write_text(json.dumps(entries))
     ended = shell.mixeval("run", "-m", "demo:small")
     assert ended.code == 2
-    assert "entry 'multiple-choice/1': it has 1 options" in ended.err
+    assert "entry 'multiple-choice/1': it has 1 option" in ended.err
     (shell.folder / "fix.jsonl").write_text('{"id": "multiple-choice/1", "exclude": true}\n')
     ended = shell.mixeval("run", "-m", "demo:small", "--corrections", "fix.jsonl")
     assert ended.code == 0, ended.said

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import assay
 from assay.server import Options, running, stats
 from tests.cli.shell import COMMAND, Ended, Shell
 from tests.support import wait_for, without_times
@@ -21,7 +22,7 @@ def field(shell: Shell) -> Shell:
     """A folder of its own for the run of each player, all judged by the model on the server."""
     for name, skill in SKILLS.items():
         shell.config["models"] = [{"name": name, "type": "demo", "skill": skill}]
-        assert shell.call("run", "CONFIG", "--mode", "inference", "-o", name, "--no-progress").code == 0
+        assay.run(shell.save(), mode="inference", output_dir=str(shell.folder / name))
     judge = shell.model("judge", helper=True)
     shell.config |= {"models": [judge], "evaluation_methods": [{"name": "better", "type": "pairwise"}]}
     shell.config["metrics"] = [{"name": "win_rate", "facets": ["model_name"]}]
@@ -86,7 +87,7 @@ def test_a_budget_survives_a_kill(field: Shell) -> None:
 
 def test_people_label_pairs_and_the_next_evaluation_fills_the_rows(field: Shell) -> None:
     field.config["evaluation_methods"] = [{"name": "better", "type": "pairwise", "params": {"decide": "people"}}]
-    assert "8 skipped" not in play(field, "small", "large").words
+    assert play(field, "small", "large").code == 0
     waiting = [row for row in rows(field) if row["outcome"] == "skipped"]
     assert len(waiting) == ITEMS
     keys = subprocess.run(

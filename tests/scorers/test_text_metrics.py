@@ -18,7 +18,6 @@ from assay.steps.scoring import bind_scorer
 from tests.metrics.rows import group
 from tests.support import Lab
 
-MOON = ["The crew left the Moon on 14 December 1972.", "They left in December 1972", "December 1972"]
 WORDS = st.sampled_from(["the", "cat", "sat", "on", "The", "mat", ".", "3.14", "don't", "Łódź", "猫"])
 TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
 CORPORA = st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=2, max_size=2)), min_size=1, max_size=6)
@@ -43,7 +42,10 @@ def test_single_scores_are_sacrebleus(answer: str, references: list[str]) -> Non
 
 @given(CORPORA)
 def test_corpus_scores_are_sacrebleus(corpus: list[tuple[str, list[str]]]) -> None:
-    answers, references = [answer for answer, _ in corpus], [list(each) for each in zip(*(r for _, r in corpus), strict=True)]
+    answers, references = (
+        [answer for answer, _ in corpus],
+        [list(each) for each in zip(*(r for _, r in corpus), strict=True)],
+    )
     for name, expected in {
         "bleu": sacrebleu.corpus_bleu(answers, references),
         "chrf": sacrebleu.corpus_chrf(answers, references),
@@ -60,7 +62,9 @@ def corpus_score(scores: list[Score | None]) -> Any:
     from assay.metrics.corpus_score import corpus_score as metric
 
     made = group(*([0.0 if score is None else score.score] for score in scores))
-    made.columns[CORPUS] = [None if score is None else json.loads(json.dumps(score.details["corpus"])) for score in scores]
+    made.columns[CORPUS] = [
+        None if score is None else json.loads(json.dumps(score.details["corpus"])) for score in scores
+    ]
     return metric(made)
 
 
@@ -96,7 +100,7 @@ def test_a_corpus_through_the_engine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "perfect"), [("bleu", 1.0), ("chrf", 1.0), ("meteor", None), ("ter", 0.0)])
 def test_verdicts(name: str, perfect: float | None) -> None:
     same = scored(name, "the cat sat on the mat", "the cat sat on the mat")
-    other = scored(name, "quick brown foxes", "the cat sat on the mat")
+    other = scored(name, "zzz www", "the cat sat on the mat")
     assert (same.passed, other.passed) == (True, False)
     if perfect is not None:
         assert same.score == perfect
@@ -108,9 +112,8 @@ def test_verdicts(name: str, perfect: float | None) -> None:
 
 def test_meteor_of_its_paper() -> None:
     """Six words in one chunk: 1 − 0.5 · (1/6)³."""
-    assert scored("meteor", "the cat sat on the mat", MOON[:1] + ["the cat sat on the mat"]).score == pytest.approx(
-        1 - 0.5 / 216
-    )
+    truth = ["The crew left the Moon.", "the cat sat on the mat"]
+    assert scored("meteor", "the cat sat on the mat", truth).score == pytest.approx(1 - 0.5 / 216)
     assert scored("meteor", "running cats", "run cat").score == pytest.approx(1 - 0.5 / 8)
 
 

@@ -130,15 +130,27 @@ def test_another_name_of_a_player_is_another_row(field: Field) -> None:
     assert {tuple(row["players"]) for row in field.rows()} == {("gold", "tin")}
 
 
-def test_several_runs_can_be_one_player(field: Field) -> None:
+def test_several_runs_of_one_model_are_told_apart_by_their_names(field: Field) -> None:
     runs = field.run("a1", 1, model="a"), field.run("a2", 3, model="a"), field.run("b", 2)
-    field.params["both_seats"] = False
+    with pytest.raises(UserError, match="two responses to item 'q0' belong to one player 'a'") as caught:
+        field.play(*runs)
+    assert "players: run" in caught.value.fix
+    field.params["players"] = "run"
     field.play(*runs)
-    assert Counter((*row["players"], row["score"]) for row in field.rows()) == {("a", "b", 0.0): 4, ("a", "b", 1.0): 4}
-    same = field.run("a3", 1, model="a")
-    (same / "responses.jsonl").write_bytes((runs[0] / "responses.jsonl").read_bytes())
-    field.play(*runs, same, out="again")
-    assert comparable(field.rows("again")) == comparable(field.rows()), "the same answer is one answer"
+    assert Counter((*row["players"], row["score"]) for row in field.rows()) == {
+        ("a1", "a2", 0.0): 8,
+        ("a1", "b", 0.0): 8,
+        ("a2", "b", 1.0): 8,
+    }
+
+
+def test_an_answer_that_two_runs_have_alike_is_one(field: Field) -> None:
+    runs = field.run("a", 1), field.run("b", 2)
+    copy = field.run("copy", 1, model="a")
+    (copy / "responses.jsonl").write_bytes((runs[0] / "responses.jsonl").read_bytes())
+    field.play(*runs)
+    field.play(*runs, copy, out="again")
+    assert comparable(field.rows("again")) == comparable(field.rows())
 
 
 def test_two_answers_of_one_run_to_one_item_are_no_player(field: Field) -> None:

@@ -17,7 +17,9 @@ TWO = [Document("a", "one"), Document("b", "two")]
 
 
 def found(docs: Any, field: str | None = None, **places: Any) -> list[Document]:
-    item = Item(id="i", data=places.get("data"), metadata=places.get("item_metadata", {}), extra=places.get("extra", {}))
+    item = Item(
+        id="i", data=places.get("data"), metadata=places.get("item_metadata", {}), extra=places.get("extra", {})
+    )
     response = Response(item_id="i", output=places.get("output", docs), metadata=places.get("metadata", {}))
     return retrieved(item, response, field)
 

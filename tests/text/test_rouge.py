@@ -15,13 +15,27 @@ from assay.text.overlap import Overlap
 from assay.text.stem import nltk_stem
 from assay.text.subsequence import common_length, common_places
 
-WORDS = ["the", "cat", "cats", "running", "runs", "relational", "It's", "3.14", "Flies,", "skies", "x", "İstanbul", "\n"]
+WORDS = [
+    "the",
+    "cat",
+    "cats",
+    "running",
+    "runs",
+    "relational",
+    "It's",
+    "3.14",
+    "Flies,",
+    "skies",
+    "x",
+    "İstanbul",
+    "\n",
+]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=24).map(" ".join)
-ENDINGS = (
-    "ational tional enci anci izer bli abli alli entli eli ousli ization ation ator alism iveness fulness ousness aliti "
-    "iviti biliti fulli logi icate ative alize iciti ical ful ness al ance er able ement ment ent sion tion ion ou ism "
-    "ate iti ous ive ize e ll y ed ing eed ied ies sses s ss ally"
-).split()
+ENDINGS = """
+    ational tional enci anci izer bli abli alli entli eli ousli ization ation ator alism iveness fulness ousness aliti
+    iviti biliti fulli logi icate ative alize iciti ical ful ness al ance er able ement ment ent sion tion ion ou ism
+    ate iti ous ive ize e ll y ed ing eed ied ies sses s ss ally
+""".split()  # noqa: SIM905
 MADE_UP = st.tuples(st.text("aeiouybcdlst1", max_size=6), st.sampled_from(ENDINGS), st.sampled_from(["", *ENDINGS]))
 LETTERS = st.lists(st.sampled_from("abcd"), max_size=9)
 
@@ -63,7 +77,9 @@ def test_stems_are_nltks(word: str) -> None:
     assert nltk_stem(word) == PorterStemmer().stem(word)
 
 
-@pytest.mark.parametrize("word", ["skies", "dying", "news", "innings", "proceed", "howe", "died", "ties", "enjoy", "spy"])
+@pytest.mark.parametrize(
+    "word", ["skies", "dying", "news", "innings", "proceed", "howe", "died", "ties", "enjoy", "spy"]
+)
 def test_irregular_stems_are_nltks(word: str) -> None:
     assert nltk_stem(word) == PorterStemmer().stem(word)
 

@@ -30,7 +30,6 @@ class _Answer(NamedTuple):
     """One side of a match. `seen` is the response's key and content."""
 
     player: int
-    run: int
     line: bytes
     row: Response
     seen: tuple[str, bytes]
@@ -131,7 +130,7 @@ class Matches:
 
     @property
     def count(self) -> int:
-        """How many calls there are at most: answers of several runs of one player do not meet each other."""
+        """How many calls there are, unless two runs have the same answers."""
         sizes = np.diff(self._bounds)
         return int((sizes * (sizes - 1) // 2).sum()) * (2 if self.scorer.both_seats else 1)
 
@@ -147,31 +146,32 @@ class Matches:
         return [call for pair in combinations(answers, 2) for call in self._meeting(*pair)]
 
     def _answers(self, group: int) -> list[_Answer]:
-        """The answers in a group, by player; where runs that are one player repeat an answer, it is one."""
+        """The answers in a group, by player; an answer that two runs have alike is one."""
         begin, end = int(self._bounds[group]), int(self._bounds[group + 1])
         found: list[_Answer] = []
         for at in range(begin, end):
-            run, player = int(self._log[at]), int(self._player[at])
-            line = self._logs[run].read(int(self._position[at]))
+            player = int(self._player[at])
+            line = self._logs[self._log[at]].read(int(self._position[at]))
             row = self._decode(line)
-            answer = _Answer(player, run, line, row, (row.key, content_of(row)))
-            same = [other for other in found if other.player == player and other.row.item_id == row.item_id]
-            if any(other.run == run for other in same):
-                raise self._alike(answer)
-            if all(other.seen != answer.seen for other in same):
+            answer = _Answer(player, line, row, (row.key, content_of(row)))
+            last = found[-1] if found else None
+            if last is None or last.player != player or last.row.item_id != row.item_id:
                 found.append(answer)
+            elif last.seen != answer.seen:
+                raise self._alike(answer)
         return found
 
     def _alike(self, answer: _Answer) -> UserError:
         return UserError(
             f"two responses to item {answer.row.item_id!r} belong to one player {self.players[answer.player]!r}",
             where=f"scorer {self.scorer.name}",
-            fix="name a field that tells them apart: `players: task`, or @scorer(player='task')",
+            fix="name a field that tells them apart: `players: task`, or for several runs of one model `players: run`, "
+            "and `assay rank --by model_name`",
         )
 
     def _meeting(self, first: _Answer, second: _Answer) -> Iterator[Call]:
         item = self._items.get(first.row.item_id)
-        if first.player == second.player or first.row.item_id != second.row.item_id or item is None:
+        if first.row.item_id != second.row.item_id or item is None:
             return  # ids that differ share a group if their hashes are equal
         scorer = self.scorer
         players, encoded = self._names(first.player, second.player)

@@ -13,7 +13,7 @@ from assay.text.choices import find_choice
 from assay.text.conclusion import Conclusion, conclude, first_sentence
 from assay.text.dates import Date, find_dates, whole_date
 from assay.text.phrases import folded, states, without_title
-from assay.text.quantities import Quantity, says_quantity, whole_quantity
+from assay.text.quantities import Found, Quantity, find_quantity, whole_quantity
 
 _OPPOSITES = (("yes", "no"), ("true", "false"), ("valid", "invalid"), ("plausible", "implausible"))
 _VERDICTS = {word: side == 0 for pair in _OPPOSITES for side, word in enumerate(pair)}
@@ -53,18 +53,29 @@ class _Answer:
         self.conclusion = conclusion
         places = conclusion.places()
         self.places = " " + " | ".join(map(folded, places)) + " "
-        self._whole = self.places if places[0] == conclusion.whole else ""
-
-    def whole(self) -> str:
-        self._whole = self._whole or f" {folded(self.conclusion.whole)} "
-        return self._whole
+        self._more = not conclusion.said and places[0] != conclusion.whole
+        self._lower = conclusion.whole.lower() if self._more else ""
+        self._whole = ""
+        self._quantities: dict[tuple[str, bool], Found] = {}
 
     def states(self, phrase: str) -> bool | None:
         """None also where a long answer mentions it only on the way."""
         found = states(self.places, phrase)
-        if found is False and not self.conclusion.said and phrase in self.whole():
-            return None if states(self.whole(), phrase) else False
-        return found
+        return None if found is False and self._more and self._mentions(phrase) else found
+
+    def _mentions(self, phrase: str) -> bool:
+        first = phrase.partition(" ")[0]
+        if first.isalpha() and first not in self._lower and self._lower.isascii():
+            return False
+        self._whole = self._whole or f" {folded(self.conclusion.whole)} "
+        return bool(states(self._whole, phrase))
+
+    def says(self, wanted: Quantity) -> bool | None:
+        kind = wanted.kind()
+        if kind not in self._quantities:
+            self._quantities[kind] = find_quantity(self.conclusion, *kind)
+        found = self._quantities[kind]
+        return None if found == "several" else found != "none" and wanted.equals(found)
 
 
 def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
@@ -158,10 +169,12 @@ def _holds(answer: _Answer, target: _Target) -> bool | None:
     if target.date is not None:
         return _says_date(answer.conclusion, target.date)
     if target.formula:
-        return _says_formula(answer.conclusion, target)
+        return _says_formula(answer.conclusion, target.formula) or (
+            target.quantity is not None and answer.says(target.quantity)
+        )
     found = _says_phrase(answer, target)
     if found is False and target.quantity is not None:
-        return says_quantity(answer.conclusion, target.quantity)
+        return answer.says(target.quantity)
     return found
 
 
@@ -234,10 +247,10 @@ def _says_date(answer: Conclusion, wanted: Date) -> bool | None:
     return bool(right)
 
 
-def _says_formula(answer: Conclusion, target: _Target) -> bool:
+def _says_formula(answer: Conclusion, wanted: str) -> bool:
     place = answer.after or answer.whole
     for text in (place, answer.said, *re.findall(r"\$([^$]{1,300})\$", place)):
         made = _formula(text)
-        if target.formula in (made, made.rpartition("=")[2]):
+        if wanted in (made, made.rpartition("=")[2]):
             return True
-    return target.quantity is not None and bool(says_quantity(answer, target.quantity))
+    return False

@@ -50,6 +50,8 @@ _CUE = re.compile(
     r"(?:is|are|was|=|:|equals|would be|should be|to be)",
     re.I,
 )
+_DIGIT = re.compile(r"\d")
+_LONGEST_SIGN = 4  # letters before the digits of a number that belong to it
 _LARGEST_EXPONENT = 400
 _LONGEST = 400  # digits of one number; beyond that it is no answer
 
@@ -70,7 +72,11 @@ class Number(NamedTuple):
 def find_numbers(text: str) -> list[Number]:
     """Every number of a text, in order; positions refer to the `rewritten` text."""
     found: list[Number] = []
-    for match in _NUMBER.finditer(rewritten(text)):
+    plain = rewritten(text)
+    first = _DIGIT.search(plain)
+    if first is None:
+        return found
+    for match in _NUMBER.finditer(plain, max(0, first.start() - _LONGEST_SIGN)):
         value = _value(match)
         if value is not None:
             found.append(Number(value, bool(match["percent"]), *match.span()))

@@ -18,11 +18,10 @@ _REPLACED = {"and": "", **{word: str(number) for number, word in enumerate(_WORD
 _TITLES = frozenset(
     ("sir", "dr", "mr", "mrs", "ms", "dame", "prof", "professor", "president", "king", "queen", "saint")
 )
-_SPACES = str.maketrans("-/", "  ")
 _LETTERS = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe"}
 )
-_DECIMAL = re.compile(r"(?<=\d)\.(?=\d)")
+_DECIMAL = re.compile(r"\.(?=\d)(?<=\d\.)")
 _NO_WORD = re.compile(r"[\W_]+")
 _DENIED = re.compile(
     r"\b(?:not(?! only| just| merely)|isnt|wasnt|arent|werent|never|neither|nor|without|except|unlike|(?<!other )than"
@@ -40,7 +39,11 @@ def folded(text: str) -> str:
         text = _without_accents(text)
     if "." in text:
         text = _DECIMAL.sub(" point ", text)
-    words = [found for word in squad(text.translate(_SPACES)).split() if (found := _REPLACED.get(word, word))]
+    words = [
+        found
+        for word in squad(text.replace("-", " ").replace("/", " ")).split()
+        if (found := _REPLACED.get(word, word))
+    ]
     made = " ".join(words)
     return made if any(map(str.isalnum, made)) else _NO_WORD.sub(" ", text.lower()).strip()
 

@@ -41,8 +41,9 @@ class Quantity(NamedTuple):
     number: Number
     unit: str
 
-    def is_year(self) -> bool:
-        return not self.unit and _is_year(self.number)
+    def kind(self) -> tuple[str, bool]:
+        """Its unit, and whether it is a year."""
+        return self.unit, not self.unit and _is_year(self.number)
 
     def equals(self, number: Number) -> bool:
         if number.percent == self.number.percent:
@@ -66,40 +67,34 @@ def whole_quantity(text: str) -> Quantity | None:
     return Quantity(numbers[0], unit)
 
 
-def says_quantity(answer: Conclusion, wanted: Quantity) -> bool | None:
-    """True, False, or None if several numbers could be meant."""
-    found = _answer(answer, wanted)
-    if found == "several":
-        return None
-    return isinstance(found, Number) and wanted.equals(found)
-
-
-def _answer(answer: Conclusion, wanted: Quantity) -> Found:
-    if answer.said and (found := _meant(answer.said, wanted)) != "none":
+def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
+    """The number that an answer gives to a question for a number of this unit, or for a year."""
+    if answer.said and (found := _meant(answer.said, unit, year)) != "none":
         return found
     first = first_sentence(answer.whole)
     terse = first if len(first.split()) <= _FEW_WORDS else ""
-    for place in (terse, drawn(answer.whole), answer.whole, " ; ".join(dict.fromkeys(answer.bold))):
-        found = _meant(place, wanted) if place else "none"
+    found: Found = "none"
+    for place in (terse, drawn(answer.whole), " ; ".join(dict.fromkeys(answer.bold)), answer.whole):
+        found = _meant(place, unit, year) if place else "none"
         if isinstance(found, Number):
             return found
-    ends = [_meant(place, wanted) for place in (first, last_sentence(answer.whole))]
+    if found == "none":
+        return found
+    ends = [_meant(place, unit, year) for place in (first, last_sentence(answer.whole))]
     said = {end.value: end for end in ends if isinstance(end, Number)}
-    if len(said) == 1:
-        return said.popitem()[1]
-    return "several" if said else _meant(answer.whole, wanted)
+    return said.popitem()[1] if len(said) == 1 else "several"
 
 
-def _meant(text: str, wanted: Quantity) -> Found:
+def _meant(text: str, unit: str, year: bool) -> Found:
     """The only number of a text that may be meant, what follows its last equals sign, or what it begins with."""
     text = with_digits(text)
-    numbers = _candidates(text, wanted)
+    numbers = _candidates(text, unit, year)
     if not numbers:
         return "none"
     if len({number.value for number in numbers}) == 1:
         return numbers[0]
     if "=" in text:
-        right = _candidates(text.rpartition("=")[2], wanted)
+        right = _candidates(text.rpartition("=")[2], unit, year)
         if len({number.value for number in right}) == 1:
             return right[0]
     lead = _LEAD.match(text)
@@ -108,20 +103,20 @@ def _meant(text: str, wanted: Quantity) -> Found:
     return "several"
 
 
-def _candidates(text: str, wanted: Quantity) -> list[Number]:
+def _candidates(text: str, unit: str, year: bool) -> list[Number]:
     """The numbers of a text that may be the answer: of the kind, and of the unit if any has one, that is asked for."""
     numbers = [number for number in find_numbers(text) if not _is_denied(text, number)]
     if len(numbers) > 1:
         kept = [number for number in numbers if not text.startswith(("st", "nd", "rd", "th"), number.end)] or numbers
-        if wanted.is_year():
+        if year:
             numbers = [number for number in kept if _is_year(number)] or kept
         else:
             numbers = [number for number in kept if not _says_when(text, number)] or kept
-    if not wanted.unit or not numbers:
+    if not unit or not numbers:
         return numbers
     units = [unit_of(text, number)[0] for number in numbers]
-    same = [number for number, unit in zip(numbers, units, strict=True) if unit == wanted.unit]
-    bare = [number for number, unit in zip(numbers, units, strict=True) if not unit]
+    same = [number for number, own in zip(numbers, units, strict=True) if own == unit]
+    bare = [number for number, own in zip(numbers, units, strict=True) if not own]
     return same or bare
 
 

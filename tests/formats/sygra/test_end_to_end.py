@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.errors import RunFailed
+from assay.errors import RunFailed, UserError
 from assay.server import Options, running, stats
 from tests.cli.shell import ended
 from tests.formats.sygra.folder import REPORT, Folder
@@ -443,6 +443,15 @@ def test_post_processors_one_after_the_other(folder: Folder) -> None:
     assert read["Empty"] == []
     assert read["MetricCollatorPostProcessor"][0]["evaluation_summary"] == {"total_records": 0, "status": "no_data"}
     assert "mark" not in read["output"][0]
+
+
+def test_no_record_is_an_error_and_a_report(folder: Folder) -> None:
+    with pytest.raises(UserError, match="none is left from start_index 100 on"):
+        folder.call(output_with_ts=False, start_index=100)
+    (report,) = folder.files("MetricCollatorPostProcessor*.json")
+    assert json.loads(report.read_text()) == [
+        {"evaluation_summary": {"total_records": 0, "status": "no_data"}, "results": {}}
+    ]
 
 
 def test_a_post_processor_that_fails_keeps_no_other_from_running(folder: Folder) -> None:

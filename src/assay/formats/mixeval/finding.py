@@ -65,7 +65,8 @@ def _in_folder(folder: Path, benchmark: str, version: str, judged: bool) -> Mode
         for path in files:
             kind = _kind_by_name(path, judged)
             hard = path.stem.lower().endswith("_hard")
-            if kind is None or (hard and benchmark != "mixeval_hard"):
+            is_data = path.stem in (FREE_FORM, MULTIPLE_CHOICE)
+            if kind is None or is_data or (hard and benchmark != "mixeval_hard"):
                 continue
             known = kinds.get(kind)
             if known is not None and hard == known.stem.lower().endswith("_hard"):

@@ -17,7 +17,7 @@ import msgspec
 
 from assay.config import LoggingConfig
 from assay.errors import UserError
-from assay.formats.sygra.data import item_ids, open_records, write_sinks
+from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
 from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
 from assay.formats.sygra.functions import running_task
 from assay.formats.sygra.graphs import bind_graph, models_used
@@ -143,7 +143,11 @@ class SygraRun:
             stack.enter_context(self._logging())
             for bound in self.models.values():
                 stack.push_async_callback(bound.model.close)
-            dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
+            try:
+                dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
+            except NoRecords:
+                self._write_nothing()
+                raise
             datasets = DatasetRepository(store)
             self._declare(next(datasets.items(store.id)))
             begun = begin(self.folder, self.output_dir, self.names)
@@ -229,6 +233,16 @@ class SygraRun:
         if not options.disable_metadata:
             result.metadata = str(self._write_metadata(store, dataset, result, begun))
         return result
+
+    def _write_nothing(self) -> None:
+        """Whoever reads the report learns from it, too, that there was no record."""
+        begun = begin(self.folder, self.output_dir, self.names)
+        output = self.output_dir / self.names.of("output", begun.stamp, self.options.output_format or "json")
+        for done in run_processors(self.processors, [], output, self.names.distinct(self.output_dir, begun.stamp)):
+            if done.file:
+                self.progress.note(f"there was no record: see {done.file}")
+        begun.finished = True
+        keep(self.folder, begun)
 
     def _write_metadata(self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun) -> Path:
         options = self.options

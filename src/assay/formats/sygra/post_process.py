@@ -14,7 +14,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.sygra.loading import Loader
-from assay.formats.sygra.outputs import LARGEST_JSON, Records, json_value
+from assay.formats.sygra.outputs import LARGEST_JSON, json_value
 from assay.store.files import write_file
 
 _PREVIOUS = "use_previous_output"
@@ -93,7 +93,9 @@ def _accepted(made: Any) -> set[str] | None:
     return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {p.name for p in parameters}
 
 
-def run_processors(processors: Sequence[Processor], records: Records, output: Path, path_of: Any) -> list[Processed]:
+def run_processors(
+    processors: Sequence[Processor], records: Sequence[dict[str, Any]], output: Path, path_of: Any
+) -> list[Processed]:
     """Run them one after the other; `path_of(name)` is where the file of a processor goes."""
     previous: Any = None
     done: list[Processed] = []
@@ -118,7 +120,7 @@ def run_processors(processors: Sequence[Processor], records: Records, output: Pa
     return done
 
 
-def _data(processor: Processor, records: Records) -> Sequence[dict[str, Any]]:
+def _data(processor: Processor, records: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     return records if processor.is_ours or len(records) > LARGEST_JSON else list(records)
 
 

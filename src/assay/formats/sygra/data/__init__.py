@@ -4,12 +4,13 @@ Everything streams: a million records pass in flat memory, except where a transf
 """
 
 from assay.formats.sygra.data.ids import item_ids
-from assay.formats.sygra.data.records import Load, Record, Records, open_records, open_source
+from assay.formats.sygra.data.records import Load, NoRecords, Record, Records, open_records, open_source
 from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.data.sinks import check_sinks, write_sinks
 
 __all__ = [
     "Load",
+    "NoRecords",
     "Record",
     "Records",
     "check_sinks",

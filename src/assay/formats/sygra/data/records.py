@@ -22,6 +22,10 @@ __all__ = ["Load", "Record", "Records", "open_records", "open_source"]
 SOURCE = "data_config.source"
 
 
+class NoRecords(UserError):
+    """There is nothing to run: no record, or none after those that were skipped."""
+
+
 def open_records(
     data_config: Mapping[str, Any] | None,
     *,
@@ -92,9 +96,9 @@ def _cut(records: Records, start: int, count: int | None) -> Records:
     passed = sum(1 for _ in islice(records, start))
     first = next(records, None)
     if first is None and not passed:
-        raise UserError("the dataset is empty", where=SOURCE, fix="check its file, split and transformations")
+        raise NoRecords("the dataset is empty", where=SOURCE, fix="check its file, split and transformations")
     if first is None:
         what = f"the dataset has {passed} records: none is left from start_index {start} on"
-        raise UserError(what, where=SOURCE, fix="begin earlier")
+        raise NoRecords(what, where=SOURCE, fix="begin earlier")
     yield first
     yield from islice(records, None if count is None else count - 1)

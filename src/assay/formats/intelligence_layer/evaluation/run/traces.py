@@ -60,13 +60,13 @@ class ExampleTracer(InMemoryTracer):
 
 
 class _Root:
-    when_ended: Callable[[Any], None]
+    when_ended: Callable[[Any], None] | None
 
     def end(self, timestamp: datetime | None = None) -> None:
-        is_first = self.end_timestamp is None  # type: ignore[attr-defined]
         super().end(timestamp)  # type: ignore[misc]
-        if is_first:
-            self.when_ended(self)
+        ended, self.when_ended = self.when_ended, None  # the tracer has the root, and the root should not keep it
+        if ended is not None:
+            ended(self)
 
 
 class _RootSpan(_Root, InMemorySpan):
