@@ -5,7 +5,19 @@ from importlib import import_module
 
 from benchmarks.measure import Line
 
-GROUPS = ("engine", "graph", "faults", "startup", "scoring", "comparison", "aggregation")
+GROUPS = (
+    "engine",
+    "graph",
+    "faults",
+    "startup",
+    "scoring",
+    "matches",
+    "comparison",
+    "ranking",
+    "aggregation",
+    "mixeval",
+    "text_metrics",
+)
 
 
 def main(only: list[str]) -> int:

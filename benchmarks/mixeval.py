@@ -106,7 +106,7 @@ def bare_pass(folder: str, models: int, parser: str) -> float:
     return time.perf_counter() - began
 
 
-def scoring() -> list[Line]:
+def mixeval_scoring() -> list[Line]:
     """The whole command on five models; alternating, best of three each."""
     rows = 5 * 2 * ENTRIES
     lines: list[Line] = []
@@ -123,7 +123,7 @@ def scoring() -> list[Line]:
     return lines
 
 
-def memory(models: int = 50) -> list[Line]:
+def mixeval_memory(models: int = 50) -> list[Line]:
     """Ten times the responses in the same room."""
     with tempfile.TemporaryDirectory() as folder:
         write_data(folder)
@@ -136,11 +136,11 @@ def memory(models: int = 50) -> list[Line]:
     return [Line(what, peaks[1] / peaks[0], "<=", 1.25, f"{peaks[1]:.0f} MB / {peaks[0]:.0f} MB")]
 
 
-def start() -> list[Line]:
+def mixeval_start() -> list[Line]:
     assay = str(Path(sys.executable).with_name("assay"))
     plain, ours = _fastest([assay, "--help"]), _fastest([assay, "mixeval", "--help"])
     detail = f"{ours * 1000:.0f} ms / {plain * 1000:.0f} ms"
     return [Line("assay mixeval --help / assay --help", ours / plain, "<=", 1.5, detail)]
 
 
-BENCHMARKS = [scoring, memory, start]
+BENCHMARKS = [mixeval_scoring, mixeval_memory, mixeval_start]

@@ -366,6 +366,16 @@ def test_people_have_a_file_of_their_own(field: Field) -> None:
     field.params = {"decide": "people", "labels": "said.csv"}
     field.play(field.run("a", 1), field.run("b", 2))
     assert [row["score"] for row in field.rows() if row["outcome"] == "scored"] == [0.0]
+    assay.evaluate(field.folder / "together")
+    assert [row["score"] for row in field.rows() if row["outcome"] == "scored"] == [0.0]
+
+
+def test_the_folders_own_config_finds_its_decider(field: Field) -> None:
+    field.play(field.run("a", 1), field.run("b", 2))
+    (field.folder / "config.yaml").unlink()
+    before = (field.folder / "together/evaluation_results.jsonl").read_bytes()
+    assay.evaluate(field.folder / "together")
+    assert (field.folder / "together/evaluation_results.jsonl").read_bytes() == before
 
 
 # ---- wrong settings
@@ -378,7 +388,7 @@ def test_people_have_a_file_of_their_own(field: Field) -> None:
         ({"decide": "exact_match"}, "'exact_match' looks at one answer"),
         ({"decide": "pairwise"}, "cannot decide for itself"),
         ({"decide": "people", "model": "x"}, "people have no parameter 'model'"),
-        ({"decide": "people", "labels": "nowhere.csv"}, "no file of labels"),
+        ({"decide": "people", "labels": "nowhere.csv"}, "there is no file 'nowhere.csv'"),
         ({"decide": "judge.py:longer", "margn": 1}, "did you mean 'margin'"),
         ({"items": "some"}, "items"),
         ({"both_seats": "perhaps"}, "both_seats"),

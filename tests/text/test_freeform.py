@@ -91,6 +91,7 @@ RIGHT: list[tuple[str, list[str]]] = [
     ("911 was established as the emergency number in 1968.", ["1968"]),
     ("It is not 5 but 7.", ["7"]),
     ("They won 3 games, **27 points** in all.", ["27"]),
+    ("**Step 1** is to add 20 and 7, which gives **27**.", ["27"]),
     ("27 points were scored in the 2nd half of 2010.", ["27"]),
     (STEPS + "#### 42", ["42"]),
     (STEPS + "48 - 9 + 3 = 42", ["42"]),
@@ -132,6 +133,9 @@ RIGHT: list[tuple[str, list[str]]] = [
     (r"$\left( 1, 2 \right)$", ["(1,2)"]),
     (r"\boxed{\dfrac{3}{4}}", [r"\frac{3}{4}"]),
     (r"\boxed{0.75}", [r"\frac{3}{4}"]),
+    ("$42$", ["42 km"]),
+    ("x^{2}", ["x^2"]),
+    ("50 Cent sold 30 million copies.", ["50 Cent"]),
     (r"So $y = 2\sqrt{3}$.", [r"2\sqrt{3}"]),
     ("] ) >", ["] ) >"]),
     ("We have to close ( and [. So the answer is: ] )", ["] )"]),
@@ -178,6 +182,10 @@ WRONG: list[tuple[str, list[str]]] = [
     ("The answer is: ) )", ["] )"]),
     ("The answer is: ] ] )", ["] )"]),
     (r"\boxed{12}", ["(1,2)"]),
+    ("12", ["(1,2)"]),
+    ("5", ["-5"]),
+    ("It is -5 km.", ["5 km"]),
+    (r"$\frac{31}{4}$", [r"\frac{3}{14}"]),
     (r"\boxed{x^2 - 1}", ["x^2+1"]),
 ]
 
@@ -202,6 +210,7 @@ NEITHER: list[tuple[str, list[str]]] = [
     ("Perhaps.", ["Yes"]),
     ("from July 4, 1776 to July 9, 1777", ["July 4, 1776"]),
     ("It could be A or B.", ["(B)"]),
+    ("4/7/1776", ["July 4, 1776"]),
     (STEPS + "She lives in Lyon.", ["Lisbon"]),
 ]
 
@@ -252,33 +261,38 @@ CLOTHES = [
 
 
 @given(TARGETS)
+@settings(deadline=None)
 def test_the_accepted_answer_is_right(target: str) -> None:
     assert holds_answer(target, [target]) is True
 
 
 @given(st.text(max_size=60).filter(lambda text: any(map(str.isalnum, text)) and "<" not in text))
+@settings(deadline=None)
 def test_any_accepted_answer_is_right_word_by_word(target: str) -> None:
     assert holds_answer(target, [target]) is True
 
 
 @given(TARGETS, TARGETS, st.sampled_from(CLOTHES))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_what_is_around_an_answer_changes_nothing(answer: str, target: str, clothes: str) -> None:
     bare = holds_answer(answer, [target])
     assert holds_answer(clothes.format(answer), [target]) is bare
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=3))
+@settings(deadline=None)
 def test_any_text_can_be_read(text: str, accepted: list[str]) -> None:
     assert holds_answer(text, accepted) in (True, False, None)
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))
+@settings(deadline=None)
 def test_numbers_are_equal_as_numbers(first: int, second: int) -> None:
     assert holds_answer(f"It is {first:,}", [str(second)]) is (first == second)
 
 
 @given(st.dates(), st.dates())
+@settings(deadline=None)
 def test_dates_are_equal_as_dates(first: date, second: date) -> None:
     asked = f"{second:%d %B} {second.year:04d}"
     assert holds_answer(f"It was on {first.isoformat()}.", [asked]) is (first == second)

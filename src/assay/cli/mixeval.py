@@ -118,7 +118,8 @@ def _show_tables(result: Any, notes: bool) -> None:
         click.echo(f"note: {plain(note)}", err=True)
     for scored in result.scored:
         if scored.scores:
-            console.print(scores_view(f"{scored.benchmark} {scored.version}", scored.scores, console))
+            title = f"{scored.benchmark} {scored.version}"
+            console.print(scores_view(title, scored.scores, console, level=scored.level))
     for problem in result.problems:
         click.echo(f"problem: {plain(problem)}", err=True)
     for folder in dict.fromkeys(folder for scored in result.scored for folder in scored.folders):

@@ -39,11 +39,8 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
         if isinstance(entry.get("graph"), str) and entry["graph"]:
             entry["graph"] = existing(entry["graph"], ("tasks", n, "graph"), document)
     for n, entry in mappings(data.get("evaluation_methods")):
-        params = entry.get("params")
-        key = ("evaluation_methods", n, "params", "prompt")
-        judge = "judge" in str(entry.get("type")) and isinstance(params, dict) and params.get("prompt")
-        if isinstance(judge, str) and is_template_file(judge, key, document):
-            entry["params"]["prompt"] = existing(judge, key, document)
+        if isinstance(entry.get("params"), dict):
+            _resolve_method(str(entry.get("type")), entry["params"], ("evaluation_methods", n, "params"), document)
     if isinstance(data.get("dataset"), dict):
         resolve_dataset(data["dataset"], document, files_needed)
     gates = [gate for _, gate in mappings(data.get("gates"))]
@@ -51,6 +48,19 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
     for holder, name in ((data, "output_dir"), (data.get("logging"), "file"), *others):
         if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
             holder[name] = os.path.abspath(os.path.expanduser(holder[name]))
+
+
+def _resolve_method(kind: str, params: dict[str, Any], key: Key, document: Document) -> None:
+    """The files that a judge or a decider of matches is made from."""
+    given = {name: value for name, value in params.items() if isinstance(value, str)}
+    prompt = given.get("prompt", "") if "judge" in kind or kind == "pairwise" else ""
+    if is_template_file(prompt, (*key, "prompt"), document):
+        params["prompt"] = existing(prompt, (*key, "prompt"), document)
+    if kind == "pairwise" and ".py:" in given.get("decide", ""):
+        path, _, function = given["decide"].rpartition(":")
+        params["decide"] = f"{existing(path, (*key, 'decide'), document)}:{function}"
+    if kind == "pairwise" and given.get("decide") == "people" and given.get("labels"):
+        params["labels"] = existing(given["labels"], (*key, "labels"), document)
 
 
 def is_template_file(text: str, key: Key, document: Document) -> bool:

@@ -1,7 +1,7 @@
 """MixEval's scores as tables: one model by benchmark, several models in order."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -35,42 +35,48 @@ class Scores(Protocol):
     def cells(self) -> Mapping[str, Cell]: ...
 
 
-def scores_view(title: str, scores: Sequence[Scores], console: Console) -> RenderableType:
+def scores_view(title: str, scores: Sequence[Scores], console: Console, *, level: float = 0.95) -> RenderableType:
     """One model by benchmark; several in order, the best first, then each benchmark side by side if that fits."""
     by_model: dict[str, list[Scores]] = {}
     for one in scores:
         by_model.setdefault(one.model, []).append(one)
-    labels = list(dict.fromkeys(one.label for one in scores))
+    shape = _Shape(list(dict.fromkeys(one.label for one in scores)), f"{level:.0%} interval", console)
     if len(by_model) == 1:
         rows = {name: [one.cells[name] for one in scores] for name in scores[0].cells}
-        return Group(*_scores_tables(f"{title}: {plain(scores[0].model)}", "benchmark", rows, labels, console))
+        return Group(*_scores_tables(f"{title}: {plain(scores[0].model)}", "benchmark", rows, shape))
     ranked = sorted(by_model.values(), key=lambda own: (-(own[-1].cells["overall"].value or 0), own[0].model))
     overall = {own[0].model: [one.cells["overall"] for one in own] for own in ranked}
     side_by_side = _side_by_side(ranked)
     shown = [side_by_side] if _fits(side_by_side, console) else []
-    return Group(*_scores_tables(title, "model", overall, labels, console), *shown)
+    return Group(*_scores_tables(title, "model", overall, shape), *shown)
 
 
-def _scores_tables(
-    title: str, first: str, rows: Mapping[str, Sequence[Cell]], labels: Sequence[str], console: Console
-) -> list[Table]:
+class _Shape(NamedTuple):
+    labels: list[str]
+    interval: str
+    console: Console
+
+
+def _scores_tables(title: str, first: str, rows: Mapping[str, Sequence[Cell]], shape: _Shape) -> list[Table]:
     """The parsers beside one another where that fits, else a table for each."""
-    table = _scores_table(title, first, rows, labels)
-    if len(labels) == 1 or _fits(table, console):
+    table = _scores_table(title, first, rows, shape)
+    if len(shape.labels) == 1 or _fits(table, shape.console):
         return [table]
     return [
-        _scores_table(title, first, {name: [cells[number]] for name, cells in rows.items()}, [label])
-        for number, label in enumerate(labels)
+        _scores_table(
+            title, first, {name: [cells[number]] for name, cells in rows.items()}, shape._replace(labels=[label])
+        )
+        for number, label in enumerate(shape.labels)
     ]
 
 
-def _scores_table(title: str, first: str, rows: Mapping[str, Sequence[Cell]], labels: Sequence[str]) -> Table:
+def _scores_table(title: str, first: str, rows: Mapping[str, Sequence[Cell]], shape: _Shape) -> Table:
     """A row for each benchmark or model; of the failures only those kinds that there are."""
     table = _table(title, first)
     failures: list[list[str]] = []
-    for number, label in enumerate(labels):
+    for number, label in enumerate(shape.labels):
         failures.append([name for name in _FAILURES if any(getattr(cells[number], name) for cells in rows.values())])
-        for name in (label, "95% interval", *failures[-1]):
+        for name in (label, shape.interval, *failures[-1]):
             table.add_column(Text(plain(name)), justify="right", no_wrap=True)
     for name in ("entries", "unique"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -41,11 +41,12 @@ class Fitted(NamedTuple):
 
 
 def fit(
-    tally: Tally, virtual: Virtual | None = None, *, start: Fitted | None = None, tolerance: float = 1e-10
+    tally: Tally, virtual: Virtual | None = None, *, start: Fitted | None = None, tolerance: float = 1e-6
 ) -> Fitted:
     """The most likely strengths. Without virtual matches there are such only if `match_graph.bounded` says so.
 
-    ν is a parameter if there are ties, or if `start` has it.
+    ν is a parameter if there are ties, or if `start` has it. The last step is at most `tolerance` long, and what is
+    still missing after it about its square.
     """
     place = _beginning(tally) if start is None else parameters(start)
     for _ in range(_MOST_STEPS):
@@ -134,12 +135,13 @@ def parameters(found: Fitted) -> FloatArray:
 
 
 def _beginning(tally: Tally) -> FloatArray:
-    """Equal strengths, with as many ties as there are."""
-    sets, players = tally.points.shape
+    """The log odds of each player's points, with as many ties as there are."""
+    lost = tally.played.sum(axis=2) - tally.points
+    strengths = np.log((tally.points + 1) / (lost + 1))
     if not tally.ties.any():
-        return np.zeros((sets, players))
+        return strengths
     decided = tally.points.sum(axis=1) - tally.ties
-    return np.concatenate([np.zeros((sets, players)), np.log((2 * tally.ties + 1) / (decided + 1))[:, None]], axis=1)
+    return np.concatenate([strengths, np.log((2 * tally.ties + 1) / (decided + 1))[:, None]], axis=1)
 
 
 def _damping(step: FloatArray, players: int) -> FloatArray:

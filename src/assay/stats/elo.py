@@ -63,8 +63,8 @@ def shuffled(matches: Matches, *, shuffles: int = SHUFFLES, seed: int = 0) -> Sh
     """The same for the same matches in any order."""
     matches, random = _in_order(matches), np.random.default_rng(seed)
     ratings = _shuffles(matches, [np.arange(len(matches.item), dtype=np.int32)] * shuffles, random)
-    deviation = np.sqrt(np.square(ratings - ratings.mean(axis=0)).mean(axis=0))
-    return Shuffled(ratings.mean(axis=0), deviation / shuffles**0.5)
+    moved = ratings - ratings[0]  # 0 to the last bit where the order does not matter
+    return Shuffled(ratings[0] + moved.mean(axis=0), moved.std(axis=0) / shuffles**0.5)
 
 
 def elo(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int = 0) -> tuple[Shuffled, Ranked]:

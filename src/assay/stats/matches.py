@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-_PIECE = 1 << 15  # matches at once: what is made of them stays in the processor's cache
+_PIECE = 1 << 17  # matches at once: what is made of them stays in the processor's cache
 
 
 class Matches(NamedTuple):
@@ -64,6 +64,7 @@ def cells_of(matches: Matches) -> tuple[npt.NDArray[np.int32], Ints]:
 def places_of(item: npt.NDArray[np.integer], row: Ints, cells: npt.NDArray[np.int32], column: Ints) -> Ints:
     """Where each match counts: the row of its item plus the column of its cell."""
     places = np.empty(len(cells), np.int64)
+    row, column = row.astype(np.int32), column.astype(np.int32)
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
         np.add(np.take(row, item[part]), np.take(column, cells[part]), out=places[part])

@@ -117,11 +117,12 @@ class _Blocks:
         column = np.zeros(sums.shape, np.int64)
         column[:, pairs] = np.arange(3 * len(pairs)).reshape(3, -1)
         places = places_of(matches.item, block * 3 * len(pairs), cells, column.ravel())
-        found = np.bincount(places, minlength=self.count * 3 * len(pairs)).reshape(self.count, 3, -1)
+        found = np.bincount(places, minlength=self.count * 3 * len(pairs)).astype(np.float32)
+        losses, draws, victories = found.reshape(self.count, 3, -1).swapaxes(0, 1)
         # Blocks x pairs: numbers of matches, exact up to 16 million.
-        self.played = found.sum(axis=1).astype(np.float32)
-        self.payoff = (found[:, 2] + found[:, 1] / 2).astype(np.float32)
-        self.ties = found[:, 1].sum(axis=1).astype(np.float32)
+        self.played = losses + draws + victories
+        self.payoff = victories + draws / 2
+        self.ties = draws.sum(axis=1)
         met = np.count_nonzero(self.played) if self.count == self.items else len(cells)
         self.weight = len(cells) / max(met, 1)  # of a virtual match: as often as two players meet on one item
 
@@ -150,10 +151,13 @@ class _Blocks:
 
     def _summed(self, first: Weights, second: Weights) -> Weights:
         """Sums over the pairs of each player, of what the first and the second of each pair get."""
-        sums = np.zeros((self.players, self.count), np.float32)
-        for player in range(self.players):
-            sums[player] = first[:, self.first == player].sum(axis=1) + second[:, self.second == player].sum(axis=1)
-        return sums.T
+        sums = np.zeros((self.count, self.players), np.float32)
+        piece = max(1, _FITTED // self.players)
+        for start in range(0, len(self.first), piece):
+            part = slice(start, start + piece)
+            for values, player in ((first, self.first), (second, self.second)):
+                sums += values[:, part] @ (player[part, None] == np.arange(self.players)).astype(np.float32)
+        return sums
 
     def drawn(self, rounds: int, random: np.random.Generator) -> Weights:
         """How often each round has each block."""
@@ -187,7 +191,7 @@ def _stepped(blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtu
     place = parameters(found)
     information = slopes(place, whole, even(blocks.weight, blocks.players))[1][0]
     gradient = (drawn @ blocks.scores(place)).astype(np.float64)
-    add_virtual(gradient, None, np.repeat(place, len(drawn), axis=0), virtual)
+    add_virtual(gradient, None, place, virtual)
     return fitted(place + np.linalg.solve(information, gradient.T).T, blocks.players).strengths
 
 
@@ -198,7 +202,7 @@ def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, found: Fitted) -> F
         part = slice(start, start + piece)
         tally = blocks.tally(drawn[part])
         begin = Fitted(*(np.repeat(one, len(tally.points), axis=0) for one in found))
-        strengths.append(fit(tally, _some(virtual, part), start=begin, tolerance=1e-6).strengths)
+        strengths.append(fit(tally, _some(virtual, part), start=begin, tolerance=1e-3).strengths)
     return np.concatenate(strengths) if strengths else np.zeros((0, blocks.players))
 
 

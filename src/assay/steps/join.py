@@ -39,7 +39,7 @@ class Sources:
         sought = array("Q")
         for (responses, *place), _ in read_fields(self.evaluations, "evaluation rows", ("responses", *_PLACE), ()):
             first = responses[0] if isinstance(responses, list) and responses else None
-            sought.append(_response_key(first, place))
+            sought.append(response_key(first, place))
         return np.frombuffer(sought, np.uint64)
 
     def of_evaluations(self, names: Sequence[str]) -> dict[str, "Joined"]:
@@ -60,7 +60,7 @@ class Sources:
         for (key, *place), (outcome, error, *values) in read_fields(
             self.runs, "responses", ("key", *_PLACE), ("outcome", "error", *names)
         ):
-            keys.append(_response_key(key, place))
+            keys.append(response_key(key, place))
             failed = answered and (outcome in ("errored", "skipped") or (error is not UNSET and error))
             for column, value in zip(columns, values, strict=True):
                 column.append(UNSET if failed else value)
@@ -176,7 +176,7 @@ def missing(columns: Columns, facets: Sequence[str]) -> list[int]:
     return [at for at in range(len(facets)) if any(one.values[at] is UNSET for one in columns.combinations)]
 
 
-def _response_key(key: Any, place: Sequence[Any]) -> int:
+def response_key(key: Any, place: Sequence[Any]) -> int:
     """The row's own key; foreign rows have only where they stand."""
     if key:
         return short(str(key))

@@ -23,7 +23,7 @@ from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest, evaluation_key
 
 MOST_NAMED = 12
-Ints = npt.NDArray[np.int64]
+SHARED = ("item_id", "sample_index", "sample_id")  # what two answers that meet have in common
 
 
 class _Answer(NamedTuple):
@@ -57,7 +57,7 @@ class Matches:
     # -- the first pass
 
     def _read(self, runs: Sequence[tuple[str, Log]], note: Callable[[str], None]) -> None:
-        ids, samples, players, logs, positions = array("Q"), array("q"), array("q"), array("q"), array("q")
+        ids, samples, players, logs, positions = array("Q"), array("i"), array("i"), array("i"), array("q")
         numbers: dict[str, int] = {}
         unreadable = 0
         for number, (run, log) in enumerate(runs):
@@ -76,18 +76,17 @@ class Matches:
         if unreadable:
             note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
         self.players = sorted(numbers)
-        places = self._items.positions(ids)
-        known = places >= 0
-        if not known.all():
-            note(f"{int((~known).sum())} responses belong to items that are not in the dataset: they meet nobody")
+        place = self._items.positions(ids)
+        del ids
+        missing = int((place < 0).sum())
+        if missing:
+            note(f"{missing} responses belong to items that are not in the dataset: they meet nobody")
         rank = {name: number for number, name in enumerate(self.players)}
-        renamed = np.array([rank[name] for name in numbers], np.int64)
-        columns = [np.frombuffer(column, np.int64)[known] for column in (samples, players, logs, positions) if ids]
-        sample, player, log, position = columns or [np.zeros(0, np.int64)] * 4
-        place, player = places[known], renamed[player] if len(player) else player
-        order = np.lexsort((player, sample, place))
-        self._player, self._log = player[order].astype(np.int32), log[order].astype(np.int32)
-        self._position = position[order]
+        renamed = np.array([rank[name] for name in numbers], np.int32)
+        sample, player = np.array(samples, np.int32), renamed[np.array(players, np.int32)]
+        order = np.lexsort((player, sample, place))[missing:]  # those without a place come first
+        self._player, self._log = player[order], np.array(logs, np.int32)[order]
+        self._position = np.array(positions, np.int64)[order]
         place, sample = place[order], sample[order]
         begins = np.ones(len(place), np.bool_)
         begins[1:] = (place[1:] != place[:-1]) | (sample[1:] != sample[:-1])
@@ -114,10 +113,13 @@ class Matches:
                 f"the match scorer {self.scorer.name!r} needs two players, found {found}",
                 fix="add a model, or evaluate several runs together: assay evaluate RUN1 RUN2 -c CONFIG -o FOLDER",
             )
-        present = self.presence()
-        if present.all():
+        is_new = np.ones(len(self._player), np.bool_)  # not an answer that another run has as well
+        is_new[1:] = self._player[1:] != self._player[:-1]
+        is_new[self._bounds[:-1]] = True
+        answers = np.bincount(self._player[is_new], minlength=len(self.players)).tolist()
+        if set(answers) == {len(self.places)}:
             return
-        counts = {name: int(row.sum()) for name, row in zip(self.players, present, strict=True)}
+        counts = dict(zip(self.players, answers, strict=True))
         shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:MOST_NAMED])
         more = f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else ""
         what = f"the players of {self.scorer.name!r} answer different items: of {len(self.places):,} {shown}{more}"
@@ -208,33 +210,29 @@ def _parts(settled: Score | None) -> list[bytes]:
 
 
 def _place_decoder(player: str, run: str) -> Callable[[bytes], tuple[str, int, str]]:
-    """Item, sample and player of a response's line, of which no more is decoded than these."""
+    """Item, sample and player of a response's line; no more of it is decoded, unless somebody else wrote it."""
+    if player in SHARED:
+        raise UserError(f"{player!r} cannot tell players apart: they meet where it is equal", fix="players: model_name")
     field = player.removeprefix("metadata.")
-    own = field in Response.__struct_fields__ and field == player and field != "metadata"
-    decode_whole = response_decoder()
-    inner: Any = msgspec.defstruct("Metadata", [("value", Any, msgspec.field(default=None, name=field))], gc=False)
-    value: tuple[str, Any, Any] = ("metadata", inner | None, None)
+    own = player in Response.__struct_fields__
+    value = ("value", Any, msgspec.field(default=None, name=field))
+    fields: list[Any] = [("item_id", str), ("sample_index", int, 0)]
     if own:
-        value = ("own", Any, msgspec.field(default=None, name=field))
-    needed: list[Any] = [("item_id", str), ("sample_index", int, 0)]
-    if field == "sample_index" or field == "item_id":
-        raise UserError(f"{field!r} cannot tell players apart: they meet where it is equal", fix="players: model_name")
-    place: Any = msgspec.defstruct("Place", needed if player == "run" else [*needed, value], gc=False)
-    decode = msgspec.json.Decoder(place).decode
+        fields.append(value)
+    elif player != "run":
+        fields.append(("metadata", msgspec.defstruct("Metadata", [value], gc=False), msgspec.UNSET))
+    decode = msgspec.json.Decoder(msgspec.defstruct("Place", fields, gc=False)).decode
+    decode_whole = response_decoder()
 
     def place_of(line: bytes) -> tuple[str, int, str]:
         try:
             row: Any = decode(line)
-            name = run if player == "run" else row.own if own else row.metadata.value if row.metadata else None
-            return row.item_id, row.sample_index, name if type(name) is str else named(name)
+            found = run if player == "run" else getattr(row if own else row.metadata, "value", None)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            whole = decode_whole(line)  # a foreign line: NaN, numbers as ids
-            name = run if player == "run" else getattr(whole, field) if own else whole.metadata.get(field)
-            return whole.item_id, whole.sample_index, named(name)
-
-    def named(name: Any) -> str:
-        if name is None:
+            row = decode_whole(line)
+            found = run if player == "run" else getattr(row, field) if own else row.metadata.get(field)
+        if found is None:
             raise UserError(f"the responses have no field {player!r} to name players by", fix="players: model_name")
-        return str(name)
+        return row.item_id, row.sample_index, str(found)
 
     return place_of

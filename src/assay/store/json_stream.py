@@ -35,30 +35,60 @@ def json_entries(file: IO[bytes], shape: Shape | None = None) -> tuple[Shape, It
     return found, _entries(window, found)
 
 
+def json_parts(file: IO[bytes]) -> Iterator[tuple[str, int | None, Any]]:
+    """(key, None, value) of each field of the file's one object; a list is given as empty, and then its entries follow
+    with their numbers, one at a time."""
+    window = _Window(file)
+    for key in _keys(window):
+        if window.peek() != "[":
+            yield key, None, window.value()
+            continue
+        yield key, None, []
+        for number, (_, entry) in enumerate(_bracketed(window, "list")):
+            yield key, number, entry
+    if window.peek():
+        raise window.broken("there is more after the end of the JSON")
+
+
 def _entries(window: "_Window", found: Shape) -> Iterator[tuple[str, Any]]:
     if found == "lines":
         while window.peek():
             yield "", window.value()
         return
-    opening, closing = "[]" if found == "list" else "{}"
-    window.take(opening)
-    if window.peek() == closing:
-        window.take(closing)
-    else:
-        while True:
-            key = ""
-            if found == "object":
-                if window.peek() != '"':
-                    raise window.broken("expected a key")
-                key = window.value()
-                window.take(":")
+    yield from _bracketed(window, found)
+    if window.peek():
+        raise window.broken("there is more after the end of the JSON")
+
+
+def _bracketed(window: "_Window", found: Shape) -> Iterator[tuple[str, Any]]:
+    """The entries of a list or an object that begins here."""
+    if found == "object":
+        for key in _keys(window):
             yield key, window.value()
+        return
+    for _ in _separated(window, "[]"):
+        yield "", window.value()
+
+
+def _keys(window: "_Window") -> Iterator[str]:
+    """The keys of an object; whoever asks for the next one has taken the value."""
+    for _ in _separated(window, "{}"):
+        if window.peek() != '"':
+            raise window.broken("expected a key")
+        key = window.value()
+        window.take(":")
+        yield key
+
+
+def _separated(window: "_Window", brackets: str) -> Iterator[None]:
+    window.take(brackets[0])
+    if window.peek() != brackets[1]:
+        while True:
+            yield
             if window.peek() != ",":
                 break
             window.take(",")
-        window.take(closing)
-    if window.peek():
-        raise window.broken("there is more after the end of the JSON")
+    window.take(brackets[1])
 
 
 def _shape(window: "_Window") -> Shape:

@@ -19,13 +19,13 @@ _OPERATORS = """
 subtract squared cubed half twice double remainder percent mod modulo"""
 _UNITS = _TO_NINETEEN.split()
 _TENS = _FROM_TWENTY.split()
-_WORDS = {
+NUMBER_WORDS = {
     **{word: value for value, word in enumerate(_UNITS)},
     **{ten: 20 + 10 * place for place, ten in enumerate(_TENS)},
     **{f"{ten}-{_UNITS[n]}": 20 + 10 * place + n for place, ten in enumerate(_TENS) for n in range(1, 10)},
 }
 _NUMBER = r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-_WORD_NUMBER = re.compile(rf"\b({'|'.join(sorted(_WORDS, key=len, reverse=True))})\b", re.I)
+_WORD_NUMBER = re.compile(rf"\b({'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b", re.I)
 _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.I), to)
     for pattern, to in (
@@ -88,7 +88,7 @@ def spell_out(text: str) -> str:
     """The text with number words as digits and word operators as signs."""
     if _TRIGGERS.isdisjoint(_WORD.findall(text.lower())):
         return text
-    text = _WORD_NUMBER.sub(lambda match: str(_WORDS[match[1].lower()]), text)
+    text = _WORD_NUMBER.sub(lambda match: str(NUMBER_WORDS[match[1].lower()]), text)
     for pattern, to in _REWRITES:
         text = pattern.sub(to, text)
     return text

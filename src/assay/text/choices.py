@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from assay.text.boxed import last_box
+from assay.text.markdown import without_markdown
 from assay.text.normalise import squad
 from assay.text.reasoning import without_reasoning
 from assay.text.spelled import spelled
 
-_MARKDOWN = re.compile(r"[*_`~]+|^[ \t]*(?:>|#+(?= ))\s*", re.M)
-_MARKS = re.compile(r"[*_`~>#]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}|\$")
 _GO_ON = r"because|since|as|for|and|given|due|which|where|considering|based|so"
 _NOUNS = ("answer", "choice", "option", "response", "pick", "solution")
@@ -61,9 +60,7 @@ def find_choice(text: str, labels: Sequence[str] = "ABCD", options: Mapping[str,
     box = last_box(answer)
     if box is not None:
         return _alone(box, patterns, known) or (_by_text(box, options) if options else None)
-    if _MARKS.search(answer):
-        answer = _MARKDOWN.sub("", answer)
-    answer = answer.strip()
+    answer = without_markdown(answer).strip()
     found = _alone(answer, patterns, known)
     if found is not None:
         return found

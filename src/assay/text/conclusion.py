@@ -8,16 +8,16 @@ import re
 from typing import NamedTuple
 
 from assay.text.boxed import last_box
+from assay.text.markdown import without_markdown
 from assay.text.reasoning import without_reasoning
 from assay.text.spelled import spelled
 
 SHORT = 300  # letters: a short answer is all conclusion
 _LONGEST = 20_000  # letters at each end of a huge answer that are looked at
-_MARKS = re.compile(r"[*_`~>#]")
-_MARKDOWN = re.compile(r"[*_`~]+|^[ \t]*(?:>|#{1,6}(?= ))[ \t]*", re.M)
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _MARKER = re.compile(r"^[ \t]*(?:[-+•]|\(?\d{1,2}[.)])[ \t]+", re.M)
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s?\{([^{}]{0,200})\}|\\[\[\]()]|\$(?!\d)")
+_INLINE = re.compile(r"\$(?! )([^$\n]{1,200})(?<! )\$(?!\d)")  # $42$, but not "$5 or $6"
 _NO_ANSWER = (
     r"correct|incorrect|right|wrong|clear|simple|based|because|supported|found|given|as follows|the following|below"
     r"|above|not (?:given|known|clear|stated|mentioned|provided|explicitly)|in the (?:text|passage)"
@@ -89,12 +89,16 @@ def first_line(text: str, longest: int = SHORT) -> str:
     """The first line, or of a long one the first sentence. A line that ends with a colon takes the next one with it."""
     line, _, rest = text.strip().partition("\n")
     if line.rstrip().endswith(":") and rest:
-        line = f"{line} {rest.strip().partition(chr(10))[0]}"
+        line += " " + rest.strip().split("\n", 1)[0]
     return line if len(line) <= longest else _SENTENCE_END.split(line, maxsplit=1)[0]
 
 
 def first_sentence(text: str) -> str:
     return _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
+
+
+def last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]
 
 
 def last_sentence(text: str) -> str:
@@ -116,20 +120,20 @@ def drawn(text: str) -> str:
     cues = [cue for cue in _DRAWN.finditer(text) if text[max(0, cue.start() - 2) : cue.start()].strip(" \t") in _BEFORE]
     if cues:
         return first_sentence(text[cues[-1].end() :])
-    line = text.strip().rpartition("\n")[2]
+    line = last_line(text)
     return line if "=" in line else ""
 
 
 def _after_hashes(answer: str) -> str:
     """What follows `####` in a last line, as in the solutions of GSM8k; elsewhere these are headings."""
-    last = answer.rpartition("\n")[2].strip()
+    last = last_line(answer).strip()
     return last.lstrip("# ") if last.startswith("####") else ""
 
 
 def _plain(answer: str) -> str:
     if "\\" in answer or "$" in answer:
-        answer = _LATEX.sub(lambda found: found[1] or "", answer)
-    plain = _MARKDOWN.sub("", answer) if _MARKS.search(answer) else answer
+        answer = _LATEX.sub(lambda found: found[1] or "", _INLINE.sub(r"\1", answer))
+    plain = without_markdown(answer)
     if "\n" in plain and len(_MARKER.findall(plain)) > 1:  # one such line may be the number itself
         plain = _MARKER.sub("", plain)
     return plain.strip()

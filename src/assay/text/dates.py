@@ -24,6 +24,7 @@ _DATE = re.compile(
 )
 
 
+_UNCLEAR = re.compile(r"\b(?:0?[1-9]|1[0-2])([/.])(?:0?[1-9]|1[0-2])\1\d{4}\b")
 _WEEKDAY = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+", re.I)
 
 
@@ -37,10 +38,15 @@ class Date(NamedTuple):
         return all(own is None or own == theirs for own, theirs in zip(self, other, strict=True))
 
 
-def find_dates(text: str) -> list[tuple[int, Date]]:
-    """Every date of a text with its place, in order; impossible ones are none."""
-    dates = ((found.start(), _date(found)) for found in _DATE.finditer(text))
-    return [(start, date) for start, date in dates if date is not None]
+def find_dates(text: str) -> list[Date]:
+    """Every date of a text, in order; impossible ones are none."""
+    dates = (_date(found) for found in _DATE.finditer(text))
+    return [date for date in dates if date is not None]
+
+
+def has_two_readings(text: str) -> bool:
+    """Whether a text has a date such as 4/7/1776."""
+    return _UNCLEAR.search(text) is not None
 
 
 def whole_date(text: str) -> Date | None:

@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from assay.text.choices import find_choice
-from assay.text.conclusion import Conclusion, conclude, first_sentence
-from assay.text.dates import Date, find_dates, whole_date
+from assay.text.conclusion import SHORT, Conclusion, conclude, first_sentence, last_line
+from assay.text.dates import Date, find_dates, has_two_readings, whole_date
+from assay.text.normalise import basic
 from assay.text.phrases import folded, states, without_title
 from assay.text.quantities import Found, Quantity, find_quantity, whole_quantity
 
@@ -19,22 +20,24 @@ _OPPOSITES = (("yes", "no"), ("true", "false"), ("valid", "invalid"), ("plausibl
 _VERDICTS = {word: side == 0 for pair in _OPPOSITES for side, word in enumerate(pair)}
 _WORDS_OF = {word: pair for pair in _OPPOSITES for word in pair}
 _YES_NO = ("yes", "no", "true", "false")
+_UNDECIDED = re.compile(r"(?:yes|true) (?:and|or) (?:no|false)\b")
 _DETERMINER = re.compile(
-    r"no (?!it|he|she|they|there|this|that|these|because|since|not|i|we|you|his|her|their|in)\w", re.I
+    r"no (?!(?:it|he|she|they|there|this|that|these|because|since|not|i|we|you|his|her|their|in)\b)\w"
 )
 _QUALIFIED = re.compile(r"\s*\([^()]*\)\s*")
-_SPLIT = re.compile(r"\s*(?:[,;\n]\s*(?:and\s)?)\s*")
+_SPLIT = re.compile(r"\s*(?:,(?!\d)|[;\n])\s*(?:and\s+)?")
 _PAIR = re.compile(r"\s+(?:and|&)\s+", re.I)
 _CHOICE = re.compile(r"\(([A-Z])\)|([A-J])")
 _FORMULA = re.compile(r"[\\^=<>{}|√π∞]|^[(\[](?!.*[a-zA-Z]{3}).*,.*[)\]]$|^[(\[]?-?\w{1,3}\s?[-+*]\s?\w{1,3}[)\]]?$")
-_DROPPED = re.compile(r"\\(?:left|right|displaystyle|text|mathrm|[,;:! ])|[\s${}]")
+_DROPPED = re.compile(r"\\(?:left|right|displaystyle|text|mathrm|[,;:! ])|[\s$]")
+_BRACED = re.compile(r"\{(\w)\}")
 _SORTED = 4  # members of a list in alphabetical order: fewer may be in order by chance
-_SHORT = 200  # letters of an answer that may be an accepted answer word by word
 
 
 class _Target(NamedTuple):
     """One accepted answer, made ready: its phrases, any of which may be stated, and whatever else it is."""
 
+    exact: str
     phrases: tuple[str, ...]
     members: tuple[str, ...]
     quantity: Quantity | None
@@ -51,16 +54,16 @@ class _Answer:
     def __init__(self, text: str, conclusion: Conclusion) -> None:
         self.text = text
         self.conclusion = conclusion
-        places = conclusion.places()
-        self.places = " " + " | ".join(map(folded, places)) + " "
-        self._more = not conclusion.said and places[0] != conclusion.whole
+        self.places = conclusion.places()
+        self.folded = " " + " | ".join(map(folded, self.places)) + " "
+        self._more = not conclusion.said and self.places[0] != conclusion.whole
         self._lower = conclusion.whole.lower() if self._more else ""
         self._whole = ""
         self._quantities: dict[tuple[str, bool], Found] = {}
 
     def states(self, phrase: str) -> bool | None:
         """None also where a long answer mentions it only on the way."""
-        found = states(self.places, phrase)
+        found = states(self.folded, phrase)
         return None if found is False and self._more and self._mentions(phrase) else found
 
     def _mentions(self, phrase: str) -> bool:
@@ -81,12 +84,10 @@ class _Answer:
 def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
     """True or False, or None if the answer cannot be read."""
     targets = _targets(tuple(accepted))
-    if len(text) <= _SHORT and any(map(str.isalnum, text)):
-        said = folded(text)
-        if any(said in target.phrases for target in targets):
-            return True
-    symbols = [target.symbols for target in targets if target.symbols]
-    if symbols and any(_ends_with(text, wanted) for wanted in symbols):
+    exact = basic(text) if len(text) < SHORT else ""
+    if any(
+        (exact and exact == target.exact) or (target.symbols and _ends_with(text, target.symbols)) for target in targets
+    ):
         return True
     conclusion = conclude(text)
     if conclusion is None:
@@ -117,6 +118,7 @@ def _target(text: str) -> _Target:
     choice = _CHOICE.fullmatch(text.strip())
     digits = any(map(str.isdigit, text))
     return _Target(
+        exact=basic(text),
         phrases=phrases,
         members=_members(text),
         quantity=whole_quantity(text) if digits or len(text) < 40 else None,
@@ -148,7 +150,8 @@ def _members(text: str) -> tuple[str, ...]:
 
 
 def _formula(text: str) -> str:
-    return _DROPPED.sub("", text.replace("dfrac", "frac").replace("tfrac", "frac")).strip(".").lower()
+    plain = text.replace("dfrac", "frac").replace("tfrac", "frac")
+    return _BRACED.sub(r"\1", _DROPPED.sub("", plain)).strip(".").lower()
 
 
 # ---- what an answer says
@@ -164,7 +167,7 @@ def _holds(answer: _Answer, target: _Target) -> bool | None:
     if target.letter:
         return _chooses(answer, target.letter)
     if target.verdict:
-        found = _verdict(answer.conclusion, target.verdict)
+        found = _verdict(answer, target.verdict)
         return None if found is None else found == _VERDICTS[target.verdict]
     if target.date is not None:
         return _says_date(answer.conclusion, target.date)
@@ -179,8 +182,8 @@ def _holds(answer: _Answer, target: _Target) -> bool | None:
 
 
 def _says_phrase(answer: _Answer, target: _Target) -> bool | None:
-    if target.quantity is not None and len(target.phrases) == 1 and " " not in target.phrases[0]:
-        return False  # a bare number is no phrase: 3 is not in "3 or 4"
+    if target.quantity is not None and (target.quantity.unit or " " not in target.phrases[0]):
+        return False  # a number is no phrase: 3 is not in "3 or 4", 5 km not in "-5 km"; but "50 Cent" is one
     found: bool | None = False
     for phrase in target.phrases:
         stated = answer.states(phrase)
@@ -188,7 +191,7 @@ def _says_phrase(answer: _Answer, target: _Target) -> bool | None:
             return True
         found = None if stated is None else found
     if target.members and found is False:
-        after = f" {folded(answer.conclusion.after)} " if answer.conclusion.said else answer.places
+        after = f" {folded(answer.conclusion.after)} " if answer.conclusion.said else answer.folded
         return all(states(after, member) for member in target.members)
     return found
 
@@ -199,16 +202,14 @@ def _chooses(answer: _Answer, letter: str) -> bool | None:
     return None if found is None else found == letter
 
 
-def _verdict(answer: Conclusion, wanted: str) -> bool | None:
-    """The yes or no of an answer: what is announced, else what it begins or ends with, else the only one there is."""
+def _verdict(answer: _Answer, wanted: str) -> bool | None:
+    """The yes or no of an answer: what is announced, else what it begins with and concludes, if they agree."""
     words = _YES_NO if wanted in _YES_NO else _WORDS_OF[wanted]
-    if answer.said:
-        return _only(answer.said, words)
-    begins = _begins(answer.whole, words)
-    last = answer.whole.rstrip(" .!\"')]}").rpartition("\n")[2].strip().lower()
-    if begins is None and last in words:
-        return _VERDICTS[last]
-    said = _only(answer.places()[-1], words)
+    if answer.conclusion.said:
+        return _only(answer.conclusion.said, words)
+    begins = _begins(answer.conclusion.whole, words)
+    concluded = [_only(place, words) for place in (last_line(answer.conclusion.whole), *reversed(answer.places))]
+    said = next((side for side in concluded if side is not None), None)
     return said if begins is None else begins if said in (None, begins) else None
 
 
@@ -216,11 +217,7 @@ def _begins(text: str, words: Sequence[str]) -> bool | None:
     plain = text.lstrip(" \"'([{“").lower()
     for word in words:
         if plain.startswith(word) and not plain[len(word) : len(word) + 1].isalnum():
-            return (
-                None
-                if _DETERMINER.match(plain) or plain[len(word) :].startswith((" and no", " or no"))
-                else _VERDICTS[word]
-            )
+            return None if _DETERMINER.match(plain) or _UNDECIDED.match(plain) else _VERDICTS[word]
     return None
 
 
@@ -239,18 +236,16 @@ def _only(text: str, words: Sequence[str]) -> bool | None:
 
 
 def _says_date(answer: Conclusion, wanted: Date) -> bool | None:
-    dates = find_dates(answer.said) or find_dates(answer.whole)
-    right = {date for _, date in dates if wanted.is_part_of(date)}
-    if right and len({date for _, date in dates}) > len(right):
-        first = {date for _, date in find_dates(first_sentence(answer.whole))}
+    dates = set(find_dates(answer.said) or find_dates(answer.whole))
+    right = {date for date in dates if wanted.is_part_of(date)}
+    if not dates and has_two_readings(answer.whole):
+        return None
+    if right and right != dates:
+        first = set(find_dates(first_sentence(answer.whole)))
         return bool(first & right) if len(first) == 1 else None
     return bool(right)
 
 
 def _says_formula(answer: Conclusion, wanted: str) -> bool:
-    place = answer.after or answer.whole
-    for text in (place, answer.said, *re.findall(r"\$([^$]{1,300})\$", place)):
-        made = _formula(text)
-        if wanted in (made, made.rpartition("=")[2]):
-            return True
-    return False
+    made = [_formula(text) for text in (answer.said, answer.after, last_line(answer.whole))]
+    return any(wanted in (one, one.rpartition("=")[2]) for one in made)

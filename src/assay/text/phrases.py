@@ -8,13 +8,10 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from assay.text.arithmetic import NUMBER_WORDS
 from assay.text.normalise import squad
 
-_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
-)
-_REPLACED = {"and": "", **{word: str(number) for number, word in enumerate(_WORDS)}}
+_REPLACED = {"and": "", **{word: str(number) for word, number in NUMBER_WORDS.items()}}
 _TITLES = frozenset(
     ("sir", "dr", "mr", "mrs", "ms", "dame", "prof", "professor", "president", "king", "queen", "saint")
 )

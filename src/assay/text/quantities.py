@@ -4,20 +4,14 @@ by the kind that is asked for (a year, a unit); where that does not tell, nobody
 import re
 from typing import Literal, NamedTuple
 
+from assay.text.arithmetic import NUMBER_WORDS
 from assay.text.conclusion import Conclusion, drawn, first_sentence, last_sentence
 from assay.text.numbers import Number, find_numbers, rewritten
 from assay.text.units import unit_of
 
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_TEENS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_VALUES = {word: number for number, word in enumerate(_TEENS)} | {ten: 20 + 10 * n for n, ten in enumerate(_TENS)}
+_WORDS = sorted(NUMBER_WORDS.keys() - {"one"}, key=len, reverse=True)
 _NUMBER_WORD = re.compile(
-    rf"\b(?:({'|'.join(_TENS)})(?:[- ]({'|'.join(_TEENS[1:10])}))?|({'|'.join(w for w in _TEENS if w != 'one')}))\b"
-    r"(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)",
-    re.I,
+    rf"\b({'|'.join(_WORDS).replace('-', '[- ]')})\b(?!-(?:third|quarter|half|fifth|sixth|eighth|tenth)s?)", re.I
 )
 _LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
 _ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
@@ -74,7 +68,7 @@ def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
     first = first_sentence(answer.whole)
     terse = first if len(first.split()) <= _FEW_WORDS else ""
     found: Found = "none"
-    for place in (terse, drawn(answer.whole), " ; ".join(dict.fromkeys(answer.bold)), answer.whole):
+    for place in (terse, drawn(answer.whole), _in_bold(answer), answer.whole):
         found = _meant(place, unit, year) if place else "none"
         if isinstance(found, Number):
             return found
@@ -83,6 +77,12 @@ def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
     ends = [_meant(place, unit, year) for place in (first, last_sentence(answer.whole))]
     said = {end.value: end for end in ends if isinstance(end, Number)}
     return said.popitem()[1] if len(said) == 1 else "several"
+
+
+def _in_bold(answer: Conclusion) -> str:
+    """The bold parts that begin with a number: "**Step 1**" is no answer."""
+    spans = (with_digits(span).strip() for span in dict.fromkeys(answer.bold))
+    return " ; ".join(span for span in spans if span.lstrip("-$€£~≈ ")[:1].isdigit())
 
 
 def _meant(text: str, unit: str, year: bool) -> Found:
@@ -137,7 +137,7 @@ def with_digits(text: str) -> str:
     """The rewritten text with number words as digits; "one" only where it is the only number."""
     text = rewritten(text)
     words = text.encode("ascii", "replace").translate(_LETTERS).decode().split()
-    if not _VALUES.keys().isdisjoint(words):
+    if not NUMBER_WORDS.keys().isdisjoint(words):
         text = _NUMBER_WORD.sub(_digits, text)
     if "one" in words and not any(map(str.isdigit, text)):
         text = _ONE.sub("1", text)
@@ -145,4 +145,4 @@ def with_digits(text: str) -> str:
 
 
 def _digits(found: re.Match[str]) -> str:
-    return str(_VALUES[(found[1] or found[3]).lower()] + _VALUES.get((found[2] or "zero").lower(), 0))
+    return str(NUMBER_WORDS[found[1].lower().replace(" ", "-")])

@@ -35,12 +35,12 @@ def runs(world: World, count: int = 4, examples: int = 3) -> list[str]:
 
 
 def all_matches(world: World, *evaluation_ids: str) -> set[tuple[str, str, str, str]]:
-    found: list[tuple[str, str, str, str]] = []
-    for evaluation_id in evaluation_ids:
-        for each in world.evaluations.successful_example_evaluations(evaluation_id, Matches):
-            assert isinstance(each.result, Matches)
-            for match in each.result.comparison_evaluations:
-                found.append((each.example_id, match.first_player, match.second_player, match.outcome.value))
+    found = [
+        (each.example_id, match.first_player, match.second_player, match.outcome.value)
+        for evaluation_id in evaluation_ids
+        for each in world.evaluations.successful_example_evaluations(evaluation_id, Matches)
+        for match in each.result.comparison_evaluations  # type: ignore[union-attr]
+    ]
     assert len(found) == len(set(found)), "some pair met twice"
     return set(found)
 

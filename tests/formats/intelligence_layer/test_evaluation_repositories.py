@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from assay.formats.intelligence_layer.core import utc_now
 from assay.formats.intelligence_layer.evaluation import (
     AsyncEvaluationRepository,
     AsyncFileEvaluationRepository,
@@ -43,6 +43,7 @@ class OtherMark(BaseModel):
     data: str
 
 
+LATER = NOON + timedelta(minutes=1, microseconds=1)
 KINDS: dict[str, Callable[[Path], EvaluationRepository]] = {
     "memory": lambda _: InMemoryEvaluationRepository(),
     "files": FileEvaluationRepository,
@@ -66,7 +67,7 @@ def overview(id: str = "evaluation") -> EvaluationOverview:
         dataset_id="dataset",
         id="run",
         start=NOON,
-        end=utc_now(),
+        end=LATER,
         failed_example_count=1,
         successful_example_count=2,
         description="a run",
@@ -77,7 +78,7 @@ def overview(id: str = "evaluation") -> EvaluationOverview:
         run_overviews=frozenset([run]),
         id=id,
         start_date=NOON,
-        end_date=utc_now(),
+        end_date=LATER,
         successful_evaluation_count=2,
         failed_evaluation_count=0,
         description="an evaluation",

@@ -67,7 +67,7 @@ RESPONSES = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 
 
 @given(st.lists(RESPONSES, max_size=8), st.integers(2, 4))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_letters_and_draws_are_those_of_the_description(responses: list[str], count: int) -> None:
     chance = random.Random(42)
     expected = [described_choice(response, OPTIONS[:count], chance) for response in responses]
@@ -212,7 +212,7 @@ TARGETS = st.lists(
 
 
 @given(TEXTS, TARGETS)
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_verdicts_are_those_of_the_description(response: str, targets: list[str]) -> None:
     assert compat.is_right(response, targets) is described_verdict(response, targets)
 

@@ -86,7 +86,7 @@ def test_a_benchmark_of_both_files_is_one() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 10)), min_size=1, max_size=40))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_against_the_description(rows: list[tuple[bool, str, int]]) -> None:
     entries = [item(n, "multiple-choice" if many else "free-form", name, n) for n, (many, name, _) in enumerate(rows)]
     values = [tenths / 10 for _, _, tenths in rows]
@@ -155,7 +155,7 @@ def test_models_and_parsers_are_apart() -> None:
     st.lists(st.tuples(st.sampled_from(["scored", "unparsed"]), st.integers(2, 10)), min_size=1, max_size=30),
     st.randoms(use_true_random=False),
 )
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_letters_are_drawn_in_the_order_of_the_file(rows: list[tuple[str, int]], shuffler: random.Random) -> None:
     entries = [item(n, "multiple-choice", "MMLU", n, target=n % k, options=k) for n, (_, k) in enumerate(rows)]
     entries += free(2)

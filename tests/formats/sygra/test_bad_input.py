@@ -133,7 +133,7 @@ def test_what_is_wrong_is_said_before_anything_is_spent(folder: Folder, edit: Ed
     assert said in str(caught.value)
     assert where in str(caught.value)
     assert stats(folder.url)["requests"] == before
-    assert not folder.files("*.json")
+    assert not folder.files("output*.json")
 
 
 def test_a_mistake_is_no_traceback_and_exit_code_2(folder: Folder) -> None:

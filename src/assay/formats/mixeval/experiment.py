@@ -12,6 +12,7 @@ import msgspec
 
 from assay.config import Config
 from assay.errors import UserError
+from assay.formats.mixeval.entries import read_corrections
 from assay.formats.mixeval.files import Joined, write_responses, write_scores, write_verdicts
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.parsers import Parsers
@@ -39,8 +40,9 @@ class Scored(msgspec.Struct, kw_only=True):
 
     benchmark: str
     version: str
-    scores: list[ModelScores]
-    folders: list[str]
+    level: float = 0.95
+    scores: list[ModelScores] = []
+    folders: list[str] = []
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -87,7 +89,8 @@ class MixEvalRun:
             write_responses(joined, model, folder, benchmark, self.options.layout)
             _write_model(joined, model, folder, parsers, scores, judge, self.options)
             folders.append(str(folder))
-        return Scored(benchmark=benchmark, version=self.version, scores=scores, folders=folders)
+        level = experiment.config.ci_level
+        return Scored(benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders)
 
 
 class MixEvalScore:
@@ -105,7 +108,7 @@ class MixEvalScore:
         """A model whose files cannot be scored is a problem of the result, unless there is no other."""
         result = Result(notes=self.progress.notes)
         for benchmark in self.benchmarks:
-            scored = Scored(benchmark=benchmark, version=self.version, scores=[], folders=[])
+            scored = Scored(benchmark=benchmark, version=self.version)
             refused: list[tuple[str, UserError]] = []
             for files in find_responses(self.paths, benchmark, self.version, judged=self.options.choice.judged):
                 try:
@@ -132,6 +135,7 @@ class MixEvalScore:
             (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
         joined, scores = await asyncio.to_thread(_scores, experiment, parsers, files.model)
         await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, judge, self.options)
+        scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
 
@@ -152,7 +156,9 @@ class _Files(Experiment):
         self.progress.begin("run")
         dataset = self.store.manifest("dataset", self.id)
         assert dataset is not None  # the experiment has just read it
-        imported = Import(self.files, items)
+        corrections = self.config.dataset.params.get("corrections", "") if self.config.dataset else ""
+        left_out = {id for id, change in read_corrections(corrections).items() if change is None}
+        imported = Import(self.files, items, left_out)
         stamps = {kind: file_stamp(path.absolute()) for kind, path in self.files.files.items()}
         manifest = adopt(
             self.store,

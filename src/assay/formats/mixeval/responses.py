@@ -4,7 +4,7 @@ Rows are entries with `id`, `formated_input` and `response`, in any order. What 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -81,11 +81,13 @@ def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any
 
 
 class Import:
-    """The responses of one model as rows of ours, in the order of the files; counts what is odd about them."""
+    """The responses of one model as rows of ours, in the order of the files; counts what is odd about them. Those to
+    entries that were `left_out` on purpose are not looked at."""
 
-    def __init__(self, files: ModelFiles, items: ItemIndex) -> None:
+    def __init__(self, files: ModelFiles, items: ItemIndex, left_out: Container[str] = ()) -> None:
         self.files = files
         self.items = items
+        self.left_out = left_out
         self.odd: dict[str, list[Any]] = {}  # what is odd: how many rows, and the first
         self.read = False
         self._seen = Seen()
@@ -100,6 +102,8 @@ class Import:
                     self._note("no_id", place)
                     continue
                 id = f"{kind}/{row['id']}"
+                if id in self.left_out:
+                    continue
                 if not self._seen.add(id_hash(id)):
                     raise self._repeated(path, str(row["id"]), place)
                 self._rows += 1

@@ -66,10 +66,10 @@ def aggregation_overviews_to_pandas(
     frame = _pandas().DataFrame([overview.model_dump(mode="json") for overview in overviews])
     if unwrap_statistics and "statistics" in frame:
         statistics = [_fields(overview.statistics) for overview in overviews]
-        frame = frame.drop(columns="statistics").join(_pandas().DataFrame(statistics), rsuffix="_statistics")
+        frame = _beside(frame.drop(columns="statistics"), _pandas().DataFrame(statistics), "_statistics")
     if unwrap_metadata and "metadata" in frame:
         metadata = _pandas().json_normalize([to_json(overview.metadata) for overview in overviews])
-        frame = frame.drop(columns="metadata").join(metadata, rsuffix="_metadata")
+        frame = _beside(frame.drop(columns="metadata"), metadata, "_metadata")
     return frame
 
 
@@ -85,6 +85,12 @@ def _example(example: Any) -> dict[str, Any]:
 def _fields(statistics: Any) -> dict[str, Any]:
     found = to_json(statistics)
     return found if isinstance(found, dict) else {"statistics": found}
+
+
+def _beside(frame: Any, further: Any, ending: str) -> Any:
+    """Both frames' columns; a further one whose name is taken gets an ending."""
+    renamed = further.rename(columns={name: f"{name}{ending}" for name in further if name in frame})
+    return _pandas().concat([frame, renamed], axis=1)
 
 
 def _frame(rows: Iterable[dict[str, Any]], index: list[str], columns: list[str]) -> "pd.DataFrame":

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.errors import LaneError, PermanentError, TransientError
+from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.formats.intelligence_layer.core.task import Task
 from assay.formats.intelligence_layer.core.tracer.tracer import Tracer
 from assay.formats.intelligence_layer.evaluation.run.domain import FailedExampleRun
@@ -56,7 +56,7 @@ class ExampleTask:
             "code": identity(type(task).do_run),
             "params": parameters_of(task),
         }
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
         self._task = task
         self._input_type = input_type
         self._make_tracer = make_tracer
@@ -68,33 +68,30 @@ class ExampleTask:
         return Work(digest("example", self._code, canonical(item.data)), item)
 
     async def run(self, work: Work, context: Context) -> Answer:
-        try:
-            answer, failed = await context.thread(lambda: self._run(work))
-        except Exception as error:
-            if self.stop is None:
-                raise
-            self.failure = self.failure or error
+        answer, failed = await context.thread(lambda: self._run(work))
+        if isinstance(failed, LaneError) and self.stop is not None:
             self.stop.request()
-            raise LaneError(f"stopped: {type(error).__name__}: {error}") from error
         if failed is not None:
             raise failed
         return answer
 
-    def _run(self, work: Work) -> tuple[Answer, PermanentError | TransientError | None]:
+    def _run(self, work: Work) -> tuple[Answer, CallError | None]:
+        """In a thread. A LaneError leaves the example without a row, any other error is its row."""
         item: Item = work.payload
-        tracer = self._make_tracer(item.id, response_key(item.id, self.name, 0, work.fingerprint).hex())
+        if self.failure is not None:  # raised while this example waited for its thread
+            return Answer(), LaneError("stopped")
         try:
+            tracer = self._make_tracer(item.id, response_key(item.id, self.name, 0, work.fingerprint).hex())
             output = self._task.run(from_json(item.data, self._input_type), tracer)
-            answer = answer_with(output)
-        except Exception as error:
+            answer, failed = answer_with(output), None
+        except (Exception, SystemExit) as error:  # whatever a task raises is this example's result
             if self.stop is not None:
-                raise
+                self.failure = self.failure or error
+                return Answer(), LaneError("stopped")
             print(plain(f'FAILED RUN: example "{item.id}", {type(error).__qualname__}: "{error}"'))
             output = FailedExampleRun.from_exception(error)
             kind = TransientError if isinstance(error, TransientError) else PermanentError
-            answer, failed = Answer(outcome="errored"), kind(output.error_message)
-        else:
-            failed = None
+            answer, failed = Answer(), kind(output.error_message)
         if self._store is not None:
             self._store(item.id, output)
         return answer, failed

@@ -19,7 +19,7 @@ class Places:
         self.log = log
         self._segments: list[Segment] | None = None
         self._found: dict[str, list[int]] = {}
-        self._appended = False
+        self._appended = False  # the ids are known, the positions not all
 
     def __contains__(self, example_id: str) -> bool:
         if self._segments != self.log.segments():
@@ -32,11 +32,14 @@ class Places:
             self._find()
         return self._found
 
+    def remove(self, example_id: str) -> None:
+        """Take the example's rows out of the log."""
+        mine = set(self.all().pop(example_id))
+        self.log.replace(line + b"\n" for position, line in self.log.scan() if position not in mine)
+        self._segments, self._appended = self.log.segments(), True
+
     def append(self, example_id: str, line: bytes) -> None:
-        """Add a row; an earlier one of this example goes."""
-        if example_id in self:
-            mine = set(self.all()[example_id])
-            self.log.replace(line + b"\n" for position, line in self.log.scan() if position not in mine)
+        """Add the row of an example that has none."""
         self.log.append(line)
         self._found[example_id] = []
         self._segments, self._appended = self.log.segments(), True

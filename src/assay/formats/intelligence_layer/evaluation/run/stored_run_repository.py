@@ -51,8 +51,12 @@ class StoredRunRepository(RunRepository):
 
     def store_example_output(self, example_output: ExampleOutput[Output]) -> None:
         line = msgspec.json.encode(row_of(example_output)) + b"\n"
-        with self._storing, self.store.lock("run", example_output.run_id):
-            self._rows_in(example_output.run_id).append(example_output.example_id, line)
+        with self._storing:
+            rows = self._rows_in(example_output.run_id)
+            if example_output.example_id in rows:
+                with self.store.lock("run", example_output.run_id):
+                    rows.remove(example_output.example_id)
+            rows.append(example_output.example_id, line)
 
     def example_output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
         if not self._knows(run_id):
@@ -70,7 +74,7 @@ class StoredRunRepository(RunRepository):
         return sorted(self._rows_in(run_id).all()) if self._knows(run_id) else []
 
     def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
-        tracer = ExampleTracer(example_id, self.store.log("run", run_id, "traces").append)
+        tracer = ExampleTracer(example_id, self._rows_in(run_id, "traces").log.append)
         self._open_tracers[run_id, example_id] = tracer
         return tracer
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.steps.human_labels import Label, majority, read_labels, verdict
 from assay.errors import UserError
+from assay.steps.human_labels import Label, majority, read_labels, verdict
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,0 +1,157 @@
+"""RAGiCamp's JSON files as they are found: what each is, and its rows one at a time.
+
+Files of a writer that crashed end in the middle: whatever is whole before that is read.
+"""
+
+import csv
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.ragicamp.rows import Row, clean
+from assay.store.json_stream import BrokenJson, json_parts
+
+Kind = Literal["questions", "predictions", "scores", "facts"]
+Broken = Callable[[str], None]
+_LISTS: dict[str, Kind] = {"questions": "questions", "predictions": "predictions", "per_question_metrics": "scores"}
+_FACTS = {"overall_metrics", "metrics", "metric_statistics", "exact_match", "f1", "started_at", "agent_type"}
+_NOT_OURS = ("_checkpoint.json", "state.json", "study_summary.json", "comparison.json", "manifest.json")
+_PER_QUESTION = "_per_question"
+
+
+class Document(msgspec.Struct):
+    """One file: the fields before its list, and the list's name. `facts`: a file without rows."""
+
+    path: Path
+    kind: Kind
+    list_name: str = ""
+    head: Row = {}
+
+    def rows(self, broken: Broken = lambda what: None) -> Iterator[tuple[str, int, Row]]:
+        """(place, number, row) of each; what is no row, or no JSON, is said to `broken`."""
+        if self.path.suffix == ".csv":
+            yield from _table(self.path, broken)
+            return
+        try:
+            with self.path.open("rb") as file:
+                for key, number, row in json_parts(file):
+                    if key != self.list_name or number is None:
+                        continue
+                    if isinstance(row, dict):
+                        yield f"{self.path} [{number}]", number, clean(cast("Row", row))
+                    else:
+                        broken(f"{self.path} [{number}] is no object and is left out")
+        except BrokenJson as error:
+            broken(f"{self.path} is not whole, what follows is not read: {error}")
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+
+
+def documents(path: Path) -> list[Document]:
+    """The files of ours at a path: the file itself, or all below a folder."""
+    if path.is_file():
+        beside = [other for other in sorted(path.parent.iterdir()) if _is_part(other, path)]
+        return [found for file in [path, *beside] if (found := look(file)) is not None]
+    found: list[Document] = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if name[0] != "." and not name.endswith(".d"))
+        for name in sorted(names):
+            if name[0] != "." and (document := look(Path(folder, name))) is not None:
+                found.append(document)
+    return found
+
+
+def _is_part(other: Path, main: Path) -> bool:
+    """Whether a file belongs to the one that was named: the old five, or those of one experiment's folder."""
+    if other == main or not other.is_file():
+        return False
+    if main.name == "predictions.json":
+        return other.name in ("questions.json", "metadata.json", "results.json")
+    return other.name.endswith("_questions.json") or other.name.startswith(f"{stem_of(main)}_")
+
+
+def stem_of(path: Path) -> str:
+    """What the old five files of one run have in common."""
+    stem = path.stem
+    for suffix in (_PER_QUESTION, "_metrics", "_predictions_raw", "_predictions", "_summary"):
+        stem = stem.removesuffix(suffix)
+    return stem
+
+
+def look(path: Path) -> Document | None:
+    """What a file is, by its first fields; None if it is nothing of ours."""
+    if path.suffix == ".csv" and path.stem.endswith(_PER_QUESTION):
+        return Document(path, "scores")
+    if path.suffix == ".txt" and path.stem.endswith("_metrics"):
+        return Document(path, "facts", head=_text_facts(path))
+    if path.suffix != ".json" or path.name.endswith(_NOT_OURS):
+        return None
+    head: Row = {}
+    try:
+        with path.open("rb") as file:
+            for key, number, value in json_parts(file):
+                if value == [] and number is None and key in _LISTS:
+                    return Document(path, _LISTS[key], key, clean(head))
+                if number is None:
+                    head[key] = value
+    except BrokenJson:
+        pass  # what there is of it may be enough
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return Document(path, "facts", head=clean(head)) if head.keys() & _FACTS else None
+
+
+def timestamp_of(text: Any, path: Path) -> float:
+    """Unix time of an ISO date, which counts as UTC if it does not say; without one, the file's own time."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return path.stat().st_mtime
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def date_of(timestamp: float) -> str:
+    """The same as text, with the microseconds that RAGiCamp writes."""
+    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="microseconds")
+
+
+def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+            for number, found in enumerate(csv.DictReader(file)):
+                row: Row = {name: _number(text) for name, text in found.items() if name and name != "question"}
+                if "question" in found:
+                    row["question"] = found["question"]
+                index = row.get("question_index")
+                yield f"{path} [{number}]", number, {**row, "question_index": number if index is None else int(index)}
+    except (csv.Error, ValueError) as error:
+        broken(f"{path} is not whole, what follows is not read: {error}")
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _number(text: Any) -> Any:
+    try:
+        return None if text in (None, "") else float(text)
+    except (TypeError, ValueError):
+        return {"True": True, "False": False}.get(str(text), text)
+
+
+def _text_facts(path: Path) -> Row:
+    """Agent, dataset and time out of the old text summary."""
+    names = {"agent": "agent_name", "dataset": "dataset_name", "timestamp": "timestamp"}
+    facts: Row = {}
+    for line in path.read_text("utf-8", "replace").splitlines()[:20]:
+        name, colon, value = line.partition(":")
+        if colon and name.strip().lower() in names:
+            facts[names[name.strip().lower()]] = value.strip()
+    return facts
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    return UserError(f"the file cannot be read: {error.strerror}", where=str(path))

@@ -1,0 +1,252 @@
+"""One question ⇄ one item, one prediction ⇄ one response with its evaluations.
+
+RAGiCamp's fields hold less than our rows. What reading them back would not give again is written beside them, under
+`item`, `response` and `evaluations`: nothing is lost, and readers of the old fields need not care.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from assay.errors import UserError
+from assay.records import Evaluation, Item, Response
+from assay.store.items import encode_item, normalise
+from assay.store.keys import canonical, digest
+from assay.text.expected import accepted
+from assay.text.template import question, variables
+
+Row = dict[str, Any]
+
+ERROR_MARK = "[ERROR"
+IDS = ("question_id", "id", "idx", "question_index")
+_ANSWERS = ("all_acceptable_answers", "references", "expected_answers", "expected", "answers")
+_QUESTION_FIELDS = {*IDS, *_ANSWERS, "expected_answer", "question", "item", "metadata"}
+_PREDICTION_FIELDS = {
+    *_QUESTION_FIELDS, "prediction", "metrics", "prompt", "outcome", "error", "response", "evaluations",
+}  # fmt: skip
+_NO_NUMBER = "the stored score is no number"
+_NOT_THERE = "the files have no prediction for this question"
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """Whose answers a file holds, and what is true of all of them. `timestamp` is Unix time."""
+
+    name: str
+    model_name: str = ""
+    task: str = ""
+    sample_index: int = 0
+    total_samples: int = 1
+    timestamp: float = 0.0
+    metadata: dict[str, Any] = {}
+
+
+def id_of(row: Mapping[str, Any], number: int) -> str:
+    """The id of a question or of a prediction's question; a row without one is known by its place."""
+    return next((str(row[name]) for name in IDS if row.get(name) not in (None, "")), str(number))
+
+
+def clean(row: Row) -> Row:
+    """The row as JSON can hold it: what others wrote may have half characters or numbers without end."""
+    try:
+        msgspec.json.encode(row)
+        return row
+    except (ValueError, OverflowError):
+        text = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 19 else float(digits))
+
+
+# ---- questions
+
+
+def item_row(row: Row, id: str) -> Row:
+    """The dataset row of a question, or of a prediction that holds its question."""
+    kept = row.get("item")
+    if isinstance(kept, dict):
+        return {**cast("Row", kept), "id": id}
+    others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
+    made: Row = {"id": id, "data": {"question": row.get("question") or "", **others}, "ground_truth": answers_in(row)}
+    if isinstance(row.get("metadata"), dict):
+        made["metadata"] = row["metadata"]
+    return made
+
+
+def asked(row: Row) -> Row:
+    """What a prediction says about its question, as a row of a questions file."""
+    return {key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row}
+
+
+def answers_in(row: Mapping[str, Any]) -> list[Any]:
+    """The accepted answers of a question in any generation's fields, the expected one first."""
+    found: Any = next((row[name] for name in _ANSWERS if row.get(name) is not None), [])
+    listed = cast("list[Any]", found) if isinstance(found, list) else [found]
+    first = row.get("expected_answer")
+    return listed if first in (None, "") or first in listed else [first, *listed]
+
+
+def question_row(item: Item) -> Row:
+    """An item as a row of a questions file."""
+    try:
+        answers: list[Any] = list(accepted(item.ground_truth))
+    except LookupError:
+        answers = []
+    row: Row = {
+        "id": item.id,
+        "question": question(variables(item)),
+        "expected_answer": answers[0] if answers else None,
+        "all_acceptable_answers": answers,
+    }
+    if isinstance(item.data, dict):
+        data = cast("Row", item.data)
+        row |= {key: value for key, value in data.items() if key not in _PREDICTION_FIELDS}
+    if item.metadata:
+        row["metadata"] = item.metadata
+    if normalise(item_row(row, item.id)) != item:
+        row["item"] = msgspec.json.decode(encode_item(item))
+    return row
+
+
+# ---- predictions
+
+
+def read_prediction(row: Row, item_id: str, agent: Agent, place: str) -> tuple[Response, list[Evaluation]]:
+    """A prediction as a response of ours, and its metrics as evaluations."""
+    response = _plain_response(row, item_id, agent)
+    kept = row.get("response")
+    if isinstance(kept, dict):
+        response = _completed(response, cast("Row", kept), place)
+    return response, list(_evaluations(row, response, place))
+
+
+def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
+    said = row.get("prediction")
+    text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
+    error = row.get("error") or (text if text.startswith(ERROR_MARK) else None)
+    outcome = row.get("outcome")
+    if outcome not in ("ok", "refused", "errored", "skipped"):
+        outcome = "errored" if error else "skipped" if said is None else "ok"
+    if outcome == "skipped":
+        error = error or _NOT_THERE
+    own = row.get("metadata")
+    others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
+    content = (agent.name.encode(), item_id.encode(), b"%d" % agent.sample_index, text.encode("utf-8", "replace"))
+    return Response(
+        item_id=item_id,
+        sample_id=f"{item_id}_sample_{agent.sample_index}",
+        sample_index=agent.sample_index,
+        total_samples=agent.total_samples,
+        model_name=agent.model_name or agent.name,
+        prompt=str(row.get("prompt") or row.get("question") or ""),
+        response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
+        timestamp=agent.timestamp,
+        metadata={**agent.metadata, **others, **(cast("Row", own) if isinstance(own, dict) else {})},
+        error=None if error is None else str(error),
+        key=digest("ragicamp", *content).hex(),
+        task=agent.task or agent.name,
+        outcome=outcome,
+        error_kind="permanent" if outcome == "errored" else None,
+    )
+
+
+def _completed(made: Any, kept: Row, place: str) -> Any:
+    """A row of ours with the fields that its export kept; those that we do not know go to the metadata."""
+    fields = msgspec.to_builtins(made)
+    others = {name: value for name, value in kept.items() if name not in fields}
+    fields |= {name: value for name, value in kept.items() if name in fields}
+    if others:
+        fields["metadata"] = {**fields["metadata"], **others}
+    try:
+        return msgspec.convert(fields, type(made))
+    except msgspec.ValidationError as error:
+        fix = "remove the fields that Assay added to this prediction, or export it again"
+        raise UserError(f"what Assay kept beside a prediction cannot be read: {error}", where=place, fix=fix) from None
+
+
+def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluation]:
+    found = row.get("metrics")
+    metrics = cast("Row", found) if isinstance(found, dict) else {}
+    kept = row.get("evaluations")
+    if not isinstance(kept, list):
+        for name, value in metrics.items():
+            yield _plain_evaluation(name, value, response)
+        return
+    for entry in cast("list[Any]", kept):
+        if isinstance(entry, dict):
+            fields = dict(cast("Row", entry))
+            name = str(fields.pop("metric", fields.get("label", "")))
+            yield _completed(_plain_evaluation(name, metrics.get(name), response), fields, place)
+
+
+def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
+    number = float(value) if isinstance(value, (int, float)) else None
+    missing = value is None or (number is not None and not math.isfinite(number))
+    key = digest("ragicamp-metric", response.key.encode(), name.encode(), b"" if missing else canonical(value))
+    return Evaluation(
+        item_id=response.item_id,
+        sample_id=response.sample_id,
+        sample_index=response.sample_index,
+        label=name,
+        model_name=response.model_name,
+        passed=value if isinstance(value, bool) else None,
+        score=None if missing else number,
+        timestamp=response.timestamp,
+        metadata=response.metadata,
+        key=key.hex(),
+        responses=[response.key],
+        scorer=name,
+        outcome="errored" if missing else "scored",
+        error=_NO_NUMBER if missing else None,
+        error_kind="permanent" if missing else None,
+        value=value if number is None else None,
+    )
+
+
+def prediction_row(
+    response: Row, asks: str, agent: Agent, evaluations: Sequence[tuple[str, Row]], *, place: str = ""
+) -> Row:
+    """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name."""
+    text, error = str(response.get("response") or ""), response.get("error")
+    metadata = response.get("metadata")
+    outcome = response.get("outcome") or ("errored" if error else "ok")
+    row: Row = {
+        "question_id": str(response["item_id"]),
+        "question": asks,
+        "prediction": f"{ERROR_MARK}: {error}]" if outcome == "errored" and not text else text,
+        "metrics": {name: counted(evaluation) for name, evaluation in evaluations},
+        "metadata": metadata if isinstance(metadata, dict) else {},
+    }
+    if outcome != "ok":
+        row |= {"outcome": outcome, "error": error}
+    plain = _plain_response(row, row["question_id"], agent)
+    kept = _difference(response, plain)
+    if kept:
+        row["response"] = kept
+        plain = _completed(plain, kept, place)
+    entries = [
+        {"metric": name, **_difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain))}
+        for name, evaluation in evaluations
+    ]
+    if entries:
+        row["evaluations"] = entries
+    return row
+
+
+def _difference(found: Row, plain: msgspec.Struct) -> Row:
+    read = msgspec.to_builtins(plain)
+    return {name: value for name, value in found.items() if name not in read or read[name] != value}
+
+
+def counted(evaluation: Mapping[str, Any]) -> float | None:
+    """The number that an evaluation counts with: unparsed and refused answers are wrong, failures of a scorer have
+    none."""
+    outcome = evaluation.get("outcome") or ("errored" if evaluation.get("error") else "scored")
+    if outcome in ("errored", "skipped"):
+        return None
+    if outcome in ("unparsed", "refused"):
+        return 0.0
+    score, passed = evaluation.get("score"), evaluation.get("passed")
+    if isinstance(score, (int, float)) and math.isfinite(score):
+        return float(score)
+    return float(passed) if isinstance(passed, bool) else None
