@@ -123,7 +123,7 @@ def mixeval_scoring() -> list[Line]:
     return lines
 
 
-def mixeval_memory(models: int = 50) -> list[Line]:
+def mixeval_memory(models: int = 30) -> list[Line]:
     """Ten times the responses in the same room."""
     with tempfile.TemporaryDirectory() as folder:
         write_data(folder)

@@ -18,9 +18,9 @@ MATCHES, PLAYERS, ITEMS, TIE = 1_000_000, 50, 10_000, 0.5
 def ranking() -> list[Line]:
     """1,000,000 matches of 50 players, 1,000 rounds over 10,000 items: from columns to intervals and ranks."""
     matches = _matches()
-    ours = min(_seconds(lambda: bradley_terry(matches)) for _ in range(7))
+    ours = min(_seconds(lambda: bradley_terry(matches)) for _ in range(15))
     table = counted(matches)
-    scipys = min(_seconds(lambda: _fit(table)) for _ in range(15))
+    scipys = min(_seconds(lambda: _fit(table)) for _ in range(30))
     detail = f"{ours * 1000:.0f} ms / {scipys * 1000:.2f} ms"
     line = Line("ranking with 1,000 rounds / scipy's one fit, 1M matches", ours / scipys, "<=", 20, detail)
     with TemporaryDirectory() as folder:

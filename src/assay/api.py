@@ -7,6 +7,7 @@
 themselves, over a FlatStore (an experiment folder), a FolderStore (a repository) or a MemoryStore.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -85,7 +86,13 @@ def run(source: Source, *, overrides: Mapping[str, Any] | None = None, **options
 
 
 async def run_async(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
-    return await experiment(source, overrides=overrides, **options).run()
+    made = experiment(source, overrides=overrides, **options)
+    result = await made.run()
+    if made.config.outputs:
+        from assay.analysis.outputs import write_outputs
+
+        result.notes += await asyncio.to_thread(write_outputs, made.config, result.folder)
+    return result
 
 
 def plan(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Survey:

@@ -4,7 +4,8 @@ A row costs 41 bytes, however long its texts are. The same verdict in two folder
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,25 +15,56 @@ from msgspec import UNSET
 
 from assay.analysis.paired import behind, rows_of, text_of
 from assay.errors import UserError
+from assay.interfaces import Log
+from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.steps.fields import Column, read_fields
 from assay.steps.sources import Source
 from assay.store.keys import id_hash, short
+from assay.store.repair import row_decoder
 
 Flags = npt.NDArray[np.bool_]
 
 
-_FIELDS = ("item_id", "sample_index", "label", "passed", "score", "key", "scorer", "outcome", "players", "seat")
+class _Row(msgspec.Struct, gc=False):
+    """What is read of an evaluation, in the order of its fields, which decodes fastest."""
+
+    item_id: str
+    sample_index: int = 0
+    label: str = ""
+    passed: bool | None = None
+    score: float | None = None
+    key: str = ""
+    responses: list[str] = []
+    scorer: str = ""
+    outcome: EvaluationOutcome = "scored"
+    players: tuple[str, str] | None = None
+    seat: int | None = None
+
+    def half_points(self) -> int:
+        """2 if the first player won, 1 for a tie, 0 if it lost, -1 for no verdict."""
+        score = float(self.passed) if self.score is None and self.passed is not None else self.score
+        if self.outcome != "scored" or score is None:
+            return -1
+        return 2 if score > 0.5 else 0 if score < 0.5 else 1
 
 
-def _half_points(outcome: Any, passed: Any, score: Any) -> int:
-    """2 if the first player won, 1 for a tie, 0 if it lost, -1 for no verdict."""
-    if score is None and isinstance(passed, bool):
-        score = float(passed)
-    if outcome not in ("scored", None) or not isinstance(score, (int, float)) or score != score:
-        return -1
-    return 2 if score > 0.5 else 0 if score < 0.5 else 1
+def _rows(log: Log) -> Iterator[_Row]:
+    """Every row of a match; lines that are no evaluation are passed over."""
+    decode_lines = msgspec.json.Decoder(_Row).decode_lines
+    decode = row_decoder(_Row)
+    for block in log.blocks():
+        try:
+            rows = decode_lines(block)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            rows: list[_Row] = []
+            for line in block.splitlines():
+                with suppress(ValueError, RecursionError):
+                    rows.append(decode(line))
+        for row in rows:
+            if row.players is not None and row.outcome != "skipped":
+                yield row
 
 
 class Verdicts:
@@ -48,22 +80,21 @@ class Verdicts:
         self._responses = array("Q")
 
     def add(self, source: Source, number: int) -> None:
-        fields = (*_FIELDS, "responses") if self._answers else _FIELDS
-        for values, _ in read_fields([rows_of(source)], "evaluation rows", fields, ()):
-            item, sample, label, passed, score, key, scorer, outcome, players, seat = values[:10]
-            if not players or outcome == "skipped":
-                continue
-            points = _half_points(outcome, passed, score)
+        names, kinds = self.names, self.kinds
+        for row in _rows(rows_of(source)):
+            assert row.players is not None
+            points = row.half_points()
             if points >= 0:
-                self.scored[label] = scorer
-            first, second = (self.names.setdefault(str(name), len(self.names)) for name in players)
-            kind = self.kinds.setdefault((label, scorer), len(self.kinds))
-            self._numbers.extend((number, kind, sample or 0, first, second, seat or 0))
-            self._hashes.extend((id_hash(str(item)), short(key) if key else 0))
+                self.scored[row.label] = row.scorer
+            first, second = row.players
+            kind = kinds.setdefault((row.label, row.scorer), len(kinds))
+            one, other = names.setdefault(first, len(names)), names.setdefault(second, len(names))
+            self._numbers.extend((number, kind, row.sample_index, one, other, row.seat or 0))
+            self._hashes.extend((id_hash(row.item_id), short(row.key) if row.key else 0))
             self._half_points.append(points)
             if self._answers:
-                answers = [short(str(key)) for key in values[10] or ()]
-                self._responses.extend((answers[::-1] if seat else answers) if len(answers) == 2 else (0, 0))
+                keys = [short(key) for key in row.responses]
+                self._responses.extend((keys[::-1] if row.seat else keys) if len(keys) == 2 else (0, 0))
 
     def columns(self, label: str) -> "Rows":
         """The rows under a label. A call that failed before it could name one counts under all of its scorer's."""

@@ -12,7 +12,15 @@ import click
 
 def run_and_show(step: Any, *, as_json: bool, no_progress: bool) -> None:
     """Run an experiment, or the part of one, and show what came of it to a person or to a program."""
-    show(run_step(step, as_json=as_json, no_progress=no_progress), as_json=as_json, notes=no_progress)
+    result = run_step(step, as_json=as_json, no_progress=no_progress)
+    if step.config.outputs:
+        from assay.analysis.outputs import write_outputs
+
+        for note in write_outputs(step.config, result.folder):
+            step.progress.note(note)
+            if not as_json and not no_progress:
+                click.echo(f"note: {note}", err=True)
+    show(result, as_json=as_json, notes=no_progress)
 
 
 def run_step(step: Any, *, as_json: bool, no_progress: bool) -> Any:

@@ -51,6 +51,7 @@ def normalise(document: Document) -> None:
     )
     _entries(document, "metrics", _metric)
     _entries(document, "tasks", _task)
+    _entries(document, "outputs", _output)
     if "prompts" in data:
         data["prompts"] = _prompts(data["prompts"], document)
     if data.get("dataset") is not None:
@@ -157,6 +158,17 @@ def _task(entry: Any, key: Key, document: Document) -> Any:
     if not task.get("name") and isinstance(task.get("graph"), str):
         task["name"] = PurePath(task["graph"].removesuffix("/graph_config.yaml")).name
     return task
+
+
+def _output(entry: Any, key: Key, document: Document) -> Any:
+    """`type`, `{type: params}` or the keys themselves."""
+    if isinstance(entry, str):
+        return {"type": entry}
+    if isinstance(entry, dict) and len(entry) == 1 and "type" not in entry:
+        ((name, params),) = entry.items()
+        document.moved((*key, "params"), (*key, name))
+        return {"type": name, "params": params or {}}
+    return entry
 
 
 def _prompts(value: Any, document: Document) -> Any:

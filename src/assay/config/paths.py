@@ -44,7 +44,8 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
     if isinstance(data.get("dataset"), dict):
         resolve_dataset(data["dataset"], document, files_needed)
     gates = [gate for _, gate in mappings(data.get("gates"))]
-    others = [*((gate, "baseline") for gate in gates), *((gate.get("calibration"), "path") for gate in gates)]
+    outputs = [(output, "path") for _, output in mappings(data.get("outputs"))]
+    others = [*outputs, *((gate, "baseline") for gate in gates), *((gate.get("calibration"), "path") for gate in gates)]
     for holder, name in ((data, "output_dir"), (data.get("logging"), "file"), *others):
         if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
             holder[name] = os.path.abspath(os.path.expanduser(holder[name]))

@@ -49,7 +49,7 @@ def schema() -> dict[str, Any]:
     models["properties"]["config"] = {"type": "object"}
     for definition in (*methods, definitions["TaskConfig"]):
         definition["required"] = []
-    for name in ("models", "evaluation_methods", "metrics", "tasks"):
+    for name in ("models", "evaluation_methods", "metrics", "tasks", "outputs"):
         entry = {"anyOf": [text, properties[name].pop("items"), {"type": "object", "maxProperties": 1}]}
         properties[name] = {"anyOf": [{"type": "array", "items": entry}, *entry["anyOf"]]}
     definitions["MetricConfig"]["properties"]["facets"] = {"type": ["array", "string"], "items": text}

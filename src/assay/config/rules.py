@@ -38,6 +38,8 @@ def check_rules(config: Config, document: Document, need: Need | None) -> None:
         _check_metric(metric, ("metrics", n), document)
     for n, gate in enumerate(config.gates):
         _check_gate(gate, ("gates", n), document)
+    for n, output in enumerate(config.outputs):
+        _check_name(output.type, registry.writer, ("outputs", n, "type"), document)
     _check_sampling(config.sample_params, ("sample_params",), document)
     for name in ("models", "tasks", "evaluation_methods"):
         _differ(name, [entry.name for entry in getattr(config, name)], document, "give one of them another `name`")

@@ -184,6 +184,16 @@ class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
 
 
+class OutputConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is written after a run, in a format of `assay export`: `table` to the file or folder `path`, by default
+    within the output folder; `params` are the format's own."""
+
+    type: Text
+    table: Text = "responses"
+    path: str = ""
+    params: dict[str, Any] = {}
+
+
 class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a row without a verdict counts: as wrong, or not at all."""
 
@@ -214,6 +224,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     evaluation_methods: list[MethodConfig] = []
     metrics: list[MetricConfig] = []
     gates: list[GateConfig] = []
+    outputs: list[OutputConfig] = []
     output_dir: Text
     limit: Natural | None = None
     mode: Literal["full", "inference", "evaluation"] = "full"

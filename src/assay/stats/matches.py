@@ -64,10 +64,10 @@ def cells_of(matches: Matches) -> tuple[npt.NDArray[np.int32], Ints]:
 def places_of(item: npt.NDArray[np.integer], row: Ints, cells: npt.NDArray[np.int32], column: Ints) -> Ints:
     """Where each match counts: the row of its item plus the column of its cell."""
     places = np.empty(len(cells), np.int64)
-    row, column = row.astype(np.int32), column.astype(np.int32)
+    short_row, short_column = row.astype(np.int32), column.astype(np.int32)  # half the size, quicker to look up
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
-        np.add(np.take(row, item[part]), np.take(column, cells[part]), out=places[part])
+        np.add(np.take(short_row, item[part]), np.take(short_column, cells[part]), out=places[part])
     return places
 
 

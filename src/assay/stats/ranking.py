@@ -1,7 +1,7 @@
 """Rankings of players with their uncertainty, from matches that belong to items.
 
 The unit is the item: its matches are drawn together, because they are alike. A round draws as many items as there are,
-with replacement, and ranks anew. More than 500 items are dealt at random into 500 blocks, which are drawn instead:
+with replacement, and ranks anew. Where items are many, they are dealt at random into blocks, which are drawn instead:
 blocks are as independent as items are, and a round's cost no longer depends on the number of matches.
 """
 
@@ -19,7 +19,8 @@ from assay.stats.matches import Ints, Matches, cells_of, places_of, table_of
 from assay.stats.student import t_quantile
 
 Weights = npt.NDArray[np.float32]
-_MOST_BLOCKS, _MOST_CELLS = 500, 1 << 24
+_MOST_BLOCKS, _FEWEST_BLOCKS = 2000, 250
+_MOST_CELLS = 1 << 20  # of the table of blocks and outcomes: 12 MB
 _DRAWS = 1 << 20  # numbers drawn at once: 8 MB
 _FITTED = 1 << 16  # cells of win matrices that are fitted at once
 _CHECKED = 10  # rounds that are fitted in full before the others may be stepped to
@@ -112,7 +113,7 @@ class _Blocks:
         pairs = np.flatnonzero(sums.any(axis=0))
         self.first, self.second = np.divmod(pairs, self.players)
         self.items = matches.items
-        self.count = min(self.items, _MOST_BLOCKS, max(64, _MOST_CELLS // (3 * len(pairs) + 1)))
+        self.count = min(self.items, _MOST_BLOCKS, max(_FEWEST_BLOCKS, _MOST_CELLS // (3 * len(pairs) + 1)))
         block = np.arange(self.items) if self.count == self.items else random.permutation(self.items) % self.count
         column = np.zeros(sums.shape, np.int64)
         column[:, pairs] = np.arange(3 * len(pairs)).reshape(3, -1)
@@ -121,7 +122,7 @@ class _Blocks:
         losses, draws, victories = found.reshape(self.count, 3, -1).swapaxes(0, 1)
         # Blocks x pairs: numbers of matches, exact up to 16 million.
         self.played = losses + draws + victories
-        self.payoff = victories + draws / 2
+        self.payoff = victories + (draws / 2).astype(np.float32)
         self.ties = draws.sum(axis=1)
         met = np.count_nonzero(self.played) if self.count == self.items else len(cells)
         self.weight = len(cells) / max(met, 1)  # of a virtual match: as often as two players meet on one item

@@ -21,6 +21,7 @@ from assay.steps.executor import Shared
 from assay.steps.ingest import ingest
 from assay.steps.logs import log_to
 from assay.steps.measure import BoundMetric
+from assay.steps.outputs import bind_outputs
 from assay.steps.plan import Selection
 from assay.steps.progress import Progress
 from assay.steps.reading import stamp_of
@@ -107,6 +108,7 @@ class Experiment:
         mode = self.options.mode or self.config.mode
         result = Result(folder=str(self.folder), notes=self.progress.notes)
         bind.check_budget(self.config)
+        bind_outputs(self.config)
         models, tasks, samples = self.bind_tasks()
         scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
         async with AsyncExitStack() as stack:
@@ -173,13 +175,16 @@ class Experiment:
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = bind.Problems(self.config)
-        for check in (self.bind_tasks, self._bind_scoring, lambda: bind.check_budget(self.config)):
+        for check in (self.bind_tasks, self._bind_scoring, lambda: bind.check_budget(self.config), self._bind_outputs):
             with problems.at():
                 check()
         with problems.at(), self.trial_store() as store:
             self.ingest(store)
         problems.raise_any()
         return self._warnings()
+
+    def _bind_outputs(self) -> None:
+        bind_outputs(self.config)
 
     def _warnings(self) -> list[str]:
         warnings: list[str] = []

@@ -132,10 +132,14 @@ def test_an_open_span_cannot_be_exported(make: Make, tmp_path: Path) -> None:
 
 
 @every_kind
-def test_a_span_cannot_be_entered_again(make: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended", ["by its block", "by itself"])
+def test_a_span_cannot_be_entered_again(make: Make, ended: str, tmp_path: Path) -> None:
     span = make(tmp_path).span("once")
-    with span:
-        pass
+    if ended == "by itself":
+        span.end()
+    else:
+        with span:
+            pass
     with pytest.raises(ValueError, match="ended"), span:
         pass
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from assay.analysis.rank import rank
 from assay.formats.intelligence_layer.evaluation import (
     AsyncEvaluationRepository,
     AsyncFileEvaluationRepository,
@@ -292,15 +293,35 @@ def test_matches_are_rows_with_players_and_payoffs(tmp_path: Path) -> None:
     repository.store_example_evaluation(result("f", Matches(comparison_evaluations=[])))
     repository.store_evaluation_overview(overview())
     rows: list[Evaluation] = list(Rows(FolderStore(tmp_path)).evaluations("evaluation"))
-    assert [(row.item_id, row.players, row.score, row.part) for row in rows] == [
-        ("e", ("a", "b"), 0.0, (0, 2)),
-        ("e", ("a", "c"), 0.5, (1, 2)),
-        ("f", None, None, (0, 1)),
+    assert [(row.item_id, row.players, row.score) for row in rows] == [
+        ("e", ("a", "b"), 0.0),
+        ("e", ("a", "c"), 0.5),
+        ("f", None, None),
     ]
+    assert len({row.key for row in rows}) == 3
     assert [each.result for each in repository.example_evaluations("evaluation", Matches)] == [
         matches,
         Matches(comparison_evaluations=[]),
     ]
+
+
+def test_assay_ranks_the_players_of_stored_matches(tmp_path: Path) -> None:
+    repository = FileEvaluationRepository(tmp_path)
+    for evaluation, pairs in (("one", ["ab", "ac"]), ("two", ["ad", "bd", "cd", "bc"])):
+        for example in ("e", "f"):
+            won = [
+                ComparisonEvaluation(first_player=pair[1], second_player=pair[0], outcome=MatchOutcome.B_WINS)
+                for pair in pairs
+            ]
+            repository.store_example_evaluation(result(example, Matches(comparison_evaluations=won), evaluation))
+        repository.store_evaluation_overview(overview(evaluation))
+    found = rank([tmp_path / "evaluations" / name for name in ("one", "two")], method="win-rate")
+    assert {each.player: (each.win_rate, each.matches) for each in found.standings} == {
+        "a": (1.0, 6),
+        "b": (pytest.approx(2 / 3), 6),
+        "c": (pytest.approx(1 / 3), 6),
+        "d": (0.0, 6),
+    }
 
 
 def test_single_matches_of_one_example_are_kept_by_their_players(repository: EvaluationRepository) -> None:

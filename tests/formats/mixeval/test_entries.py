@@ -204,6 +204,19 @@ def test_half_a_file(tmp_path: Path, cut: int) -> None:
     assert "free-form.json" in error.value.where
 
 
+@pytest.mark.parametrize("free", ['{"0": {', json.dumps(numbered([free_form(benchmark_name="QuAc")] * 9))])
+def test_an_error_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str) -> None:
+    write_data(tmp_path, free, MULTIPLE * 9)
+    opened: list[Any] = []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, *how: opened.append(real(path, *how)) or opened[-1])
+    with pytest.raises(UserError) as error:
+        items(tmp_path)
+    assert error.value.__traceback__ is not None, "the frames of the readers are still there"
+    assert opened
+    assert all(file.closed for file in opened)
+
+
 def test_an_entry_that_is_no_object(tmp_path: Path) -> None:
     write_data(tmp_path, json.dumps([FREE[0], "x"]), MULTIPLE)
     with pytest.raises(UserError, match="must be an object, found str"):

@@ -140,6 +140,15 @@ def test_a_bad_line_costs_itself_alone(files: Files) -> None:
     assert imported.odd["missing"] == [1, "free-form/1"]
 
 
+def test_what_json_cannot_hold_is_no_reason_to_stop(files: Files) -> None:
+    files.rows["free-form"][0]["response"] = "half \ud83d of a smile"
+    files.rows["free-form"][1]["weight"] = float("nan")
+    files.rows["free-form"][2] = {**files.rows["free-form"][2], "response": {"text": "8"}}
+    found, imported = files.read()
+    assert [row.response for row in found[:3]] == ["half ? of a smile", "b", '{"text": "8"}']
+    assert imported.problems() == {}
+
+
 @pytest.mark.parametrize("cut", [0.2, 0.5, 0.8, 0.99])
 def test_half_a_list_gives_its_first_half(tmp_path: Path, cut: float) -> None:
     text = json.dumps([{"id": str(number), "response": "x" * 20} for number in range(50)], indent=1)

@@ -6,7 +6,8 @@ weights): each is an item, and `metadata.content` tells which are the same.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -62,16 +63,20 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
 Placed = tuple[str, str, str, Entry]
 
 
-def entries(data: str, version: str, benchmark: str) -> Iterator[Placed]:
+def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
     """(place, kind, id, entry) of every entry of both files: one of each in turn, so that the first few are of both."""
     if data.startswith("hf:"):
         both = [_from_hub(data.removeprefix("hf:"), kind, version, benchmark) for kind in KINDS]
     else:
         both = [_from_file(path, kind) for kind, path in data_files(data, version, benchmark).items()]
-    return (entry for pair in zip_longest(*both) for entry in pair if entry is not None)
+    try:
+        yield from (entry for pair in zip_longest(*both) for entry in pair if entry is not None)
+    finally:  # an error in one file leaves the other open
+        for rows in both:
+            rows.close()
 
 
-def _from_file(path: Path, kind: str) -> Iterator[Placed]:
+def _from_file(path: Path, kind: str) -> Generator[Placed]:
     with path.open("rb") as file:
         try:
             _, found = json_entries(file)
@@ -91,7 +96,7 @@ def _on_hub(kind: str, version: str, benchmark: str) -> dict[str, str]:
     return {"subset": _HUB[benchmark_name(benchmark)], "split": kind.replace("-", "_"), "revision": revision}
 
 
-def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Iterator[Placed]:
+def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Generator[Placed]:
     rows = dataset.get("hf")(name, **_on_hub(kind, version, benchmark))
     for number, (place, row) in enumerate(rows):
         id = row.get("id")
@@ -123,20 +128,21 @@ def mixeval(
     prefixes = five_shot_prefixes(five_shot or None) if base else None
     corrected = read_corrections(corrections)
     problems: list[UserError] = []
-    for place, kind, id, entry in entries(name, version, benchmark):
-        address = f"{kind}/{id}"
-        change = corrected.pop(address, _NO_CHANGE)
-        if change is None:
-            continue
-        entry = {**entry, **change}
-        problem = problem_of(entry, kind)
-        if problem is not None:
-            problems.append(UserError(f"entry {address!r}: {problem}", where=place))
-            if len(problems) >= _MOST_PROBLEMS:
-                break
-            continue
-        prefix = prefixes[PREFIXES[kind]] if prefixes else ""
-        yield place, item_row(entry, kind, id, benchmark=benchmark_name(benchmark), prefix=prefix)
+    with closing(entries(name, version, benchmark)) as found:
+        for place, kind, id, entry in found:
+            address = f"{kind}/{id}"
+            change = corrected.pop(address, _NO_CHANGE)
+            if change is None:
+                continue
+            entry = {**entry, **change}
+            problem = problem_of(entry, kind)
+            if problem is not None:
+                problems.append(UserError(f"entry {address!r}: {problem}", where=place))
+                if len(problems) >= _MOST_PROBLEMS:
+                    break
+                continue
+            prefix = prefixes[PREFIXES[kind]] if prefixes else ""
+            yield place, item_row(entry, kind, id, benchmark=benchmark_name(benchmark), prefix=prefix)
     if problems:
         raise ConfigError(problems, source="MixEval's data")
     if corrected:

@@ -173,16 +173,13 @@ def _value(raw: msgspec.Raw) -> Any:
 # ---- writing
 
 
-def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, layout: Layout) -> list[Path]:
+def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, layout: Layout) -> None:
     """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
-    written: list[Path] = []
     for kind in _SHORT:
         lines = folder / file_name(safe_name(model), kind, benchmark)
         path, other = (lines, lines.with_suffix(".json")) if layout == "lines" else (lines.with_suffix(".json"), lines)
         write_rows(path, joined.response_rows(model, kind), layout)
         other.unlink(missing_ok=True)
-        written.append(path)
-    return written
 
 
 def write_verdicts(
@@ -193,7 +190,7 @@ def write_verdicts(
     by_judge = f"model_judge_{safe_name(judge.replace('/', '_'))}"
     for pair in shown.values():
         for kind, scorer in zip(_SHORT, pair, strict=True):
-            by = "rule" if scorer == COMPATIBLE else by_judge if scorer.startswith("judge") else ""
+            by = "rule" if scorer == COMPATIBLE else by_judge if judge and scorer.startswith("judge") else ""
             if by:
                 rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
                 write_rows(folder / f"judge_results_{_SHORT[kind]}_{by}.jsonl", rows)

@@ -45,11 +45,20 @@ def rows_of(path: Path, broken: Callable[[str], None] = lambda what: None) -> It
                 return
             for number, (key, row) in enumerate(entries):
                 place = f"{path} [{key or number}]"
-                yield place, {"id": key, **row} if key and isinstance(row, dict) else row
+                yield place, _storable({"id": key, **row} if key and isinstance(row, dict) else row)
     except BrokenJson as error:
         broken(f"{path} is not whole JSON, what follows is not read: {error}")
     except OSError as error:
         raise UserError(f"the responses cannot be read: {error.strerror}", where=str(path)) from None
+
+
+def _storable(row: Any) -> Any:
+    """The row, with a question mark for halves of characters: Python writes these, UTF-8 has none."""
+    try:
+        msgspec.json.encode(row)
+    except UnicodeEncodeError:
+        return json.loads(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
+    return row
 
 
 def _one_a_line(path: Path) -> bool:
@@ -73,7 +82,7 @@ def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any
                 row = decode(line)
             except (ValueError, RecursionError):
                 try:  # NaN and the like
-                    row = json.loads(line)
+                    row = _storable(json.loads(line))
                 except (ValueError, RecursionError) as error:
                     broken(f"{name}:{number} is no JSON and is left out: {error}")
                     continue
@@ -135,7 +144,7 @@ class Import:
             self._note("different", item.id)
         name = self.files.model
         verdict = {key: row[key] for key in _VERDICT if key in row} or None
-        parts = (item.id.encode(), name.encode(), text.encode("utf-8", "surrogatepass"))
+        parts = (item.id.encode(), name.encode(), text.encode())
         content = digest("mixeval", *parts, *([canonical(verdict)] if verdict else []))
         return Response(
             item_id=item.id,

@@ -106,18 +106,22 @@ def look(path: Path) -> Document | None:
     return Document(path, "facts", head=clean(head)) if head.keys() & _FACTS else None
 
 
-def timestamp_of(text: Any, path: Path) -> float:
+def timestamp_of(text: Any, path: Path | None = None) -> float:
     """Unix time of an ISO date, which counts as UTC if it does not say; without one, the file's own time."""
     try:
         moment = datetime.fromisoformat(str(text))
     except ValueError:
-        return path.stat().st_mtime
+        return 0.0 if path is None else path.stat().st_mtime
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def date_of(timestamp: float) -> str:
     """The same as text, with the microseconds that RAGiCamp writes."""
-    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="microseconds")
+    try:
+        moment = datetime.fromtimestamp(timestamp, UTC)
+    except (OverflowError, ValueError, OSError):  # no time of this world
+        moment = datetime.fromtimestamp(0, UTC)
+    return moment.isoformat(timespec="microseconds")
 
 
 def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:

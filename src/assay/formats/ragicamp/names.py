@@ -4,6 +4,7 @@ An agent is a model, with its template where there are several and its sample wh
 seed's names, made safe; a name that is taken by the same agent on another dataset gets the dataset's name as well.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -26,15 +27,15 @@ class Cell(NamedTuple):
 
 def agent_names(cells: Sequence[Cell]) -> dict[Cell, str]:
     """The name of each: no longer than it must be for all of them to differ."""
-    templates = {(cell.template, cell.task) for cell in cells}
-    several_tasks = len({cell.template for cell in cells}) < len(templates)
+    several_templates = len({cell.template for cell in cells}) > 1
     several_samples = len({cell.sample for cell in cells}) > 1
+    tasks = Counter(cell[:2] + cell[3:] for cell in cells)
     names: dict[Cell, str] = {}
     for cell in cells:
         parts = [cell.model or cell.task or "unknown"]
-        if len(templates) > 1 and cell.template:
+        if several_templates and cell.template:
             parts.append(safe_name(cell.template))
-        if several_tasks and cell.task != cell.model:
+        if tasks[cell[:2] + cell[3:]] > 1:
             parts.append(safe_name(cell.task))
         if several_samples:
             parts.append(f"sample_{cell.sample}")

@@ -204,9 +204,10 @@ def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
 
 
 def prediction_row(
-    response: Row, asks: str, agent: Agent, evaluations: Sequence[tuple[str, Row]], *, place: str = ""
+    response: Row, asks: str, agent: Agent, evaluations: Sequence[tuple[str, Row]], *, extras: bool = True
 ) -> Row:
-    """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name."""
+    """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name.
+    Without `extras` there is nothing beside RAGiCamp's fields but the outcome of an answer that failed."""
     text, error = str(response.get("response") or ""), response.get("error")
     metadata = response.get("metadata")
     outcome = response.get("outcome") or ("errored" if error else "ok")
@@ -219,11 +220,13 @@ def prediction_row(
     }
     if outcome != "ok":
         row |= {"outcome": outcome, "error": error}
+    if not extras:
+        return row
     plain = _plain_response(row, row["question_id"], agent)
     kept = _difference(response, plain)
     if kept:
         row["response"] = kept
-        plain = _completed(plain, kept, place)
+        plain = _completed(plain, kept, "")
     entries = [
         {"metric": name, **_difference(evaluation, _plain_evaluation(name, row["metrics"][name], plain))}
         for name, evaluation in evaluations
@@ -235,6 +238,7 @@ def prediction_row(
 
 def _difference(found: Row, plain: msgspec.Struct) -> Row:
     read = msgspec.to_builtins(plain)
+    read = {name: list(value) if isinstance(value, tuple) else value for name, value in read.items()}
     return {name: value for name, value in found.items() if name not in read or read[name] != value}
 
 

@@ -1,8 +1,8 @@
 """Results of examples ⇄ our evaluation rows.
 
 A result is one row whose `value` it is. Matches are a row each, with players and payoff as everywhere in Assay, so that
-`assay rank` reads them; the first of these rows has the whole value. A later row with the key of an earlier one
-replaces it: the key is the example, and for a single match its players as well.
+`assay rank` reads them; the first of these rows has the whole value, and `match` in its details says which one it is. A
+later result takes the place of an earlier one of the same example, and for a single match of the same players.
 """
 
 import time
@@ -29,33 +29,42 @@ class StoredResult(msgspec.Struct, gc=False):
 
     item_id: str
     key: str = ""
-    part: tuple[int, int] = (0, 1)
     outcome: str = "scored"
     error: str | None = None
     value: Any = None
+    detailed_results: dict[str, Any] = {}
+    players: tuple[str, str] | None = None
+
+    @property
+    def has_value(self) -> bool:
+        """Whether this is the first row of a result."""
+        return self.detailed_results.get("match", 0) == 0
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What a later result must share to take this one's place. Each failure is kept: several records of one
+        example may fail."""
+        if self.outcome == "errored":
+            return (self.item_id, self.key)
+        return (self.item_id,) if "match" in self.detailed_results else (self.item_id, self.players)
 
 
 def rows_of(example_evaluation: ExampleEvaluation[Any]) -> list[Row]:
     """The rows of one result, which belong into one commit."""
     result = example_evaluation.result
     if isinstance(result, FailedExampleEvaluation):
-        key = uuid4().hex  # each failure is kept: several records of one example may fail
-        row = Row(item_id=example_evaluation.example_id, label=LABEL, scorer=LABEL, key=key, timestamp=time.time())
+        row = _row(example_evaluation, uuid4().hex)
         row.outcome, row.error, row.error_kind = "errored", result.error_message, "permanent"
         return [row]
-    matches = _matches(result)
-    apart = (result.first_player, result.second_player) if isinstance(result, ComparisonEvaluation) else None
-    key = digest("intelligence-layer", canonical((example_evaluation.example_id, apart))).hex()
-    rows: list[Row] = []
-    for number in range(max(1, len(matches))):
-        row = Row(item_id=example_evaluation.example_id, label=LABEL, scorer=LABEL, key=key, timestamp=time.time())
-        row.part = number, max(1, len(matches))
-        row.value = to_json(result) if number == 0 else None
-        if matches:
-            row.players, row.score = _played(matches[number])
-            row.passed = row.score > 0.5
-            row.model_name = " vs ".join(row.players)
-        rows.append(row)
+    if isinstance(result, ComparisonEvaluation):
+        rows = [_played(example_evaluation, result)]
+    elif isinstance(result, Matches) and result.comparison_evaluations:
+        rows = [_played(example_evaluation, match) for match in result.comparison_evaluations]
+        for number, row in enumerate(rows):
+            row.detailed_results = {"match": number}
+    else:
+        rows = [_row(example_evaluation, "")]
+    rows[0].value = to_json(result)
     return rows
 
 
@@ -70,15 +79,24 @@ def result_of(
     return ExampleEvaluation(evaluation_id=evaluation_id, example_id=row.item_id, result=result)
 
 
-def _matches(result: Any) -> list[ComparisonEvaluation]:
-    if isinstance(result, Matches):
-        return list(result.comparison_evaluations)
-    return [result] if isinstance(result, ComparisonEvaluation) else []
+def _row(example_evaluation: ExampleEvaluation[Any], *apart: str) -> Row:
+    parts = (example_evaluation.evaluation_id, example_evaluation.example_id, *apart)
+    return Row(
+        item_id=example_evaluation.example_id,
+        label=LABEL,
+        scorer=LABEL,
+        timestamp=time.time(),
+        key=digest("intelligence-layer", canonical(parts)).hex(),
+    )
 
 
-def _played(match: ComparisonEvaluation) -> tuple[tuple[str, str], float]:
-    """The players in canonical order, and the payoff of the first of them."""
+def _played(example_evaluation: ExampleEvaluation[Any], match: ComparisonEvaluation) -> Row:
+    """The row of a match: players in canonical order, and the payoff of the first of them."""
     first, second = match.first_player, match.second_player
-    if first <= second:
-        return (first, second), match.outcome.payoff[0]
-    return (second, first), match.outcome.payoff[1]
+    players = (first, second) if first <= second else (second, first)
+    row = _row(example_evaluation, *players)
+    row.players = players
+    row.model_name = " vs ".join(players)
+    row.score = match.outcome.payoff[players != (first, second)]
+    row.passed = row.score > 0.5
+    return row

@@ -76,7 +76,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
-        rows = {row.key: row for _, row in _results(self._known(evaluation_id))}  # the last of a key is the one
+        rows = {row.place: row for _, row in _results(self._known(evaluation_id))}  # the last is the one
         ordered = sorted(rows.values(), key=lambda row: row.item_id)
         return [result_of(row, evaluation_id, evaluation_type) for row in ordered]
 
@@ -140,7 +140,7 @@ def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
     for position, line in log.scan():
         if line and not line.isspace():
             row = decode(line)
-            if row.part[0] == 0:
+            if row.has_value:
                 yield position, row
 
 

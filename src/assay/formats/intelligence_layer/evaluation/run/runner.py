@@ -94,7 +94,6 @@ class Runner(Generic[Input, Output]):
             store=None if self._has_own_rows() else self._storing(tmp_hash, run_id),
         )
         counts = _run(store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data)
-        self._run_repository.delete_temporary_run_data(tmp_hash)
         failed, successful = counts if self._has_own_rows() else self._counted(run_id)
         overview = RunOverview(
             dataset_id=dataset_id,
@@ -108,6 +107,7 @@ class Runner(Generic[Input, Output]):
             metadata=dict(metadata or {}),
         )
         self._run_repository.store_run_overview(overview)
+        self._run_repository.delete_temporary_run_data(tmp_hash)  # last: until then a killed run can go on
         return overview
 
     def run_is_already_computed(self, metadata: SerializableDict, dataset_id: str | None = None) -> bool:

@@ -128,8 +128,13 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         if partial is None:
             raise BadValue(f"nothing was submitted as {partial_overview_id!r}", fix="submit runs first")
         answered = sorted(self._client.evaluations(partial_overview_id), key=lambda each: each.example_id)
+        stored: dict[str, list[Any]] = {}
+        for old in self._partials.example_evaluations(partial_overview_id, self.evaluation_type()):
+            stored.setdefault(old.example_id, []).append(old.result)
         for each in answered:
-            self._store(partial_overview_id, each.example_id, self._evaluation_logic.from_record(each))
+            result = self._evaluation_logic.from_record(each)
+            if result not in stored.get(each.example_id, []):
+                self._store(partial_overview_id, each.example_id, result)
         failed = self._partials.failed_example_evaluations(partial_overview_id, self.evaluation_type())
         overview = EvaluationOverview(
             run_overviews=partial.run_overviews,

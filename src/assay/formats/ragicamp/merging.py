@@ -1,0 +1,139 @@
+"""The folder that agents share: one writer at a time changes it, and the questions file only grows.
+
+Whoever writes waits for the others, since agents may run side by side in several processes. Every file is whole when it
+gets its name.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import msgspec
+
+from assay.formats.ragicamp.files import Document, look
+from assay.formats.ragicamp.names import KINDS, FileKind, agent_file, questions_file
+from assay.formats.ragicamp.rows import Row, id_of, question_row
+from assay.store.files import store_error, write_file
+from assay.store.index import ItemIndex
+from assay.store.keys import id_hash
+from assay.store.keyset import Seen
+
+_LOCK = ".ragicamp.lock"
+_BLOCK = 1 << 20
+Note = Callable[[str], None]
+
+
+@contextmanager
+def shared(folder: Path) -> Iterator[None]:
+    """Wait until nobody else changes the folder. The lock ends with its holder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise store_error(error, folder) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def document(head: Mapping[str, Any], list_name: str, rows: Iterable[Row]) -> Iterator[bytes]:
+    """An object with a list as its last field, indented as RAGiCamp does, row by row."""
+    fields = msgspec.json.format(msgspec.json.encode(dict(head)), indent=2)
+    yield fields[: fields.rindex(b"\n}")] + b',\n  "%b": [' % list_name.encode()
+    between = b"\n    "
+    for row in rows:
+        yield between + _indented(row)
+        between = b",\n    "
+    yield b"]\n}\n" if between[:1] == b"\n" else b"\n  ]\n}\n"
+
+
+def _indented(row: Row) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(row), indent=2).replace(b"\n", b"\n    ")
+
+
+# ---- questions
+
+
+def merge_questions(folder: Path, dataset: str, items: ItemIndex, note: Note) -> Path:
+    """Put the items into the questions file: what it has keeps its place, ours are new or newer, none goes. Call it
+    within `shared`."""
+    path = questions_file(folder, dataset)
+    broken: list[str] = []
+    old = look(path) if path.exists() else None
+    if old is not None and old.kind != "questions":
+        old = None
+    if old is None and path.exists():
+        broken.append(f"{path} holds no questions")
+    head: Row = {"dataset_name": dataset, "num_questions": 0, **({} if old is None else old.head)}
+    with TemporaryFile(prefix="assay-") as spool:
+        head["num_questions"] = _spool(spool, old, items, broken.append)
+        if broken:
+            aside = path.with_name(f"{path.name}.broken")
+            os.replace(path, aside)
+            note(f"{broken[0]}; its questions up to there are kept, and the old file is now {aside.name}")
+        write_file(path, _framed(head, spool))
+    return path
+
+
+def _spool(spool: IO[bytes], old: Document | None, items: ItemIndex, broken: Note) -> int:
+    """Write the questions aside, for the file has their number before them; returns it."""
+    taken = Seen()
+    count = 0
+    for row in _merged(old, items, taken, broken):
+        spool.write((b",\n    " if count else b"\n    ") + _indented(row))
+        count += 1
+    return count
+
+
+def _merged(old: Document | None, items: ItemIndex, taken: Seen, broken: Note) -> Iterator[Row]:
+    for _, number, row in () if old is None else old.rows(broken):
+        id = id_of(row, number)
+        item = items.get(id)
+        if item is None:
+            yield row
+        elif taken.add(id_hash(id)):
+            yield question_row(item)
+    for item in items:
+        if taken.add(id_hash(item.id)):
+            yield question_row(item)
+
+
+def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
+    begin, end = document(head, "questions", [])
+    yield begin
+    spool.seek(0)
+    while block := spool.read(_BLOCK):
+        yield block
+    yield b"\n  " + end if head["num_questions"] else end
+
+
+# ---- predictions and summaries
+
+
+def put_in_place(
+    files: Mapping[FileKind, Path], folder: Path, agent: str, dataset: str, *, plain_names: bool
+) -> list[Path]:
+    """Give an agent's whole files their names: the seed's, unless another dataset's results have them. Call it within
+    `shared`."""
+    plain = [agent_file(folder, agent, kind) for kind in KINDS]
+    taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)
+    placed: list[Path] = []
+    for kind, temporary in files.items():
+        target = agent_file(folder, agent, kind, dataset if taken else "")
+        try:
+            os.replace(temporary, target)
+        except OSError as error:
+            raise store_error(error, target) from error
+        placed.append(target)
+    return placed
+
+
+def _dataset_in(path: Path) -> str | None:
+    found = look(path)
+    return None if found is None else found.head.get("dataset_name")
