@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -290,3 +291,102 @@ def test_without_its_package_the_argilla_client_says_what_to_do(monkeypatch: pyt
     with pytest.raises(UserError, match="argilla") as raised:
         ArgillaWrapperClient()
     assert "FileArgillaClient" in raised.value.fix
+
+
+class FakeRecords(list[Any]):
+    """The records of a dataset on the server, as Argilla's client shows them."""
+
+    def log(self, records: Sequence[Any]) -> None:
+        self.extend(record for record in records if record not in self)
+
+    def __call__(self, query: Any) -> list[Any]:
+        assert query.filter.conditions == [("response.status", "==", "submitted")]
+        return [record for record in self if record.responses]
+
+
+def fake_argilla(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """As much of Argilla's client (version 2) as we use, with a server in memory."""
+    server: dict[str, Any] = {}
+    workspaces: set[str] = set()
+
+    class Part(SimpleNamespace):
+        def delete(self) -> None:
+            self.deleted = True
+
+    class Dataset(SimpleNamespace):
+        def create(self) -> None:
+            assert self.workspace in workspaces
+            self.id, self.records = uuid4(), FakeRecords()
+            server[str(self.id)] = self
+
+        def update(self) -> None:
+            self.updated = True
+
+    class Workspace(SimpleNamespace):
+        def create(self) -> None:
+            workspaces.add(self.name)
+
+    def find(id: str = "", name: str = "", workspace: str = "") -> Any:
+        named = (each for each in server.values() if (each.name, each.workspace) == (name, workspace))
+        return server.get(id) if id else next(named, None)
+
+    def record(fields: Any, metadata: Any) -> Any:
+        return SimpleNamespace(id=uuid4(), fields=fields, metadata=metadata, responses=[])
+
+    client = SimpleNamespace(datasets=find, workspaces=lambda name: name if name in workspaces else None)
+    module = ModuleType("argilla")
+    parts = {"TextField": Part, "RatingQuestion": Part, "IntegerMetadataProperty": Part, "Dataset": Dataset}
+    made = {
+        **parts,
+        "Workspace": Workspace,
+        "Argilla": lambda api_url, api_key: client,
+        "Settings": lambda **given: SimpleNamespace(**given, metadata=[], get=lambda: None),
+        "Record": record,
+        "Filter": lambda conditions: SimpleNamespace(conditions=conditions),
+        "Query": lambda filter: SimpleNamespace(filter=filter),
+    }
+    for name, value in made.items():
+        setattr(module, name, value)
+    monkeypatch.setitem(sys.modules, "argilla", module)
+    return module
+
+
+def test_an_argilla_server_is_asked_and_answers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_argilla(monkeypatch)
+    client = ArgillaWrapperClient("http://127.0.0.1:6900", "key", disable_warnings=False)
+    people = evaluator(world, client)
+    run = world.ran(world.dataset("a", "b", "c"))
+    partial = people.submit(run.id, dataset_name="d")
+    dataset = client.client.datasets(id=partial.id)
+    assert [field.name for field in dataset.settings.fields] == ["input", "output"]
+    assert dataset.settings.questions[0].values == [1, 2, 3]
+    assert [record.fields["output"] for record in dataset.records] == ["A", "B", "C"]
+    for record, score in zip(dataset.records, (3, 1), strict=False):
+        record.responses = [SimpleNamespace(question_name="score", value=score), None]
+    whole = people.retrieve(partial.id)
+    assert (whole.successful_evaluation_count, whole.failed_evaluation_count) == (2, 1)
+    found = world.evaluations.example_evaluations(whole.id, Correct)
+    assert [(each.example_id, each.result) for each in found] == [
+        ("e0", Correct(correct=True)),
+        ("e1", Correct(correct=False)),
+    ]
+    assert [record.example_id for record in client.records(partial.id)] == ["e0", "e1", "e2"]
+    assert client.ensure_dataset_exists("workspace", "d", [], []) == partial.id
+    assert client.ensure_dataset_exists("workspace", "other", [], []) != partial.id
+    with pytest.raises(ValueError, match="no dataset 'nothing'"):
+        list(client.evaluations("nothing"))
+
+
+def test_the_records_on_a_server_are_dealt_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_argilla(monkeypatch)
+    client = ArgillaWrapperClient("http://127.0.0.1:6900", "key", disable_warnings=False)
+    dataset_id = client.create_dataset("w", "d", [], [])
+    client.add_records(dataset_id, [RecordData(content={}, example_id=str(number)) for number in range(5)])
+    client.split_dataset(dataset_id, 2)
+    dataset = client.client.datasets(id=dataset_id)
+    assert [record.metadata["split"] for record in dataset.records] == [1, 2, 1, 2, 1]
+    (part,) = dataset.settings.metadata
+    assert (part.name, part.max) == ("split", 2)
+    client.split_dataset(dataset_id, 1)
+    assert part.deleted
+    assert all("split" not in record.metadata for record in dataset.records)

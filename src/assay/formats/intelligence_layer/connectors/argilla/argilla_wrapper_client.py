@@ -84,8 +84,7 @@ class ArgillaWrapperClient(ArgillaClient):
 
     def split_dataset(self, dataset_id: str, n_splits: int) -> None:
         dataset = self._dataset(dataset_id)
-        known = dataset.settings.metadata["split"]
-        if known is not None:
+        for known in [each for each in dataset.settings.metadata if each.name == "split"]:
             known.delete()
         if n_splits > 1:
             part = self._argilla.IntegerMetadataProperty(name="split", visible_for_annotators=True, min=1, max=n_splits)
@@ -102,10 +101,14 @@ class ArgillaWrapperClient(ArgillaClient):
     def _own(self, part: Any) -> Any:
         """Argilla's class for a field or a question of ours."""
         if isinstance(part, TextField):
-            return self._argilla.TextField(name=part.name, title=part.title)
+            return self._argilla.TextField(name=part.name, title=part.title, client=self.client)
         if isinstance(part, RatingQuestion):
             return self._argilla.RatingQuestion(
-                name=part.name, title=part.title, description=part.description, values=list(part.values)
+                name=part.name,
+                title=part.title,
+                description=part.description,
+                values=list(part.values),
+                client=self.client,
             )
         return part
 
