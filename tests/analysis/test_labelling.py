@@ -15,8 +15,8 @@ from assay.analysis.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.label_records import LabelFile, chosen_before, record, summarise
 from assay.analysis.label_views import BLOT, views
 from assay.analysis.labelling import MOST_TELLING, Chosen, choose, waiting
-from assay.steps.human_labels import read_labels
 from assay.errors import UserError
+from assay.steps.human_labels import read_labels
 from assay.steps.sources import find_source
 from tests.analysis.judged_lab import judged
 from tests.support import Lab

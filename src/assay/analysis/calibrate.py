@@ -16,13 +16,13 @@ from assay.analysis.accuracy import Estimate, Verdicts, confusion, item_codes, k
 from assay.analysis.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
 from assay.analysis.corrected import Corrected, corrected
 from assay.analysis.judged import Judged, give_labels, read_judged, unused
-from assay.steps.human_labels import FILE, Label, read_labels
 from assay.analysis.paired import behind
 from assay.errors import UserError
 from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
+from assay.steps.human_labels import FILE, Label, read_labels
 from assay.steps.judges import CALIBRATIONS
 from assay.steps.sources import Source, find_source
 from assay.store.repair import open_rows, row_decoder

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from assay.steps.human_labels import Label, Labels, majority, verdict
 from assay.analysis.paired import rows_of
 from assay.errors import UserError
 from assay.records import EvaluationOutcome
 from assay.registry import nearest
+from assay.steps.human_labels import Label, Labels, majority, verdict
 from assay.steps.sources import Source
 from assay.store.keys import short
 from assay.store.repair import open_rows, row_decoder

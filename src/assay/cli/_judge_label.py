@@ -34,8 +34,8 @@ def command(
     """
     from assay.analysis.label_frame import read_frame
     from assay.analysis.label_records import LabelFile, summarise
-    from assay.steps.human_labels import FILE
     from assay.reports.label_screen import harmless, summary_text
+    from assay.steps.human_labels import FILE
     from assay.steps.sources import find_source
 
     source = find_source(path, "evaluation")

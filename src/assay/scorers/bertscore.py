@@ -27,7 +27,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_model(params, where)
 
 
-@scorer(batch=128, reads="ground_truth", check=check, version=1)
+@scorer(batch=256, reads="ground_truth", check=check, version=1)
 def bertscore(
     cases: Sequence[Case],
     *,

@@ -21,7 +21,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_model(params, where)
 
 
-@scorer(batch=128, reads="ground_truth", check=check, version=1)
+@scorer(batch=256, reads="ground_truth", check=check, version=1)
 def embedding_similarity(
     cases: Sequence[Case],
     *,

@@ -45,9 +45,9 @@ def table_of(sums: Ints, players: int) -> Counted:
     return Counted(victories + losses.T, draws + draws.T)
 
 
-def cells_of(matches: Matches) -> tuple[npt.NDArray[np.int32], Ints]:
+def cells_of(matches: Matches) -> tuple[Ints, Ints]:
     """One number for an outcome and two players, the lower one first; and how often each occurs (outcomes x pairs)."""
-    cells = np.empty(len(matches.item), np.int32)
+    cells = np.empty(len(matches.item), np.int64)
     sums = np.zeros(3 * matches.players**2, np.int64)
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
@@ -61,14 +61,12 @@ def cells_of(matches: Matches) -> tuple[npt.NDArray[np.int32], Ints]:
     return cells, sums.reshape(3, -1)
 
 
-def places_of(item: npt.NDArray[np.integer], row: Ints, cells: npt.NDArray[np.int32], column: Ints) -> Ints:
-    """Where each match counts: the row of its item plus the column of its cell."""
-    places = np.empty(len(cells), np.int64)
+def move(cells: Ints, item: npt.NDArray[np.integer], row: Ints, column: Ints) -> None:
+    """Put in the place of each cell where its match counts in a table: the row of its item plus the column of its cell."""
     short_row, short_column = row.astype(np.int32), column.astype(np.int32)  # half the size, quicker to look up
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)
-        np.add(np.take(short_row, item[part]), np.take(short_column, cells[part]), out=places[part])
-    return places
+        np.add(np.take(short_row, item[part]), np.take(short_column, cells[part]), out=cells[part])
 
 
 class Reconciled(NamedTuple):

@@ -15,7 +15,7 @@ from assay.interfaces import FloatArray
 from assay.stats.davidson import Fitted, Tally, Virtual, add_virtual, chances, even, fit, fitted, parameters, slopes
 from assay.stats.intervals import item_contributions, mean_interval
 from assay.stats.match_graph import bounded
-from assay.stats.matches import Ints, Matches, cells_of, places_of, table_of
+from assay.stats.matches import Ints, Matches, cells_of, move, table_of
 from assay.stats.student import t_quantile
 
 Weights = npt.NDArray[np.float32]
@@ -117,12 +117,12 @@ class _Blocks:
         block = np.arange(self.items) if self.count == self.items else random.permutation(self.items) % self.count
         column = np.zeros(sums.shape, np.int64)
         column[:, pairs] = np.arange(3 * len(pairs)).reshape(3, -1)
-        places = places_of(matches.item, block * 3 * len(pairs), cells, column.ravel())
-        found = np.bincount(places, minlength=self.count * 3 * len(pairs)).astype(np.float32)
+        move(cells, matches.item, block * 3 * len(pairs), column.ravel())
+        found = np.bincount(cells, minlength=self.count * 3 * len(pairs)).astype(np.float32)
         losses, draws, victories = found.reshape(self.count, 3, -1).swapaxes(0, 1)
         # Blocks x pairs: numbers of matches, exact up to 16 million.
-        self.played = losses + draws + victories
-        self.payoff = victories + (draws / 2).astype(np.float32)
+        self.played: Weights = losses + draws + victories
+        self.payoff: Weights = victories + (draws / 2).astype(np.float32)
         self.ties = draws.sum(axis=1)
         met = np.count_nonzero(self.played) if self.count == self.items else len(cells)
         self.weight = len(cells) / max(met, 1)  # of a virtual match: as often as two players meet on one item
@@ -230,7 +230,8 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
     t = t_quantile((1 + level) / 2, items - 1)
     tail = 1 - NormalDist().cdf(t * (items / (items - 1)) ** 0.5)
     low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
-    ahead = (drawn[:, :, None] >= drawn[:, None, :]).mean(axis=0)
+    columns = np.ascontiguousarray(drawn.T)
+    ahead = np.array([(one >= columns).view(np.int8).mean(axis=1, dtype=np.float32) for one in columns])
     best, worst = open_ranks((ahead < tail) & (value[:, None] < value[None, :]))
     return Ranked(value, np.minimum(low, value), np.maximum(high, value), best, worst, "bootstrap")
 

@@ -343,7 +343,7 @@ def fake_argilla(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         "Settings": lambda **given: SimpleNamespace(**given, metadata=[], get=lambda: None),
         "Record": record,
         "Filter": lambda conditions: SimpleNamespace(conditions=conditions),
-        "Query": lambda filter: SimpleNamespace(filter=filter),
+        "Query": SimpleNamespace,
     }
     for name, value in made.items():
         setattr(module, name, value)

@@ -381,7 +381,11 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
     (folder / "11-22.json").write_text(json.dumps(whole, indent=2))
     began = {key: whole[key] for key in ("run_overviews", "id", "start_date", "description", "labels", "metadata")}
     (folder / "11-22.partial_json").write_text(json.dumps({**began, "submitted_evaluation_count": 2}))
-    for example, failed, value in [("b", False, {"points": "3"}), ("a", True, {"error_message": "oh"})]:
+    for example, failed, value in [
+        ("b", False, {"points": "3"}),
+        ("a", True, {"error_message": "oh"}),
+        ("c d", False, {"points": "4"}),
+    ]:
         row = {"evaluation_id": "11-22", "example_id": example, "is_exception": failed}
         (folder / "11-22" / f"{example}.json").write_text(json.dumps({**row, "json_result": json.dumps(value)}))
     repository = AsyncFileEvaluationRepository(tmp_path)
@@ -396,7 +400,9 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
     assert [each.result for each in repository.example_evaluations("11-22", Mark)] == [
         FailedExampleEvaluation(error_message="oh"),
         Mark(points="3"),
+        Mark(points="4"),
     ]
+    assert repository.example_evaluation("11-22", "c d", Mark) == result("c d", Mark(points="4"), "11-22")
     assert repository.example_evaluation("11-22", "b", Mark) == result("b", Mark(points="3"), "11-22")
     assert repository.example_evaluation("11-22", "c", Mark) is None
     repository.store_evaluation_overview(overview("ours"))

@@ -56,7 +56,7 @@ def documents(path: Path) -> list[Document]:
     """The files of ours at a path: the file itself, or all below a folder."""
     if path.is_file():
         beside = [other for other in sorted(path.parent.iterdir()) if _is_part(other, path)]
-        return [found for file in [path, *beside] if (found := look(file)) is not None]
+        return [one for file in [path, *beside] if (one := look(file)) is not None]
     found: list[Document] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name[0] != "." and not name.endswith(".d"))

@@ -6,7 +6,7 @@ gets its name.
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -28,7 +28,7 @@ Note = Callable[[str], None]
 
 
 @contextmanager
-def shared(folder: Path) -> Iterator[None]:
+def shared(folder: Path) -> Generator[None]:
     """Wait until nobody else changes the folder. The lock ends with its holder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

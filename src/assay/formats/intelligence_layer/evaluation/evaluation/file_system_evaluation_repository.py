@@ -2,7 +2,7 @@
 result. For file systems that others read with the original, and to read what the original wrote."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,16 @@ class FileSystemEvaluationRepository(FileSystemBasedRepository, EvaluationReposi
     ) -> ExampleEvaluation[Evaluation] | None:
         self._refuse_unknown(evaluation_id)
         path = self._path(evaluation_id) / f"{safe_name(example_id)}.json"
-        return _result(json.loads(self.read_utf8(path)), evaluation_type) if self.exists(path) else None
+        rows = [json.loads(self.read_utf8(path))] if self.exists(path) else self._rows(evaluation_id)
+        own = (row for row in rows if row["example_id"] == example_id)
+        return next((_result(row, evaluation_type) for row in own), None)
 
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         self._refuse_unknown(evaluation_id)
-        folder = self._path(evaluation_id)
-        rows = (json.loads(self.read_utf8(folder / f"{name}.json")) for name in self.file_names(folder))
-        return sorted((_result(row, evaluation_type) for row in rows), key=lambda each: each.example_id)
+        found = (_result(row, evaluation_type) for row in self._rows(evaluation_id))
+        return sorted(found, key=lambda each: each.example_id)
 
     def has(self, evaluation_id: str) -> bool:
         """Whether there is an evaluation in this layout: the folder of one in ours has a manifest or rows."""
@@ -76,6 +77,11 @@ class FileSystemEvaluationRepository(FileSystemBasedRepository, EvaluationReposi
         if not self.exists(folder) or self.exists(folder / MANIFEST):
             return False
         return self.exists(self._path(evaluation_id, ".json")) or bool(self.file_names(folder))
+
+    def _rows(self, evaluation_id: str) -> Iterator[dict[str, Any]]:
+        """All results. The original did not encode ids, so the name of a file may not be what its id is encoded to."""
+        folder = self._path(evaluation_id)
+        return (json.loads(self.read_utf8(folder / f"{name}.json")) for name in self.file_names(folder))
 
     def _refuse_unknown(self, evaluation_id: str) -> None:
         if not self.exists(self._path(evaluation_id)):
