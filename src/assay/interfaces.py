@@ -142,7 +142,8 @@ class Work(msgspec.Struct, gc=False):
 
 
 class Answer(msgspec.Struct, kw_only=True, gc=False):
-    """What a task produced. `output` is a JSON value where the result is not text."""
+    """What a task produced. `output` is a JSON value where the result is not text; `metadata`, JSON too, goes into the
+    row's, where the task's facets win."""
 
     text: str = ""
     output: Any = None
@@ -150,6 +151,7 @@ class Answer(msgspec.Struct, kw_only=True, gc=False):
     prompt: str = ""
     messages: list[Message] | None = None
     completion: Completion | None = None
+    metadata: dict[str, Any] = {}
 
 
 class Context(Protocol):

@@ -275,7 +275,26 @@ def test_responses_that_are_gone_do_not_take_their_matches_with_them(field: Fiel
     a.rename(field.folder / "elsewhere")
     with pytest.raises(UserError, match="responses of an earlier run are gone"):
         field.play(c)
+    with pytest.raises(UserError, match="responses of an earlier run are gone"):
+        field.play(field.folder / "together", c, out="other")
     assert len(field.rows()) == 8
+
+
+def test_an_evaluation_that_broke_off_remembers_its_runs(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, c = (field.run(name, length) for length, name in enumerate("abc"))
+    with monkeypatch.context() as patched:
+        patched.setattr("assay.steps.evaluation_job.rows_of", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            field.play(a, b)
+    field.play(c)
+    assert {tuple(row["players"]) for row in field.rows()} == {("a", "b"), ("a", "c"), ("b", "c")}
+
+
+def test_the_folder_may_be_named_with_the_run_that_is_added(field: Field) -> None:
+    a, b, c = field.run("a", 1), field.run("b", 2), field.run("c", 3, only=range(2, 7))
+    field.play(a, b)
+    field.play(field.folder / "together", c)
+    assert Counter(tuple(row["players"]) for row in field.rows()) == {("a", "b"): 8, ("a", "c"): 4, ("b", "c"): 4}
 
 
 def test_several_sources_need_a_folder(field: Field) -> None:

@@ -92,12 +92,21 @@ class Options(msgspec.Struct, kw_only=True, frozen=True):
 
 def compare(paths: Sequence[str | Path], *, facet: str = "", values: Sequence[Any] = (), **options: Any) -> Comparison:
     """Compare experiments, or with `facet` the values of a facet within one; options as in Options."""
-    chosen = Options(**options)
+    chosen = checked(Options(**options))
+    return compare_sides(find_sides(paths, facet, values, chosen.where), chosen)
+
+
+def checked(chosen: Options) -> Options:
+    """The options, if they make sense."""
     if not 0 < chosen.level < 1:
         raise UserError(f"a confidence level lies between 0 and 1, got {chosen.level:g}", fix="0.95 is usual")
     if chosen.margin is not None and chosen.margin <= 0:
         raise UserError(f"a margin must be above 0, got {chosen.margin:g}", fix="--margin 0.02")
-    sides = _sides(paths, facet, values, chosen.where)
+    return chosen
+
+
+def compare_sides(sides: Sequence[Side], chosen: Options) -> Comparison:
+    """The same of sides that were read before."""
     policy, said = _policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label)
@@ -123,7 +132,8 @@ def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     return bind_metric(type=name, policy=policy, level=level)
 
 
-def _sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
+def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
+    """At least two sides with different names."""
     if facet:
         if len(paths) != 1:
             raise UserError("--facet compares within one experiment", fix="name one path, then the facet's values")

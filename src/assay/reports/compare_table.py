@@ -34,8 +34,8 @@ def pair_cells(found: Comparison) -> tuple[list[str], Rows]:
 def compare_view(found: Comparison, console: Console) -> RenderableType:
     """What a terminal shows; where a table does not fit, a line for each of its rows."""
     parts: list[RenderableType] = [Text(f"label {plain(found.label)}, {explained(found)}", style="dim")]
-    parts += _fitting(*standing_cells(found), console, lambda row: "")
-    parts += _fitting(*pair_cells(found), console, lambda row: STYLES[row[-1].split(",")[0]])
+    parts += fitting(*standing_cells(found), console, lambda row: "")
+    parts += fitting(*pair_cells(found), console, lambda row: STYLES[row[-1].split(",")[0]])
     parts += [Text(line) for line in flip_lines(found)]
     parts += [Text(f"note: {plain(note)}", style="yellow") for note in found.notes]
     return Group(*parts)
@@ -72,13 +72,12 @@ def flip_lines(found: Comparison) -> list[str]:
         for flip in pair.flips:
             was, now = _answer(flip.baseline_answer), _answer(flip.candidate_answer)
             values = f"{flip.baseline:.2g} → {flip.candidate:.2g}"
-            lines.append(f"  {_one_line(flip.item_id)}: {values}: {was} → {now}")
+            lines.append(f"  {one_line(flip.item_id)}: {values}: {was} → {now}")
     return lines
 
 
-def _fitting(
-    header: list[str], rows: Rows, console: Console, style: Callable[[list[str]], str]
-) -> list[RenderableType]:
+def fitting(header: list[str], rows: Rows, console: Console, style: Callable[[list[str]], str]) -> list[RenderableType]:
+    """A table, or where it does not fit a line for each of its rows; `style` is that of a row's last cell."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
     for name in header:
         words = name in ("side", "pair", "verdict")
@@ -102,7 +101,7 @@ def _standing(one: Standing) -> list[str]:
     failed = ", ".join(f"{count:,} {name}" for name, count in one.counts.items() if count and name != "skipped")
     span = "–" if one.ci_low is None or one.ci_high is None else f"{one.ci_low:.3f}–{one.ci_high:.3f}"
     rank = f"{low}" if low == high else f"{low}–{high}"
-    return [rank, _one_line(one.name), f"{one.value:.3f}", span, f"{one.items:,}", f"{one.samples:,}", failed or "0"]
+    return [rank, one_line(one.name), f"{one.value:.3f}", span, f"{one.items:,}", f"{one.samples:,}", failed or "0"]
 
 
 def _pair(pair: Pair) -> list[str]:
@@ -111,7 +110,7 @@ def _pair(pair: Pair) -> list[str]:
         needed = pair.items_needed
         verdict += f", needs {needed:,} items" if needed else ", no difference seen"
     return [
-        f"{_one_line(pair.candidate)} − {_one_line(pair.baseline)}",
+        f"{one_line(pair.candidate)} − {one_line(pair.baseline)}",
         f"{pair.difference:+.3f}",
         f"{pair.ci_low:+.3f} … {pair.ci_high:+.3f}",
         f"{pair.p_corrected:.2g}" if pair.p_corrected >= 0.001 else "<0.001",
@@ -121,12 +120,12 @@ def _pair(pair: Pair) -> list[str]:
     ]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return plain(text).replace("\n", " ⏎ ")
 
 
 def _answer(text: str | None) -> str:
     if text is None:
         return "(no response stored)"
-    shown = _one_line(text)
+    shown = one_line(text)
     return f'"{shown if len(shown) <= LONGEST_ANSWER else shown[: LONGEST_ANSWER - 1] + "…"}"'

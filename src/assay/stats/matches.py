@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-_PIECE = 1 << 17  # matches at once: what is made of them stays in the processor's cache
+_PIECE = 1 << 16  # matches at once: what is made of them stays in the processor's cache
 
 
 class Matches(NamedTuple):
@@ -62,7 +62,7 @@ def cells_of(matches: Matches) -> tuple[Ints, Ints]:
 
 
 def move(cells: Ints, item: npt.NDArray[np.integer], row: Ints, column: Ints) -> None:
-    """Put in the place of each cell where its match counts in a table: the row of its item plus the column of its cell."""
+    """Turn each cell into the place in a table where its match counts: the row of its item plus the cell's column."""
     short_row, short_column = row.astype(np.int32), column.astype(np.int32)  # half the size, quicker to look up
     for start in range(0, len(cells), _PIECE):
         part = slice(start, start + _PIECE)

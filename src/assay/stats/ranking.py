@@ -80,7 +80,7 @@ def win_rates(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed
     random = np.random.default_rng(seed)
     blocks = _Blocks(matches, random)
     points, games = blocks.by_player()
-    value = points.sum(axis=0) / games.sum(axis=0)
+    value = points.sum(axis=0, dtype=np.float64) / games.sum(axis=0, dtype=np.float64)
     if blocks.items < 2:
         return unranged(value, ONE_ITEM)
     drawn, virtual = blocks.drawn(rounds, random), _virtual(blocks, rounds, random)
@@ -231,8 +231,8 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
     tail = 1 - NormalDist().cdf(t * (items / (items - 1)) ** 0.5)
     low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
     columns = np.ascontiguousarray(drawn.T)
-    ahead = np.array([(one >= columns).view(np.int8).mean(axis=1, dtype=np.float32) for one in columns])
-    best, worst = open_ranks((ahead < tail) & (value[:, None] < value[None, :]))
+    ahead = np.array([(one >= columns).view(np.int8).sum(axis=1, dtype=np.int32) for one in columns])
+    best, worst = open_ranks((ahead < tail * len(drawn)) & (value[:, None] < value[None, :]))
     return Ranked(value, np.minimum(low, value), np.maximum(high, value), best, worst, "bootstrap")
 
 

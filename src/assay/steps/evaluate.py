@@ -5,7 +5,7 @@ hangs or returns nonsense gives an error row; a response that is an error, or wa
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from assay.errors import UserError
@@ -57,7 +57,9 @@ class Evaluator(Executor):
         dataset: str = "",
         retry_errors: bool = False,
         budget: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Manifest:
+        """The same; `metadata` is for the manifest."""
         check_scorers(runs, scorers)
         inputs, source = self._inputs(runs, dataset)
         plan: dict[str, Any] = {"runs": inputs, "scorers": [_planned(scorer) for scorer in scorers]}
@@ -81,7 +83,7 @@ class Evaluator(Executor):
                 digest=wanted,
                 plan=plan,
                 inputs=inputs,
-                metadata=dict(old.metadata) if old else {},
+                metadata={**(old.metadata if old else {}), **(metadata or {})},
             )
             self._note_own_answers(manifest, scorers, runs)
             items = self.datasets.index(source)

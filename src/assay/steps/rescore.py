@@ -22,7 +22,7 @@ from assay.steps.executor import Shared
 from assay.steps.experiment import Experiment, Options, Result
 from assay.steps.logs import log_to
 from assay.steps.scoring import BoundScorer
-from assay.steps.several import items_of, runs_of, take_over, unite_items
+from assay.steps.several import items_of, refuse_lost_runs, runs_of, take_over, unite_items
 from assay.steps.sources import ELSEWHERE, Source, find_sources
 from assay.steps.stop import Stop
 from assay.steps.usable import bind_usable
@@ -99,6 +99,7 @@ class Rescoring(Experiment):
                 fix = "add an evaluation method with `type: pairwise`"
                 raise UserError("a budget of matches needs a method that plays them", fix=fix)
             return
+        refuse_lost_runs([self.folder, *(source.folder for source in self.given if source.folder)])
         named = {run.files["run"].resolve() for run in self.runs}
         self.runs = runs_of(self.given, self.folder)
         joined = [run.name for run in self.runs if run.files["run"].resolve() not in named]
@@ -125,6 +126,7 @@ class Rescoring(Experiment):
             dataset=self.id,
             retry_errors=self.options.retry_errors,
             budget=self.budget,
+            metadata={ELSEWHERE: self._elsewhere()},
         )
 
     def _metrics_are_older(self, evaluation: Manifest) -> bool:
@@ -135,7 +137,7 @@ class Rescoring(Experiment):
         """The dataset of an explicit config; else the items beside the responses; else what the config names."""
         own = self.folder / ROWS_FILE["dataset"]
         files = items_of(self.runs)
-        if self.source.folder == self.folder and "dataset" in self.source.files:
+        if [source.folder for source in self.given] == [self.folder] and "dataset" in self.source.files:
             files = [self.source.files["dataset"]]
         beside = files[0] if files else None
         foreign = own.exists() and not self.store.ids("dataset")
@@ -169,16 +171,22 @@ class Rescoring(Experiment):
             manifest = Manifest(kind="dataset", id=self.id, name=str(beside), digest=content_hash(log))
         self.view.show("dataset", self.id, log, manifest)
 
-    def _remember(self, evaluation: Manifest) -> None:
+    def _elsewhere(self) -> dict[str, Any]:
         """Where the responses and the items are that did not come into the folder."""
-        elsewhere: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for kind in ("run", "dataset"):
+            own = self.folder / ROWS_FILE[kind]
             files = dict.fromkeys(str(run.files[kind].absolute()) for run in self.runs if kind in run.files)
-            files.pop(str((self.folder / ROWS_FILE[kind]).absolute()), None)
-            if kind == "dataset":
-                files = {} if (self.folder / ROWS_FILE[kind]).exists() else dict.fromkeys(list(files)[:1])
+            files.pop(str(own.absolute()), None)
+            if kind == "dataset":  # they have the same content, or the folder has them all
+                files = {} if own.exists() else dict.fromkeys(list(files)[:1])
             if files:
-                elsewhere[kind] = list(files) if len(files) > 1 else next(iter(files))
+                found[kind] = list(files) if len(files) > 1 else next(iter(files))
+        return found
+
+    def _remember(self, evaluation: Manifest) -> None:
+        """An evaluation that was finished before may have been made from the same rows at another place."""
+        elsewhere = self._elsewhere()
         if evaluation.metadata.get(ELSEWHERE, {}) != elsewhere:
             evaluation.metadata = {**evaluation.metadata, ELSEWHERE: elsewhere}
             self.store.put_manifest(evaluation)

@@ -16,7 +16,7 @@ def response_of(
     cell: Cell, answer: Answer, samples: int, seconds: float, error: str | None, kind: ErrorKind | None
 ) -> Response:
     done = answer.completion
-    metadata = {**cell.task.facets, "finish_reason": None, "response_id": None}
+    metadata = {**answer.metadata, **cell.task.facets, "finish_reason": None, "response_id": None}
     row = Response(
         item_id=cell.item.id,
         sample_id=f"{cell.item.id}_sample_{cell.sample}",

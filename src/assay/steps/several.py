@@ -24,7 +24,19 @@ def runs_of(sources: Iterable[Source], folder: Path | None = None) -> list[Sourc
     """The runs behind some sources, each once, and those behind the evaluation that is in a folder already. A source
     that is an evaluation stands for the runs that it was made from."""
     found: dict[Path, Source] = {}
+    named = list(sources)
     if folder is not None and FlatStore(folder).ids("evaluation"):
+        named.insert(0, find_source(folder))
+    for source in named:
+        for log in source.logs("run"):
+            if log.path.resolve() not in found:
+                found[log.path.resolve()] = _run(source, log.path)
+    return name_apart(list(found.values()))
+
+
+def refuse_lost_runs(folders: Iterable[Path]) -> None:
+    """An evaluation whose responses are gone cannot be gone on with: the plan would no longer have its matches."""
+    for folder in folders:
         for file in elsewhere(folder).get("run", []):
             if not file.exists():
                 raise UserError(
@@ -32,12 +44,6 @@ def runs_of(sources: Iterable[Source], folder: Path | None = None) -> list[Sourc
                     where=str(file),
                     fix="put them back, or evaluate the runs that are left into another folder with -o",
                 )
-        sources = [find_source(folder), *sources]
-    for source in sources:
-        for log in source.logs("run"):
-            if log.path.resolve() not in found:
-                found[log.path.resolve()] = _run(source, log.path)
-    return name_apart(list(found.values()))
 
 
 def _run(source: Source, file: Path) -> Source:

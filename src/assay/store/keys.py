@@ -18,8 +18,8 @@ _identities: dict[int, tuple[Mapping[str, Any], bytes]] = {}
 
 
 def canonical(value: Any) -> bytes:
-    """One encoding for equal JSON values. Only whole numbers that are floats, which are written with `.0`, and what is no
-    plain JSON need another look: walking through the value takes ten times as long as encoding it."""
+    """One encoding for equal JSON values. Only floats that are whole numbers, which are written with `.0`, and what is
+    no plain JSON need another look: walking through a value takes ten times as long as encoding it."""
     try:
         plain = _encode(value)
     except TypeError:

@@ -1,0 +1,232 @@
+"""RAGiCamp's evaluator on Assay's engine: an agent answers a dataset's questions, metrics score the answers.
+
+The three files go to the folder of `output_path`; its own name does not matter. The rows that they are made from are in
+`.assay/<dataset>/<agent>` beside them: the same call goes on where an earlier one stopped, asks and pays for nothing
+twice, and `assay compare` can tell agents apart.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from assay.analysis.tables import Export, Tables
+from assay.errors import UserError
+from assay.formats.ragicamp.agent_task import AgentTask, name_of
+from assay.formats.ragicamp.examples import Examples
+from assay.formats.ragicamp.merging import shared
+from assay.formats.ragicamp.metric_scorers import Metrics, references_of
+from assay.formats.ragicamp.names import agent_file
+from assay.formats.ragicamp.writer import ragicamp as write_files
+from assay.interfaces import Limits
+from assay.records import Manifest
+from assay.steps.aggregate import Aggregator
+from assay.steps.blocking import run_blocking
+from assay.steps.evaluate import Evaluator as ScoringStep
+from assay.steps.ingest import ingest
+from assay.steps.measure import bind_metric
+from assay.steps.run import Runner
+from assay.steps.sources import find_source
+from assay.store.files import write_file
+from assay.store.names import safe_name
+from assay.store.repositories import DatasetRepository, RunRepository
+from assay.store.stores import FlatStore
+from assay.text.template import question, variables
+
+ROWS = ".assay"
+Flat = dict[str, Any]
+
+
+class Evaluator:
+    """Evaluates one agent on one dataset.
+
+    `batch_size` asks the agent for several answers at once; `max_concurrency` is how many calls it gets at a time, by
+    default 16 if it is async, else one. `judge_model` is for metrics that ask a model. Errors stay in the files and are
+    not asked again unless `retry_errors`; without `resume` everything is.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        dataset: Any,
+        metrics: Sequence[Any],
+        output_path: str | Path | None = None,
+        *,
+        batch_size: int | None = None,
+        max_concurrency: int | None = None,
+        judge_model: Any = None,
+        resume: bool = True,
+        retry_errors: bool = False,
+        plain_names: bool = False,
+    ) -> None:
+        self.agent = agent
+        self.dataset = dataset
+        self.metrics = metrics
+        self.output_path = output_path
+        self.batch_size = batch_size
+        self.max_concurrency = max_concurrency
+        self.judge_model = judge_model
+        self.resume = resume
+        self.retry_errors = retry_errors
+        self.plain_names = plain_names
+        self.notes: list[str] = []
+
+    def evaluate(
+        self,
+        num_examples: int | None = None,
+        save_predictions: bool = True,
+        output_path: str | Path | None = None,
+    ) -> Flat:
+        """The mean of each metric, with `num_examples`, `num_errors`, `agent_name` and `dataset_name`. The files are
+        written if there is a path, here or in the evaluator."""
+        return run_blocking(lambda: self.evaluate_async(num_examples, save_predictions, output_path))
+
+    async def evaluate_async(
+        self,
+        num_examples: int | None = None,
+        save_predictions: bool = True,
+        output_path: str | Path | None = None,
+    ) -> Flat:
+        """The same for callers that are async: several agents can be evaluated side by side."""
+        if num_examples is not None and num_examples < 1:
+            raise UserError(f"num_examples must be at least 1, got {num_examples}")
+        path = output_path or self.output_path
+        target = Path(path).parent if path and save_predictions else None
+        metrics = Metrics(self.metrics, self.judge_model)
+        try:
+            with _place(target) as place:
+                job = _Job(self, place, Examples(self.dataset), metrics)
+                return await job.run(num_examples, target)
+        finally:
+            await metrics.close()
+
+    def compare_agents(self, agents: Sequence[Any], num_examples: int | None = None, **options: Any) -> dict[str, Flat]:
+        """The results of each agent, one after the other, by name; options as in `evaluate`."""
+        _check_names(agents)
+        return {name_of(agent): self._with(agent).evaluate(num_examples, **options) for agent in agents}
+
+    def _with(self, agent: Any) -> "Evaluator":
+        settings = {name: value for name, value in vars(self).items() if name not in ("agent", "notes")}
+        return Evaluator(agent=agent, **settings)
+
+
+def compare_agents(
+    agents: Sequence[Any],
+    dataset: Any,
+    metrics: Sequence[Any],
+    output_path: str | Path | None = None,
+    *,
+    num_examples: int | None = None,
+    **settings: Any,
+) -> dict[str, Flat]:
+    """Evaluate several agents on one dataset: {agent: results}; settings as in Evaluator."""
+    return Evaluator(None, dataset, metrics, output_path, **settings).compare_agents(agents, num_examples)
+
+
+def _check_names(agents: Sequence[Any]) -> None:
+    names = [name_of(agent) for agent in agents]
+    if len(set(names)) < len(names):
+        fix = "give each its own `name`"
+        raise UserError(f"two agents are called {max(names, key=names.count)!r}", where="agents", fix=fix)
+
+
+@contextmanager
+def _place(target: Path | None) -> Iterator[Path]:
+    """Where the rows are: beside the files, or nowhere for long."""
+    if target is not None:
+        yield target / ROWS
+        return
+    with TemporaryDirectory(prefix="assay-") as folder:
+        yield Path(folder)
+
+
+class _Job:
+    """One evaluation: the engine's three steps, then the files."""
+
+    def __init__(self, settings: Evaluator, place: Path, examples: Examples, metrics: Metrics) -> None:
+        self.settings = settings
+        self.examples = examples
+        self.metrics = metrics
+        self.task = AgentTask(settings.agent, batch_size=settings.batch_size, max_concurrency=settings.max_concurrency)
+        self.agent_name = self.task.name
+        self.store = FlatStore(place / safe_name(examples.name) / safe_name(self.agent_name))
+        self.id = next(iter(self.store.ids("dataset")), self.store.id)
+        self.datasets = DatasetRepository(self.store)
+
+    async def run(self, num_examples: int | None, target: Path | None) -> Flat:
+        with self.store.lock("run", self.id):
+            ingest(self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name)
+            run = await self._answer()
+            found = await self._score()
+            found |= await self._overall()
+            if target is not None:
+                await asyncio.to_thread(self._write, target, found)
+        counts = {name: count for name, count in run.counts.items() if name != "transient"}
+        return {
+            **found,
+            "num_examples": sum(counts.values()),
+            "num_errors": counts.get("errored", 0),
+            "agent_name": self.agent_name,
+            "dataset_name": self.examples.name,
+        }
+
+    async def _answer(self) -> Manifest:
+        runner = Runner(
+            self.store,
+            limits={self.task.name: Limits(max_concurrency=self.task.width)},
+            datasets=self.datasets,
+            fresh=not self.settings.resume,
+        )
+        again = self.settings.retry_errors
+        return await runner.run_async(self.id, [self.task], id=self.id, name=self.agent_name, retry_errors=again)
+
+    async def _score(self) -> dict[str, float | None]:
+        """The mean of each metric, as the summary has it."""
+        if not self.metrics.scorers:
+            return {}
+        step = ScoringStep(self.store, models=self.metrics.models, datasets=self.datasets)
+        again = self.settings.retry_errors
+        await step.evaluate_async([self.id], self.metrics.scorers, id=self.id, name=self.agent_name, retry_errors=again)
+        mean = bind_metric(type="mean", facets=["model_name"])
+        rows = await Aggregator(self.store).aggregate_async([self.id], [mean], id=self.id, name=self.agent_name)
+        return {row["label"]: row["value"] for row in rows}
+
+    async def _overall(self) -> dict[str, float]:
+        """What metrics that are objects say of all answers together; one that fails leaves the means."""
+        found: dict[str, float] = {}
+        if not self.metrics.objects:
+            return found
+        answers = {
+            row.item_id: row.response for row in RunRepository(self.store).responses(self.id) if row.outcome == "ok"
+        }
+        items = [item for item in self.datasets.items(self.id) if item.id in answers]
+        asked, said = [question(variables(item)) for item in items], [answers[item.id] for item in items]
+        for metric in self.metrics.objects:
+            try:
+                found |= await metric.overall(asked, said, [references_of(item) for item in items])
+            except (Exception, SystemExit) as error:  # a user's metric may raise anything
+                self.settings.notes.append(f"{metric.name}.compute failed, its mean stands: {error}")
+        return found
+
+    def _write(self, folder: Path, found: Mapping[str, float | None]) -> None:
+        tables = Tables(find_source(self.store.folder))
+        self.settings.notes += write_files(
+            Export(tables, "responses", folder), dataset=self.examples.name, plain_names=self.settings.plain_names
+        )
+        if self.metrics.objects:
+            with shared(folder):
+                self._put_overall(folder, found)
+
+    def _put_overall(self, folder: Path, found: Mapping[str, float | None]) -> None:
+        """The summary shows what the metrics themselves said of all answers."""
+        for dataset in ("", self.examples.name):
+            path = agent_file(folder, self.agent_name, "summary", dataset)
+            summary = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+            if summary.get("dataset_name") == self.examples.name:
+                summary["overall_metrics"] = dict(sorted({**summary["overall_metrics"], **found}.items()))
+                write_file(path, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+                return
