@@ -6,10 +6,15 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
 
-.PHONY: demo test test-heavy check fix bench clean
+.PHONY: demo run-gemma2b-full test test-heavy check fix bench clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
+
+# GEMMA_ENDPOINT, GEMMA_MODEL and GEMMA_API_KEY ask a server; without an endpoint the embedded model answers.
+run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
+	$(BIN)/assay run examples/ragicamp/$(if $(GEMMA_ENDPOINT),endpoint,demo).yaml -o output/gemma_2b_baseline
+	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
 	$(BIN)/python -m pytest -n 2 -m "not heavy" tests
@@ -31,7 +36,7 @@ bench: $(DEV)  ## ratios against bare loops, measured in the same run
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) output build
+	rm -rf $(VENV) output outputs build
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,4 +1,4 @@
-"""Several experiments, models or agents under several labels: one table, where a best value is marked only if it is one.
+"""Several sides under several labels: one table, where a best value is marked only if it is one.
 
 A side is the best under a label if it differs from every other side, by the paired test of `compare`, corrected by
 Holm's method for all pairs under all labels of the table.

@@ -51,7 +51,7 @@ def command(
     chosen = {"metric": metric or "mean", "level": level or 0.95, "where": facet_values(where), **options}
     places, values = (paths[:1], paths[1:]) if facet else (paths, ())
     if all_labels:
-        only = [chosen.pop("label")] if chosen["label"] else []
+        only = [options["label"]] if options["label"] else []
         found = across(places, facet=facet, values=values, labels=only, lower=lower, **chosen)
     else:
         found = compare(places, facet=facet, values=values, **chosen)

@@ -3,7 +3,7 @@
 import re
 
 _MARKS = re.compile(r"[*_`~>#]")
-_MARKDOWN = re.compile(r"[*_`~]+|^[ \t]*(?:>|#{1,6}(?= ))[ \t]*", re.M)
+_MARKDOWN = re.compile(r"(?<! )[*_`~]+|[*_`~]+(?! )|^[ \t]*(?:>|#{1,6}(?= ))[ \t]*", re.M)  # "4 * 12" has none
 
 
 def without_markdown(text: str) -> str:

@@ -97,12 +97,13 @@ def test_against_the_description(rows: list[tuple[bool, str, int]]) -> None:
         means[name][many].append(value)
     for name, parts in means.items():
         total = sum(map(len, parts.values()))
-        weighed = 0.0
-        for part in (parts[False], parts[True]):
+        rounded: list[tuple[float, int]] = []
+        for part in filter(None, (parts[False], parts[True])):
             added = 0.0
             for value in part:
                 added += value
-            weighed += round(added / len(part), 3) * len(part) / total if part else 0.0
+            rounded.append((round(added / len(part), 3), len(part)))
+        weighed = sum(mean * count / total for mean, count in rounded) if len(rounded) > 1 else rounded[0][0]
         assert found.compatible[name] == weighed
         assert found.cells[name].value == pytest.approx(math.fsum([*parts[False], *parts[True]]) / total)
     assert set(found.compatible) == set(means)

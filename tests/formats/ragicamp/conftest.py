@@ -1,1 +1,3 @@
-from tests.cli.conftest import *  # noqa: F403
+from tests.cli.conftest import shell, url
+
+__all__ = ["shell", "url"]

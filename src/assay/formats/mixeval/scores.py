@@ -240,6 +240,8 @@ def _compatible(
     if not sum(counts):
         return None
     means = [round(_plain_mean(values, part, order), 3) if part.any() else 0.0 for part in parts]
+    if not all(counts):
+        return means[0] if counts[0] else means[1]
     return sum(mean * count / sum(counts) for mean, count in zip(means, counts, strict=True))
 
 

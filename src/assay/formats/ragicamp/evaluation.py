@@ -6,7 +6,7 @@ twice, and `assay compare` can tell agents apart.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,7 +135,7 @@ def _check_names(agents: Sequence[Any]) -> None:
 
 
 @contextmanager
-def _place(target: Path | None) -> Iterator[Path]:
+def _place(target: Path | None) -> Generator[Path]:
     """Where the rows are: beside the files, or nowhere for long."""
     if target is not None:
         yield target / ROWS

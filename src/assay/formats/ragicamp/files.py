@@ -25,24 +25,29 @@ _PER_QUESTION = "_per_question"
 
 
 class Document(msgspec.Struct):
-    """One file: the fields before its list, and the list's name. `facts`: a file without rows."""
+    """One file: the fields before its list, the list's name, and, once the rows were read, the fields after it.
+    `facts`: a file without rows."""
 
     path: Path
     kind: Kind
     list_name: str = ""
     head: Row = {}
+    tail: Row = {}
 
     def rows(self, broken: Broken = lambda what: None) -> Iterator[tuple[str, int, Row]]:
         """(place, number, row) of each; what is no row, or no JSON, is said to `broken`."""
         if self.path.suffix == ".csv":
             yield from _table(self.path, broken)
             return
+        self.tail = {}
         try:
             with self.path.open("rb") as file:
                 for key, number, row in json_parts(file):
-                    if key != self.list_name or number is None:
+                    if key != self.list_name:
+                        self._keep(key, number, row)
+                    elif number is None:
                         continue
-                    if isinstance(row, dict):
+                    elif isinstance(row, dict):
                         yield f"{self.path} [{number}]", number, clean(cast("Row", row))
                     else:
                         broken(f"{self.path} [{number}] is no object and is left out")
@@ -50,6 +55,14 @@ class Document(msgspec.Struct):
             broken(f"{self.path} is not whole, what follows is not read: {error}")
         except OSError as error:
             raise _unreadable(self.path, error) from None
+
+    def _keep(self, key: str, number: int | None, value: Any) -> None:
+        if key in self.head:
+            return
+        if number is None:
+            self.tail[key] = value
+        else:
+            self.tail[key].append(value)
 
 
 def documents(path: Path) -> list[Document]:

@@ -66,7 +66,7 @@ class Joining:
         self.items = ItemIndex(tables.log("items"))
         self.matches = 0
         self._runs = _Many(tables.logs("responses"))
-        self._evaluations = _Many(tables.logs("evaluations") if "evaluations" in tables else [])
+        self._evaluations = _Many(tables.source.logs("evaluation"))
         self._samples = samples
         self._cells: dict[Cell, int] = {}
         self._totals: dict[int, tuple[int, float]] = {}

@@ -73,6 +73,7 @@ def merge_questions(folder: Path, dataset: str, items: ItemIndex, note: Note) ->
     head: Row = {"dataset_name": dataset, "num_questions": 0, **({} if old is None else old.head)}
     with TemporaryFile(prefix="assay-") as spool:
         head["num_questions"] = _spool(spool, old, items, broken.append)
+        head |= {} if old is None else {key: value for key, value in old.tail.items() if key not in head}
         if broken:
             aside = path.with_name(f"{path.name}.broken")
             os.replace(path, aside)

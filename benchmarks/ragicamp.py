@@ -1,0 +1,77 @@
+"""RAGiCamp's three files: ten times the predictions are read and written in the same room."""
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import Line, child
+
+PREDICTIONS = 1_000_000
+METRICS = ("exact_match",)
+
+
+def write_three_files(folder: str, count: int) -> None:
+    """The files as RAGiCamp would have written them, row by row."""
+    place = Path(folder)
+    place.mkdir()
+    head = '{"dataset_name": "bench", "num_questions": %d, "questions": ['
+    with (place / "bench_questions.json").open("w") as file:
+        file.write(head % count)
+        for number in range(count):
+            answers = f'["answer {number % 97}", "another"]'
+            row = f'"id": "q{number}", "question": "Which one is number {number}?", "expected_answer": "answer {number % 97}"'
+            file.write(f'{"," if number else ""}{{{row}, "all_acceptable_answers": {answers}}}\n')
+        file.write("]}")
+    with (place / "agent_predictions.json").open("w") as file:
+        about = '"agent_name": "agent", "dataset_name": "bench", "timestamp": "2026-01-01T00:00:00.000000"'
+        file.write(f'{{{about}, "num_examples": {count}, "predictions": [')
+        for number in range(count):
+            row = f'"question_id": "q{number}", "question": "Which one is number {number}?"'
+            scores = ", ".join(f'"{name}": {number % 2}.0' for name in METRICS)
+            file.write(f'{"," if number else ""}{{{row}, "prediction": "answer {number % 89}", ')
+            file.write(f'"metrics": {{{scores}}}, "metadata": {{}}}}\n')
+        file.write("]}")
+
+
+def read_three_files(folder: str, target: str) -> int:
+    """The import: how many responses it found."""
+    from assay.formats.importing import bring
+
+    return sum(bring(folder, target)[0].responses.values())
+
+
+def write_again(source: str, target: str) -> int:
+    """The export: how many bytes of predictions it wrote."""
+    from assay.analysis.tables import Export, Tables
+    from assay.formats.ragicamp.writer import ragicamp
+    from assay.steps.sources import find_source
+
+    ragicamp(Export(Tables(find_source(source)), "responses", Path(target)))
+    return (Path(target) / "agent_predictions.json").stat().st_size
+
+
+def ragicamp_memory(predictions: int = PREDICTIONS) -> list[Line]:
+    """Both directions, each in a process of its own."""
+    peaks: dict[str, list[float]] = {"read": [], "write": []}
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (predictions // 10, predictions):
+            given, rows, again = (f"{folder}/{name}-{count}" for name in ("given", "rows", "again"))
+            write_three_files(given, count)
+            done = {"read": child(read_three_files, given, rows), "write": child(write_again, rows, again)}
+            assert done["read"]["result"] == count
+            for direction, one in done.items():
+                peaks[direction].append(one["peak"])
+                seconds[direction] = one["seconds"]
+    return [
+        Line(
+            f"ragicamp: peak memory, {direction} {predictions:,} predictions / {predictions // 10:,}",
+            many / few,
+            "<=",
+            2.0,
+            f"{many:.0f} MB / {few:.0f} MB; {predictions / seconds[direction]:,.0f} predictions/s",
+        )
+        for direction, (few, many) in peaks.items()
+    ]
+
+
+BENCHMARKS = [ragicamp_memory]

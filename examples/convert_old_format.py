@@ -1,0 +1,36 @@
+"""RAGiCamp's old results (five files, raw predictions, experiment folders) as its three files.
+
+    python examples/convert_old_format.py OLD NEW
+
+OLD is a folder or a file, NEW the folder that gets questions, predictions and summaries.
+"""
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from assay.analysis.tables import Export, Tables
+from assay.errors import AssayError
+from assay.formats.importing import bring
+from assay.registry import writer
+from assay.steps.sources import find_source
+
+
+def convert(old: str, new: str) -> list[str]:
+    """What there is to know about the files that were read."""
+    notes: list[str] = []
+    with TemporaryDirectory() as temporary:
+        for found in bring(old, temporary, format_name="ragicamp"):
+            export = Export(Tables(find_source(found.folder)), "responses", Path(new))
+            notes += [*found.notes, *writer.get("ragicamp")(export, extras=False, dataset=found.dataset)]
+    return notes
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    try:
+        for note in convert(*sys.argv[1:]):
+            print(f"note: {note}")
+    except AssayError as error:
+        sys.exit(f"error: {error}")
