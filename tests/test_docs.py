@@ -144,7 +144,7 @@ def free_port() -> str:
 
 @cache
 def make_targets() -> set[str]:
-    return set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def assert_shown(shown: str, printed: str, where: str) -> None:

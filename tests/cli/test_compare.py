@@ -80,3 +80,31 @@ def test_text_from_data_cannot_command_the_terminal(shell: Shell) -> None:
     assert ended.code == 0
     assert "\x1b[2J" not in ended.out
     assert "\\x1b[2Jq00060: 0 → 1" in ended.out
+
+
+def test_one_table_of_all_labels_in_every_format(shell: Shell) -> None:
+    for name, passes in (("a_1", 90), ("=b", 60)):
+        rows = [row for label in ("f1", "ter") for row in counted(passes, 100, label=label, scorer=label)]
+        save(shell.folder / name, rows)
+    call = ("compare", "a_1", "=b", "--all-labels", "--lower", "ter")
+    words = shell.call(*call).words
+    assert "* differs from every other side, p corrected for 2 pairs (Holm) below 0.05" in words
+    assert "side f1 ter (less) items failed" in words
+    assert "a_1 0.900* 0.900 100 0" in words
+    assert "=b 0.600 0.600* 100 0" in words
+    assert r"| a\_1 | 0.900\* | 0.900 | 100 | 0 |" in shell.call(*call, "--format", "markdown").out
+    assert r"a\_1 & 0.900* & 0.900 & 100 & 0 \\" in shell.call(*call, "--format", "latex").out
+    lines = shell.call(*call, "--format", "csv").out.splitlines()
+    assert lines[0] == "side,label,value,ci_low,ci_high,items,failed,best"
+    assert lines[1].startswith("a_1,f1,0.9,")
+    assert lines[4].startswith("'=b,ter,0.6,")
+    assert lines[4].endswith(",100,0,true")
+    only = json.loads(shell.call("compare", "a_1", "=b", "--all-labels", "--label", "f1", "--json").out)
+    assert only["labels"] == ["f1"]
+    assert only["sides"]["a_1"]["f1"]["best"] is True
+
+
+def test_a_table_of_one_label_is_no_csv(shell: Shell) -> None:
+    ended = shell.call("compare", "old", "new", "--format", "csv")
+    assert ended.code == 2
+    assert "--all-labels" in ended.said

@@ -26,6 +26,9 @@ def rows_for(name: str) -> list[Row]:
     made = all_rows()
     if name == "agreement":
         return [{**row, "detailed_results": {"votes": {"a": at % 2, "b": at // 4}}} for at, row in enumerate(made)]
+    if name == "corpus_score":
+        counts = {"measure": "ter", "options": {}, "references": 1}
+        return [{**row, "detailed_results": {"corpus": {**counts, "counts": [at, 8]}}} for at, row in enumerate(made)]
     if name in ("win_rate", "seat_consistency", "position_bias"):
         return [{**row, "players": ["x", "y"], "seat": seat} for row in made for seat in (0, 1)]
     return made

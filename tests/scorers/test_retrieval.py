@@ -111,6 +111,13 @@ def test_a_case_without_documents_costs_the_others_nothing() -> None:
     assert str(second.error).startswith("LookupError: no retrieved documents")
 
 
+def test_an_answer_that_is_a_field() -> None:
+    docs = {"retrieved_docs": [FRANCE], "answer": "Paris"}
+    with_field = Case(Item(id="i"), [Response(item_id="i", response="{}", output=docs)])
+    found = scored("faithfulness", with_field, case("Rome", docs=[FRANCE]), response_field="answer")
+    assert [(score.score, score.outcome) for score in found] == [(1.0, "scored"), (None, "unparsed")]
+
+
 def test_nli_needs_a_model() -> None:
     with pytest.raises(UserError, match="which model"):
         bind_scorer(scorer.get("faithfulness"), params={"method": "nli"})

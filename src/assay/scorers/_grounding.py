@@ -8,7 +8,7 @@ from assay.interfaces import Score
 from assay.scorers._cases import Case, failed
 from assay.scorers._inference import Judgement, inference
 from assay.scorers._transformers import check_model
-from assay.text.answers import answer_of
+from assay.text.answers import Unparsed, answer_of
 from assay.text.retrieved import retrieved, texts
 from assay.text.support import FUNCTION_WORDS, Words, supported
 
@@ -29,6 +29,7 @@ class Grounds(NamedTuple):
 class Reading(NamedTuple):
     method: Method
     documents: str | None
+    response_field: str | None
     words: Words
     stopwords: list[str] | None
     model: str
@@ -51,10 +52,12 @@ def grounds(cases: Sequence[Case], reading: Reading) -> list[Grounds | Score]:
     for case in cases:
         try:
             passages = texts(retrieved(case.item, case.responses[0], reading.documents))
+            answer = answer_of(case.responses[0], reading.response_field, reading.strip_reasoning)
+            found.append(Grounds(answer, passages))
+        except Unparsed as error:
+            found.append(Score(outcome="unparsed", error=str(error)))
         except LookupError as error:
             found.append(failed(error))
-            continue
-        found.append(Grounds(answer_of(case.responses[0], strip_reasoning=reading.strip_reasoning), passages))
     if reading.method == "nli":
         return _inferred(found, reading)
     left_out = FUNCTION_WORDS if reading.stopwords is None else reading.stopwords

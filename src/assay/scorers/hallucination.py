@@ -20,6 +20,7 @@ def hallucination(
     *,
     method: Method = "token_overlap",
     documents: str | None = None,
+    response_field: str | None = None,
     words: Words = "plain",
     stopwords: list[str] | None = None,
     model: str = "",
@@ -40,6 +41,7 @@ def hallucination(
     Parameters:
     method: how support is measured
     documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    response_field: score this field (a dotted path) of the JSON in the answer
     words: with `token_overlap`, runs of letters and digits, or `split` at spaces, so that "Paris." is not "Paris"
     stopwords: with `token_overlap`, the words that do not count; by default English function words
     model: with `nli`, a folder with a model, or the name of one on the Hugging Face hub
@@ -48,7 +50,7 @@ def hallucination(
     threshold: the score from which an answer fails
     strip_reasoning: look only at what follows `</think>`
     """
-    reading = Reading(method, documents, words, stopwords, model, revision, batch_size, strip_reasoning)
+    reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
     return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
 
 

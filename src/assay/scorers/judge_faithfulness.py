@@ -9,6 +9,7 @@ from assay.registry import scorer
 from assay.scorers._judge_checks import check_panel, check_threshold
 from assay.scorers._judge_prompt import Question, answer_text, texts_of
 from assay.scorers._judging import Panel, Rule, Structured, judged
+from assay.text.answers import Unparsed, answer_of
 from assay.text.retrieved import retrieved, texts
 from assay.text.verdict_words import FRACTION, YES_NO, Scale
 
@@ -33,6 +34,7 @@ async def judge_faithfulness(
     measure: Literal["faithfulness", "hallucination"] = "faithfulness",
     threshold: float = 0.5,
     documents: str | None = None,
+    response_field: str | None = None,
     most_documents: int | None = None,
     repeats: int = 1,
     rule: Rule = "majority",
@@ -57,6 +59,7 @@ async def judge_faithfulness(
     measure: what the score says: how faithful the answer is, or how much of it is made up
     threshold: the faithfulness from which an answer passes
     documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    response_field: judge this field (a dotted path) of the JSON in the answer
     most_documents: show only so many passages, the best ranked ones; all if null
     repeats: how often each model is asked
     rule: what becomes of several verdicts
@@ -67,9 +70,13 @@ async def judge_faithfulness(
     strip_reasoning: judge only what follows `</think>`
     """
     passages = texts(retrieved(item, response, documents))[:most_documents]
+    try:
+        field = answer_of(response, response_field, strip_reasoning) if response_field else None
+    except Unparsed as error:
+        return [Score(outcome="unparsed", error=str(error))]
     if passages:
         panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
-        shown = texts_of(item, prompt, answer=answer_text(response, strip_reasoning))
+        shown = texts_of(item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field)
         asked = Question({**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold)
         (labels,) = await judged(context, item, panel, [asked])
     else:

@@ -4,11 +4,10 @@ pydantic is never imported here unless the user did. Models are read by pydantic
 fit is a ValueError, and pydantic's ValidationError in a program that uses pydantic.
 """
 
-import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -24,31 +23,10 @@ class BadValue(UserError, ValueError):
     """A mistake of the caller, where the original raises a ValueError."""
 
 
-class Record:
-    """A dataclass with what code uses of pydantic's models, which the original's records are."""
-
-    def model_dump(self, mode: str = "python") -> dict[str, Any]:
-        """The fields by name; with mode `json` as JSON values all the way down."""
-        if mode == "json":
-            return to_json(self)
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        line = msgspec.json.encode(to_json(self))
-        return (line if indent is None else msgspec.json.format(line, indent=indent)).decode()
-
-    @classmethod
-    def model_validate(cls, data: Any) -> Self:
-        return data if isinstance(data, cls) else from_json(data, cls)
-
-    @classmethod
-    def model_validate_json(cls, data: str | bytes) -> Self:
-        return from_json(msgspec.json.decode(data), cls)
-
-
-def to_json(value: Any) -> Any:
-    """The value as JSON holds it; a TypeError names the type that JSON cannot hold."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped)
+def to_json(value: Any, *, order: Literal["deterministic"] | None = None) -> Any:
+    """The value as JSON holds it; a TypeError names the type that JSON cannot hold. With an `order`, equal sets and
+    dicts are equal lists and dicts in every process."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped, order=order)
 
 
 def from_json(data: Any, type: type[T]) -> T:
@@ -67,6 +45,20 @@ def from_json(data: Any, type: type[T]) -> T:
         if "pydantic" not in sys.modules:
             raise
         return _adapter(type).validate_json(msgspec.json.encode(data))
+
+
+def schema_of(type: Any) -> dict[str, Any]:
+    """The JSON Schema of a type: pydantic's for its models, msgspec's for all others."""
+    try:
+        return _model_schema(type) if _is_pydantic(type) else msgspec.json.schema(type, schema_hook=_model_schema)
+    except TypeError:  # a type that neither knows: its name is all there is
+        return {"title": getattr(type, "__qualname__", str(type))}
+
+
+def _model_schema(type: Any) -> dict[str, Any]:
+    if not _is_pydantic(type):
+        raise NotImplementedError(type)
+    return _adapter(type).json_schema()
 
 
 def _takes_all(type: Any) -> bool:

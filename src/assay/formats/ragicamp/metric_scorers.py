@@ -19,6 +19,7 @@ from assay.formats.ragicamp.state import state_of
 from assay.interfaces import Model, Score
 from assay.records import Item, Response
 from assay.steps.bind import bind_models
+from assay.steps.evaluate import check_scorers
 from assay.steps.scoring import BoundScorer, bind_scorer
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
@@ -37,6 +38,8 @@ class Metrics:
         entries = cast("list[Any]", [given]) if isinstance(given, (str, Mapping)) else list(given)
         for number, entry in enumerate(entries):
             self.scorers.append(self._bind(entry, f"metrics[{number}]"))
+        if self.scorers:
+            check_scorers(["run"], self.scorers)  # now, not after the agent has answered
 
     def _bind(self, entry: Any, where: str) -> BoundScorer:
         if isinstance(entry, str):
@@ -86,7 +89,7 @@ class ObjectMetric:
         self._single = getattr(metric, "compute_single", None)
         if not callable(self._single) and not callable(self._compute):
             fix = "give a name, {name, params}, or an object with `name`, `compute` and `compute_single`"
-            raise UserError(f"a {type(metric).__name__} is no metric", where=where, fix=fix)
+            raise UserError(f"an object of the type {type(metric).__name__} is no metric", where=where, fix=fix)
 
     def scorer(self) -> BoundScorer:
         method = self._single if callable(self._single) else self._compute

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
 from assay.formats.intelligence_layer.core.tracer.tracer import TaskSpan, Tracer
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 
 Input = TypeVar("Input")
 """What a task is given: a pydantic model, a dataclass, a Struct or a plain JSON type."""

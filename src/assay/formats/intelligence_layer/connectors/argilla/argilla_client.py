@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.formats.intelligence_layer.types import Record as _Record
+from assay.formats.intelligence_layer.record import Record as _Record
 
 
 @dataclass(kw_only=True)

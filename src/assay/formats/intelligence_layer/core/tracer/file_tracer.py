@@ -15,7 +15,8 @@ from assay.formats.intelligence_layer.core.tracer.persistent_tracer import (
     PersistentTracer,
 )
 from assay.formats.intelligence_layer.core.tracer.tracer import Context, PydanticSerializable
-from assay.formats.intelligence_layer.types import Record, to_json
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import to_json
 
 
 class FileTracer(PersistentTracer):

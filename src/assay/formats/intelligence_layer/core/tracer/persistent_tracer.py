@@ -23,7 +23,7 @@ from assay.formats.intelligence_layer.core.tracer.tracer import (
     Tracer,
     utc_now,
 )
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 
 
 @dataclass(kw_only=True)

@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-import msgspec
 
-from assay.formats.intelligence_layer.types import Record, to_json
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import to_json
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""
@@ -86,12 +86,8 @@ class JsonSerializer(Record):
 
     root: Any
 
-    def model_dump(self, mode: str = "python") -> Any:
+    def model_dump(self, mode: str = "python", **chosen: Any) -> Any:
         return to_json(self.root) if mode == "json" else self.root
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        line = msgspec.json.encode(to_json(self.root))
-        return (line if indent is None else msgspec.json.format(line, indent=indent)).decode()
 
 
 class ExportedSpanList(JsonSerializer):

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from assay.formats.intelligence_layer.evaluation.evaluation.domain import EvaluationFailed, EvaluationOverview
 from assay.formats.intelligence_layer.evaluation.run.domain import RunOverview
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 
 AggregatedEvaluation = TypeVar("AggregatedEvaluation")
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from assay.formats.intelligence_layer.evaluation.aggregation.aggregator import AggregationLogic
 from assay.formats.intelligence_layer.evaluation.evaluation.comparison import ComparisonEvaluation, Matches
-from assay.formats.intelligence_layer.types import BadValue, Record
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import BadValue
 from assay.stats import elo
 from assay.stats.matches import Matches as Columns
 

@@ -34,7 +34,8 @@ from assay.formats.intelligence_layer.evaluation.evaluation.file_evaluation_repo
 from assay.formats.intelligence_layer.evaluation.infrastructure.repository_navigator import EvaluationLineage
 from assay.formats.intelligence_layer.evaluation.run.file_run_repository import FileRunRepository
 from assay.formats.intelligence_layer.evaluation.run.runner import Runner
-from assay.formats.intelligence_layer.types import BadValue, Record, to_json
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import BadValue, to_json
 from assay.store.files import write_file
 from assay.store.names import safe_name
 

@@ -9,7 +9,8 @@ from assay.formats.intelligence_layer.evaluation.aggregation.aggregator import A
 from assay.formats.intelligence_layer.evaluation.evaluation.evaluator.base_evaluator import EvaluationLogicBase
 from assay.formats.intelligence_layer.evaluation.evaluation.evaluator.evaluator import EvaluationLogic
 from assay.formats.intelligence_layer.generics import arguments_of, settled
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import schema_of
 from assay.usercode import identity
 
 
@@ -30,22 +31,7 @@ class AggregationLogicIdentifier(Record):
 
 
 def type_to_schema(type_: Any) -> dict[str, Any]:
-    """The JSON Schema of a type: pydantic's for its models, msgspec's for all others."""
-    own = getattr(type_, "model_json_schema", None)
-    if own is not None:
-        return own()
-    import msgspec
-
-    def described(kind: Any) -> dict[str, Any]:
-        inner = getattr(kind, "model_json_schema", None)
-        if inner is None:
-            raise NotImplementedError(kind)
-        return inner()
-
-    try:
-        return msgspec.json.schema(type_, schema_hook=described)
-    except TypeError:  # a type that neither knows: its name is all there is
-        return {"title": getattr(type_, "__qualname__", str(type_))}
+    return schema_of(type_)
 
 
 def create_evaluation_logic_identifier(eval_logic: EvaluationLogic[Any, Any, Any, Any]) -> EvaluationLogicIdentifier:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
 from assay.formats.intelligence_layer.core.task import Input
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 from assay.text.plain import plain
 
 if TYPE_CHECKING:

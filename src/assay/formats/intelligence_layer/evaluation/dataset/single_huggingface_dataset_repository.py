@@ -8,7 +8,8 @@ from assay.formats.intelligence_layer.connectors.base.json_serializable import J
 from assay.formats.intelligence_layer.core.task import Input
 from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
 from assay.formats.intelligence_layer.evaluation.dataset.domain import Dataset, Example, ExpectedOutput
-from assay.formats.intelligence_layer.types import BadValue, Record
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import BadValue
 
 _LETTERS = "ABCD"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 
 
 class MatchOutcome(str, Enum):  # noqa: UP042

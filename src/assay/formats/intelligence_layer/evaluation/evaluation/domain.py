@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from assay.formats.intelligence_layer.evaluation.run.domain import RunOverview
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 from assay.text.plain import plain
 
 if TYPE_CHECKING:

@@ -1,7 +1,9 @@
 """What every place for evaluations can do. Implement this to keep evaluations elsewhere."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from assay.formats.intelligence_layer.evaluation.evaluation.domain import (
@@ -12,6 +14,15 @@ from assay.formats.intelligence_layer.evaluation.evaluation.domain import (
 )
 
 
+@dataclass
+class OpenEvaluation:
+    """An evaluation that is being made. `failed` has the examples that need not be evaluated again, each with whether
+    its result is a failure."""
+
+    id: str
+    failed: Mapping[str, bool] = field(default_factory=dict[str, bool])
+
+
 class EvaluationRepository(ABC):
     """Keeps the results of examples and, when an evaluation is finished, its overview. An unknown evaluation is a
     ValueError where results are asked for, and None where its overview is."""
@@ -19,6 +30,12 @@ class EvaluationRepository(ABC):
     def initialize_evaluation(self) -> str:
         """The id of a new evaluation."""
         return str(uuid4())
+
+    @contextmanager
+    def open_evaluation(self, digest: str) -> Generator[OpenEvaluation]:
+        """A new evaluation; or, in a repository that knows, the one of the same digest that was begun, is not finished
+        and that nobody is at."""
+        yield OpenEvaluation(self.initialize_evaluation())
 
     @abstractmethod
     def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None: ...

@@ -1,16 +1,26 @@
-"""Evaluations in one of our stores: rows of `evaluation_results.jsonl`, overviews in the manifest."""
+"""Evaluations in one of our stores: rows of `evaluation_results.jsonl`, overviews in the manifest.
 
-from collections.abc import Iterator, Sequence
+The manifest of an evaluation that is not finished has the digest of what it is made from: so it is found again.
+"""
+
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 import msgspec
 
+from assay.errors import LockedError
 from assay.formats.intelligence_layer.evaluation.evaluation.domain import (
     Evaluation,
     EvaluationOverview,
     ExampleEvaluation,
     PartialEvaluationOverview,
 )
-from assay.formats.intelligence_layer.evaluation.evaluation.evaluation_repository import EvaluationRepository
+from assay.formats.intelligence_layer.evaluation.evaluation.evaluation_repository import (
+    EvaluationRepository,
+    OpenEvaluation,
+)
 from assay.formats.intelligence_layer.evaluation.evaluation.rows import StoredResult, result_of, rows_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Log, Store
@@ -27,6 +37,18 @@ class StoredEvaluationRepository(EvaluationRepository):
         self.store = store
         self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
         self._found: tuple[str, list[Segment], dict[str, list[int]]] | None = None
+        self._opening = threading.Lock()
+        self._open: set[str] = set()
+
+    @contextmanager
+    def open_evaluation(self, digest: str) -> Generator[OpenEvaluation]:
+        with ExitStack() as held:
+            with self._opening:
+                own = self._unfinished(digest, held) or self._begun(digest, held)
+                self._open.add(own)
+                held.callback(self._open.discard, own)
+            rows = (row for _, row in _results(self._log(own)))
+            yield OpenEvaluation(own, {row.item_id: row.outcome == "errored" for row in rows})
 
     def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
         overview = evaluation_overview
@@ -40,10 +62,11 @@ class StoredEvaluationRepository(EvaluationRepository):
                 kind="evaluation",
                 id=overview.id,
                 name=overview.description,
-                created=overview.start_date.timestamp(),
+                created=old.created if old else overview.start_date.timestamp(),
                 started=overview.start_date.timestamp(),
                 ended=overview.end_date.timestamp(),
                 complete=True,
+                digest=old.digest if old else "",
                 counts={name: count for name, count in counts.items() if count},
                 inputs=_inputs(overview),
                 plan={**(old.plan if old else {}), "overview": to_json(overview)},
@@ -79,6 +102,30 @@ class StoredEvaluationRepository(EvaluationRepository):
         rows = {row.place: row for _, row in _results(self._known(evaluation_id))}  # the last is the one
         ordered = sorted(rows.values(), key=lambda row: row.item_id)
         return [result_of(row, evaluation_id, evaluation_type) for row in ordered]
+
+    def _unfinished(self, digest: str, held: ExitStack) -> str | None:
+        """An evaluation to go on with, locked until `held` is closed."""
+        for own in self.store.ids("evaluation"):
+            if own not in self._open and self._waits(own, digest):
+                with ExitStack() as trying:
+                    try:
+                        trying.enter_context(self.store.lock("evaluation", own))
+                    except LockedError:  # another process is at it
+                        continue
+                    if self._waits(own, digest):  # which may just have finished it
+                        held.push(trying.pop_all())
+                        return own
+        return None
+
+    def _waits(self, evaluation_id: str, digest: str) -> bool:
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        return manifest is not None and manifest.digest == digest and not manifest.complete
+
+    def _begun(self, digest: str, held: ExitStack) -> str:
+        own, now = self.initialize_evaluation(), time.time()
+        held.enter_context(self.store.lock("evaluation", own))
+        self.store.put_manifest(Manifest(kind="evaluation", id=own, created=now, started=now, digest=digest))
+        return own
 
     def _ids_with(self, overview: str) -> list[str]:
         manifests = (self.store.manifest("evaluation", id) for id in self.store.ids("evaluation"))

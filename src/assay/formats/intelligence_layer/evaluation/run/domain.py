@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
 from assay.formats.intelligence_layer.core.task import Output
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 from assay.text.plain import plain
 
 if TYPE_CHECKING:

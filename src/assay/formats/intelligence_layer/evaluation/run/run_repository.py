@@ -10,7 +10,7 @@ from typing import final
 from assay.formats.intelligence_layer.core.task import Output
 from assay.formats.intelligence_layer.core.tracer.tracer import Tracer
 from assay.formats.intelligence_layer.evaluation.run.domain import ExampleOutput, FailedExampleRun, RunOverview
-from assay.formats.intelligence_layer.types import Record
+from assay.formats.intelligence_layer.record import Record
 
 
 @dataclass(kw_only=True)

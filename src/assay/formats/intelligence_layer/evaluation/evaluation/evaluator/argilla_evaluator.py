@@ -34,7 +34,8 @@ from assay.formats.intelligence_layer.evaluation.evaluation.evaluator.async_eval
 from assay.formats.intelligence_layer.evaluation.evaluation.evaluator.base_evaluator import EvaluationLogicBase
 from assay.formats.intelligence_layer.evaluation.run.domain import SuccessfulExampleOutput
 from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
-from assay.formats.intelligence_layer.types import BadValue, Record
+from assay.formats.intelligence_layer.record import Record
+from assay.formats.intelligence_layer.types import BadValue
 from assay.text.plain import plain
 
 

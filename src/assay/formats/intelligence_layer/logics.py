@@ -1,0 +1,49 @@
+"""What tells a user's logic from another one, the same in every process: the code of its classes and its attributes."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.formats.intelligence_layer.types import to_json
+from assay.usercode import identity
+
+_DEPTH = 3
+_NOT_USERS = {"assay", *sys.stdlib_module_names}
+
+
+def identity_of(logic: object) -> dict[str, Any]:
+    """JSON values that change when results of the logic may."""
+    name = f"{type(logic).__module__}.{type(logic).__qualname__}"
+    return {"logic": name, "code": sorted(_code(type(logic))), "attributes": _described(vars(logic), _DEPTH)}
+
+
+def _code(kind: type) -> Iterator[str]:
+    """The identities of the class's own functions and of those it inherits; of several in one file, of one."""
+    functions: dict[str, Any] = {}
+    for owner in kind.__mro__:
+        if owner.__module__.split(".")[0] not in _NOT_USERS:
+            for value in vars(owner).values():
+                function = inspect.unwrap(getattr(value, "__func__", value))
+                if inspect.isfunction(function):
+                    file = function.__code__.co_filename
+                    functions[file if Path(file).is_file() else function.__qualname__] = function
+    return map(identity, functions.values())
+
+
+def _described(value: Any, depth: int) -> Any:
+    """Data as it is, a function by its code, another object by its class and its attributes."""
+    try:
+        return to_json(value, order="deterministic")
+    except (TypeError, ValueError, RecursionError):  # a client, a lock, or something that has one
+        pass
+    if inspect.isroutine(value):
+        return identity(value)
+    name = type(value).__qualname__
+    if not depth:
+        return name
+    if isinstance(value, (list, tuple)):
+        return [_described(each, depth - 1) for each in value]
+    attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return [name, {str(key): _described(each, depth - 1) for key, each in attributes.items()}]
