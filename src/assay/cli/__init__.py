@@ -50,7 +50,7 @@ def _about(path: Path) -> str:
     return said[:1].upper() + said[1:]
 
 
-COMMANDS |= _of_formats()
+COMMANDS.update(_of_formats())
 
 
 class Commands(click.Group):

@@ -20,8 +20,7 @@ def context_recall(
     whole_words: bool = True,
     threshold: float = 0.0,
 ) -> Score:
-    """The share of the sentences of an accepted answer that the retrieved passages hold; the best over the accepted
-    answers.
+    """The share of an accepted answer's sentences that the retrieved passages hold, the best over the accepted answers.
 
     Score: sentences found / sentences. A sentence is found if the passages, all in lower case and without punctuation,
     contain it, or if they have at least the share `overlap` of its different words. Passes above 0, or from

@@ -141,7 +141,7 @@ class _Blocks:
         expected, tied = (
             table[0, self.first, self.second].astype(np.float32) for table in chances(place, self.players)
         )
-        surprise = self.payoff - self.played * expected
+        surprise: Weights = (self.payoff - self.played * expected).astype(np.float32, copy=False)
         found = self._summed(surprise, -surprise)
         ties = self.ties - self.played @ tied
         return found if place.shape[1] == self.players else np.concatenate([found, ties[:, None]], axis=1)

@@ -1,7 +1,7 @@
 """Rows from elsewhere become artefacts of ours: a run or an evaluation that all steps can go on from.
 
-The rows are written once, atomically, and the manifest says what they were made from: adopting an unchanged source again
-does nothing, so that what was scored stays scored.
+The rows are written once, atomically, and the manifest says what they were made from: adopting an unchanged source
+again does nothing, so that what was scored stays scored.
 """
 
 import time
@@ -29,8 +29,8 @@ def adopt(
     name: str = "",
     plan: Mapping[str, Any] | None = None,
 ) -> Manifest:
-    """Store the rows as artefact `id`. `source` tells whether they are those of the last time; `inputs` is what they were
-    made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
+    """Store the rows as artefact `id`. `source` tells whether they are those of the last time; `inputs` is what they
+    were made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
     log = store.log(kind, id)
     old = store.manifest(kind, id)
     wanted = digest("adopted", canonical((dict(source), inputs))).hex()

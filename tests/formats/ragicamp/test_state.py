@@ -54,6 +54,8 @@ def test_what_differs_from_process_to_process_is_not_seen() -> None:
 def test_an_object_may_know_better() -> None:
     assert state_of(Settings(identity={"v": 1}, memory=[1])) == state_of(Settings(identity={"v": 1}, memory=[2]))
     assert state_of(Settings(identity={"v": 1})) != state_of(Settings(identity={"v": 2}))
+    held = [Settings(model=Settings(identity="gemma", calls=calls)) for calls in (1, 2)]
+    assert state_of(held[0]) == state_of(held[1])
 
 
 def test_code_without_a_file_is_seen() -> None:

@@ -21,9 +21,8 @@ def shown(progress: Progress, title: str) -> Generator[None]:
     from rich.console import Console
     from rich.live import Live
 
-    with Live(
-        get_renderable=lambda: _bars(progress, title), console=Console(stderr=True), refresh_per_second=4, transient=False
-    ):
+    console = Console(stderr=True)
+    with Live(get_renderable=lambda: _bars(progress, title), console=console, refresh_per_second=4):
         yield
 
 

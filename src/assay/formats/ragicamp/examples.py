@@ -28,7 +28,9 @@ class Examples:
         found = given if isinstance(given, Iterable) else getattr(given, "examples", None)
         if not isinstance(found, Iterable):
             fix = "give a path, or an object with a `name` that yields id, question and answers"
-            raise UserError(f"an object of the type {type(cast('Any', given)).__name__} is no dataset", where="dataset", fix=fix)
+            raise UserError(
+                f"an object of the type {type(cast('Any', given)).__name__} is no dataset", where="dataset", fix=fix
+            )
         self._given = cast("Iterable[Any]", found)
 
     def _open(self, path: Path) -> None:

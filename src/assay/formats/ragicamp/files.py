@@ -73,9 +73,8 @@ def documents(path: Path) -> list[Document]:
     found: list[Document] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name[0] != "." and not name.endswith(".d"))
-        for name in sorted(names):
-            if name[0] != "." and (document := look(Path(folder, name))) is not None:
-                found.append(document)
+        seen = (look(Path(folder, name)) for name in sorted(names) if name[0] != ".")
+        found += [document for document in seen if document is not None]
     return found
 
 

@@ -104,10 +104,12 @@ class Joining:
         item = self.items.get(str(response.get("item_id")))
         return str(response.get("prompt") or "") if item is None else question_row(item)["question"]
 
-    def evaluations(self, number: int) -> list[tuple[str, Row]]:
+    def evaluations(self, number: int, key: str) -> list[tuple[str, Row]]:
         """(metric, evaluation) of a response, in the order of the metrics' names."""
-        first, last = np.searchsorted(self._of, [number, number + 1])
+        hashed = self._keys[number]
+        first, last = np.searchsorted(self._of, hashed), np.searchsorted(self._of, hashed, side="right")
         rows = [_row(self._evaluations.read(int(position))) for position in self._at[first:last]]
+        rows = [row for row in rows if not key or not row.get("responses") or row["responses"][0] == key]
         return sorted(((self.metric(row), row) for row in rows), key=lambda pair: (pair[0], pair[1].get("part") or [0]))
 
     def metric(self, evaluation: Row) -> str:
@@ -156,13 +158,9 @@ class Joining:
             sought.append(response_key(first, (row.item_id, row.sample_index, row.model_name)))
             positions.append(position)
             self._scorers.setdefault(row.label, set()).add(row.scorer)
-        order = np.argsort(self._keys, kind="stable")
-        keys, wanted = self._keys[order], np.frombuffer(sought, np.uint64)
-        at = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
-        known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
-        of, where = order[at[known]], np.frombuffer(positions, np.int64)[known]
-        sorting = np.argsort(of, kind="stable")
-        self._of, self._at = of[sorting], where[sorting]
+        keys = np.frombuffer(sought, np.uint64)
+        order = np.argsort(keys, kind="stable")
+        self._of, self._at = keys[order], np.frombuffer(positions, np.int64)[order]
 
 
 class _Many:

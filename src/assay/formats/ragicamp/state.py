@@ -25,9 +25,6 @@ _INSTALLED = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 
 def state_of(thing: Any) -> Any:
     """What an object is; equal states mean equal behaviour, as far as can be seen."""
-    own = getattr(thing, "identity", None)
-    if own is not None and not callable(own):
-        return {"identity": msgspec.to_builtins(own, str_keys=True, enc_hook=str)}
     return _seen(thing, ())
 
 
@@ -60,6 +57,9 @@ def _seen_object(value: Any, above: tuple[int, ...]) -> Any:
         return identity(value)
     if isinstance(value, (type, ModuleType)) or not hasattr(value, "__dict__"):
         return getattr(value, "__qualname__", None) or getattr(value, "__name__", type(value).__qualname__)
+    own = getattr(value, "identity", None)
+    if own is not None and not callable(own):
+        return {"identity": msgspec.to_builtins(own, str_keys=True, enc_hook=str)}
     file = _file_of(type(value))
     if file is not None and file.startswith(_INSTALLED):
         return type(value).__qualname__
@@ -70,7 +70,7 @@ def _file_of(kind: type) -> str | None:
     """The file that a class is from; None for one of a notebook, and of the interpreter itself."""
     try:
         file = inspect.getsourcefile(kind)
-    except TypeError:
+    except (TypeError, OSError):
         return None
     return file if file is not None and Path(file).is_file() else None
 

@@ -102,9 +102,9 @@ def _write_agents(
 
 
 def _rows(joining: Joining, group: Group, scores: Scores, extras: bool) -> Iterator[Row]:
-    for number in group.rows.tolist():
+    for number in map(int, group.rows):  # a list would take five times the memory
         response = joining.response(number)
-        evaluations = joining.evaluations(number)
+        evaluations = joining.evaluations(number, str(response.get("key") or ""))
         row = prediction_row(response, joining.question(response), group.agent, evaluations, extras=extras)
         labels = {name: str(evaluation.get("scorer") or "") for name, evaluation in evaluations}
         scores.add(
@@ -120,8 +120,8 @@ def _mean_rows(joining: Joining, group: Group, scores: Scores) -> Iterator[Row]:
     for numbers in _by_item(joining, group):
         responses = [joining.response(number) for number in numbers]
         by_metric: dict[str, list[float | None]] = {}
-        for number in numbers:
-            for name, evaluation in joining.evaluations(number):
+        for number, response in zip(numbers, responses, strict=True):
+            for name, evaluation in joining.evaluations(number, str(response.get("key") or "")):
                 by_metric.setdefault(name, []).append(counted(evaluation))
         first = prediction_row(responses[0], joining.question(responses[0]), group.agent, [], extras=False)
         means = {name: _mean(values) for name, values in sorted(by_metric.items())}

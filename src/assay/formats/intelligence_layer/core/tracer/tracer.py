@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-
 from assay.formats.intelligence_layer.record import Record
 from assay.formats.intelligence_layer.types import to_json
 

@@ -44,10 +44,11 @@ class StoredEvaluationRepository(EvaluationRepository):
     def open_evaluation(self, digest: str) -> Generator[OpenEvaluation]:
         with ExitStack() as held:
             with self._opening:
-                own = self._unfinished(digest, held) or self._begun(digest, held)
+                goes_on = self._unfinished(digest, held)
+                own = goes_on or self._begun(digest, held)
                 self._open.add(own)
                 held.callback(self._open.discard, own)
-            rows = (row for _, row in _results(self._log(own)))
+            rows = (row for _, row in _results(self._log(own))) if goes_on else ()
             yield OpenEvaluation(own, {row.item_id: row.outcome == "errored" for row in rows})
 
     def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:

@@ -30,10 +30,12 @@ from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRe
 from assay.formats.intelligence_layer.evaluation.run.stored_run_repository import StoredRunRepository
 from assay.formats.intelligence_layer.evaluation.run.task_types import type_of
 from assay.formats.intelligence_layer.evaluation.run.traces import ExampleTracer
+from assay.formats.intelligence_layer.progress import shown
 from assay.formats.intelligence_layer.stores import StoreByKind
 from assay.formats.intelligence_layer.types import BadValue, to_json
 from assay.interfaces import Limits, Store
 from assay.steps.plan import Selection
+from assay.steps.progress import Progress
 from assay.steps.run import Runner as Engine
 from assay.steps.stop import Stop
 from assay.store.keys import canonical, digest
@@ -214,11 +216,12 @@ def _run(
     goes_on: bool,
 ) -> tuple[int, int]:
     """Let the engine run the task: how many examples of the run have failed, and how many have not."""
-    engine = Engine(store, limits={task.name: Limits(max_concurrency=max_workers)}, stop=task.stop, grace=math.inf)
+    limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
+    engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
+    chosen = Selection(items=num_examples or None)
     try:
-        manifest = engine.run(
-            dataset_id, [task], id=run_id, selection=Selection(items=num_examples or None), retry_errors=goes_on
-        )
+        with shown(progress, "Running Task"):
+            manifest = engine.run(dataset_id, [task], id=run_id, selection=chosen, retry_errors=goes_on)
     except AssayError:
         if task.failure is not None:
             raise task.failure from None

@@ -1,9 +1,13 @@
-"""The evaluator for logics that decide by themselves: one call for each example, in threads."""
+"""The evaluator for logics that decide by themselves: one call for each example, in threads.
+
+An evaluation that was stopped or killed goes on, also in a new process, when the same runs are evaluated again with the
+same logic and parameters: examples that have a result are not evaluated again.
+"""
 
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, final
@@ -24,10 +28,15 @@ from assay.formats.intelligence_layer.evaluation.evaluation.evaluator.base_evalu
     EvaluatorBase,
     Items,
 )
-from assay.formats.intelligence_layer.evaluation.run.domain import SuccessfulExampleOutput
+from assay.formats.intelligence_layer.evaluation.run.domain import RunOverview, SuccessfulExampleOutput
 from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
+from assay.formats.intelligence_layer.logics import identity_of
+from assay.formats.intelligence_layer.progress import shown
+from assay.formats.intelligence_layer.types import to_json
 from assay.steps.blocking import run_blocking
 from assay.steps.evaluate import CHUNK_SECONDS, LARGEST_CHUNK
+from assay.steps.progress import LaneProgress, Progress
+from assay.store.keys import canonical, digest
 from assay.text.plain import plain
 from assay.threads import Threads
 
@@ -91,22 +100,28 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         start = utc_now()
         runs = self._load_run_overviews(*run_ids)
         cases = self._retrieve_eval_logic_input(runs, skip_example_on_any_failure, num_examples, items)
-        evaluation_id = self._evaluation_repository.initialize_evaluation()
-        calls = (partial(self.evaluate, example, evaluation_id, abort_on_error, *found) for example, found in cases)
-        successful, failed = run_blocking(lambda: _call_all(calls, self.max_workers))
-        overview = EvaluationOverview(
-            run_overviews=frozenset(runs),
-            id=evaluation_id,
-            start_date=start,
-            end_date=utc_now(),
-            successful_evaluation_count=successful,
-            failed_evaluation_count=failed,
-            description=f"{self.description} : {description}" if description else self.description,
-            labels=set(labels or ()),
-            metadata=dict(metadata or {}),
-            skipped_evaluation_count=cases.skipped,
-        )
-        self._evaluation_repository.store_evaluation_overview(overview)
+        progress = Progress()
+        lane = progress.lane(self.description)
+        lane.total = _total(runs, skip_example_on_any_failure, num_examples)
+        work = self._digest(runs, skip_example_on_any_failure, num_examples)
+        with self._evaluation_repository.open_evaluation(work) as opened, shown(progress, "Evaluating"):
+            lane.present, lane.errors = len(opened.failed), sum(opened.failed.values())
+            missing = (case for case in cases if case[0].id not in opened.failed)
+            calls = (partial(self.evaluate, example, opened.id, abort_on_error, *found) for example, found in missing)
+            run_blocking(lambda: _call_all(calls, self.max_workers, lane))
+            overview = EvaluationOverview(
+                run_overviews=frozenset(runs),
+                id=opened.id,
+                start_date=start,
+                end_date=utc_now(),
+                successful_evaluation_count=lane.present + lane.done - lane.errors,
+                failed_evaluation_count=lane.errors,
+                description=f"{self.description} : {description}" if description else self.description,
+                labels=set(labels or ()),
+                metadata=dict(metadata or {}),
+                skipped_evaluation_count=cases.skipped,
+            )
+            self._evaluation_repository.store_evaluation_overview(overview)
         return overview
 
     @final
@@ -131,27 +146,41 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         )
         return result
 
+    def _digest(self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None) -> str:
+        """What the results depend on: an unfinished evaluation is gone on with only if this is equal."""
+        parts = {
+            "runs": [to_json(run, order="deterministic") for run in runs],
+            "logic": identity_of(self._evaluation_logic),
+            "skip": skip_example_on_any_failure,
+            "examples": num_examples,
+        }
+        return digest("intelligence-layer-evaluation", canonical(parts)).hex()
 
-async def _call_all(calls: Iterable[Callable[[], Any]], workers: int) -> tuple[int, int]:
-    """How many calls gave a result and how many a failure. The first exception ends it once the calls that have begun
-    are done. Quick calls are made many in a row by one thread, as in our own evaluator."""
+
+def _total(runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None) -> int:
+    """At most so many examples will be evaluated."""
+    failed = (0 if skip_example_on_any_failure else run.failed_example_count for run in runs)
+    least = min(run.successful_example_count + more for run, more in zip(runs, failed, strict=True))
+    return min(least, num_examples or least)
+
+
+async def _call_all(calls: Iterable[Callable[[], Any]], workers: int, lane: LaneProgress) -> None:
+    """Count in `lane` which calls gave a result and which a failure. The first exception ends it once the calls that
+    have begun are done. Quick calls are made many in a row by one thread, as in our own evaluator."""
     waiting = iter(calls)
     threads = Threads(workers)
-    successful = failed = 0
     raised: list[BaseException] = []
 
     async def work() -> None:
-        nonlocal successful, failed
         size = 1
         while not raised and (chunk := list(islice(waiting, size))):
             begun = time.perf_counter()
             for result, error in await threads.map(chunk):
                 if error is not None:
                     raised.append(error)
-                elif isinstance(result, FailedExampleEvaluation):
-                    failed += 1
                 else:
-                    successful += 1
+                    lane.done += 1
+                    lane.errors += isinstance(result, FailedExampleEvaluation)
             seconds = (time.perf_counter() - begun) / len(chunk)
             size = max(1, min(2 * size, int(CHUNK_SECONDS / seconds), LARGEST_CHUNK))
 
@@ -161,4 +190,3 @@ async def _call_all(calls: Iterable[Callable[[], Any]], workers: int) -> tuple[i
         threads.close()
     if raised:
         raise raised[0]
-    return successful, failed
