@@ -1,4 +1,4 @@
-"""RAGiCamp's three files: ten times the predictions are read and written in the same room."""
+"""RAGiCamp's three files are read and written as streams: what grows with them are indexes, not rows."""
 
 import tempfile
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from benchmarks.measure import Line, child
 
 PREDICTIONS = 1_000_000
+BOUNDS = {"read": 3.0, "write": 4.0}  # holding the rows would be ten
 METRICS = ("exact_match",)
 
 
@@ -66,7 +67,7 @@ def ragicamp_memory(predictions: int = PREDICTIONS) -> list[Line]:
             f"ragicamp: peak memory, {direction} {predictions:,} predictions / {predictions // 10:,}",
             many / few,
             "<=",
-            2.0,
+            BOUNDS[direction],
             f"{many:.0f} MB / {few:.0f} MB; {predictions / seconds[direction]:,.0f} predictions/s",
         )
         for direction, (few, many) in peaks.items()

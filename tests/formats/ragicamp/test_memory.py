@@ -36,7 +36,7 @@ def peak(script: str, source: Path, target: Path) -> int:
 
 
 def test_memory_does_not_grow_with_predictions(tmp_path: Path) -> None:
-    few, many = 3_000, 30_000
+    few, many = 2_000, 16_000
     peaks: dict[str, list[int]] = {"export": [], "import": []}
     for count in (few, many):
         source, files = experiment(tmp_path / f"{count}", count), tmp_path / f"files{count}"
