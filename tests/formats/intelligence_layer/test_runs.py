@@ -437,3 +437,19 @@ def test_runs_of_the_command_line_are_read(tmp_path: Path) -> None:
     store.log("run", "core").append(other + b"\n")
     with pytest.raises(ValueError, match="several rows"):
         list(repository.example_outputs("core", str))
+
+
+def test_threads_that_read_a_run_at_once_all_see_it_whole() -> None:
+    runs = InMemoryRunRepository()
+    for number in range(300):
+        runs.store_example_output(ExampleOutput(run_id="run", example_id=f"{number:03}", output="x"))
+    expected = runs.example_output_ids("run")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            runs.store_example_output(ExampleOutput(run_id="run", example_id="000", output="x"))
+            with ThreadPoolExecutor(4) as pool:
+                assert all(found == expected for found in pool.map(runs.example_output_ids, ["run"] * 4))
+    finally:
+        sys.setswitchinterval(before)

@@ -16,6 +16,7 @@ import pytest
 
 from assay.errors import UserError
 from assay.formats.ragicamp.evaluation import Evaluator, compare_agents
+from assay.models.demo import demo
 from tests.formats.ragicamp.evaluating import CAPITAL, MOON, OTHER, WORKED, Agent, AsyncAgent, Questions, written
 
 METRICS = ["exact_match", "f1"]
@@ -402,6 +403,15 @@ def test_a_judge_is_a_model_of_a_config(tmp_path: Path) -> None:
     assert 0 <= result["llm_judge_qa"] <= 1
     again = evaluator(Agent(), tmp_path, metrics=["llm_judge_qa"], judge_model="demo:judge").evaluate()
     assert again["num_examples"] == 3
+
+
+def test_a_judge_that_was_given_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge: Any = demo("judge")
+    closed: list[str] = []
+    monkeypatch.setattr(judge, "close", lambda: closed.append("too early"), raising=False)
+    result = evaluator(Agent(), tmp_path, metrics=["llm_judge_qa"], judge_model=judge).evaluate()
+    assert "llm_judge_qa" in result
+    assert closed == []
 
 
 # ---- datasets

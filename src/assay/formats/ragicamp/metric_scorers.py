@@ -32,6 +32,7 @@ class Metrics:
 
     def __init__(self, given: Sequence[Any], judge_model: Any = None) -> None:
         self.models: dict[str, Model] = {}
+        self._own: dict[str, Model] = {}  # those that were made here: others may still be in use
         self.objects: list[ObjectMetric] = []
         self.scorers: list[BoundScorer] = []
         self._judge = None if judge_model is None else self._model(judge_model)
@@ -71,11 +72,12 @@ class Metrics:
             return given.name
         config = load({"name": "judge", "models": [given], "tasks": []}, need="gate")
         found = bind_models(config)
+        self._own |= found
         self.models |= found
         return next(iter(found))
 
     async def close(self) -> None:
-        for model in self.models.values():
+        for model in self._own.values():
             await model.close()
 
 

@@ -46,10 +46,11 @@ class Places:
 
     def _find(self) -> None:
         self.log.close()  # what it has open may have been replaced by another process
-        self._segments, self._appended, self._found = self.log.segments(), False, {}
-        decode = row_decoder(_Mark)
+        segments, found, decode = self.log.segments(), dict[str, list[int]](), row_decoder(_Mark)
         for position, line in self.log.scan():
             if line.strip():
                 row = decode(line)
                 if row.sample_index == 0:
-                    self._found.setdefault(row.item_id, []).append(position)
+                    found.setdefault(row.item_id, []).append(position)
+        self._found, self._appended = found, False
+        self._segments = segments  # last: other threads take what is found for whole when they see it
