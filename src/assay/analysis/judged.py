@@ -25,7 +25,7 @@ class _Judge(msgspec.Struct, gc=False):
     models: list[str] = []
 
 
-class _Row(msgspec.Struct, gc=False):
+class JudgedRow(msgspec.Struct, gc=False):
     """What is read of an evaluation."""
 
     item_id: str
@@ -41,10 +41,13 @@ class _Row(msgspec.Struct, gc=False):
     players: tuple[str, str] | None = None
     detailed_results: Any = None
 
+    @property
+    def details(self) -> dict[str, Any]:
+        return self.detailed_results if isinstance(self.detailed_results, dict) else {}
+
     def judge(self) -> _Judge | None:
         """Who gave the label; details of other scorers may hold anything under that name."""
-        details: Any = self.detailed_results
-        named = details.get("judge") if isinstance(details, dict) else None
+        named = self.details.get("judge")
         try:
             return None if named is None else msgspec.convert(named, _Judge)
         except msgspec.ValidationError:
@@ -101,12 +104,12 @@ def read_judged(source: Source) -> dict[str, Judged]:
     return {label: found[label] for label in sorted(found) if found[label].ids}
 
 
-def _rows(source: Source) -> Iterator[_Row]:
-    for _, row in open_rows(rows_of(source), None, row_decoder(_Row)):
+def _rows(source: Source) -> Iterator[JudgedRow]:
+    for _, row in open_rows(rows_of(source), None, row_decoder(JudgedRow)):
         yield row
 
 
-def _add(row: _Row, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]) -> None:
+def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]) -> None:
     responses = tuple(short(key) for key in row.responses)
     if row.seat:
         responses = responses[::-1]

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from assay.analysis.judged import JudgedRow
 from assay.analysis.paired import behind, rows_of
 from assay.errors import UserError
-from assay.records import EvaluationOutcome, ResponseOutcome
+from assay.records import ResponseOutcome
 from assay.registry import nearest
 from assay.steps.people import WAITING
 from assay.steps.sources import Source
@@ -56,26 +57,7 @@ class Frame(msgspec.Struct, kw_only=True):
 # ---- rows
 
 
-class _Row(msgspec.Struct, gc=False):
-    """What is read of an evaluation."""
-
-    item_id: str
-    label: str = ""
-    sample_index: int = 0
-    model_name: str = ""
-    passed: bool | None = None
-    score: float | None = None
-    scorer: str = ""
-    outcome: EvaluationOutcome = "scored"
-    responses: list[str] = []
-    seat: int | None = None
-    players: tuple[str, str] | None = None
-    detailed_results: Any = None
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return self.detailed_results if isinstance(self.detailed_results, dict) else {}
-
+class _Row(JudgedRow, gc=False):
     def unit(self) -> Unit:
         keys = tuple(self.responses[::-1] if self.seat else self.responses)
         address = Address(self.item_id, self.sample_index, self.model_name, keys[0] if keys else "")

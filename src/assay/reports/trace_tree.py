@@ -84,9 +84,13 @@ def _winner(row: dict[str, Any], first: str, second: str) -> str:
 
 def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
     outcome = row.get("outcome", "scored")
-    verdict = {True: "passed", False: "failed"}.get(row.get("passed"), "no verdict")  # type: ignore[arg-type]
+    typed = row.get("value")
+    none = "no verdict" if typed is None else "scored"
+    verdict = {True: "passed", False: "failed"}.get(row.get("passed"), none)  # type: ignore[arg-type]
     score = f", score {row['score']:g}" if row.get("score") is not None else ""
     tree.add(2, f"label {row.get('label') or row.get('scorer')}", verdict + score if outcome == "scored" else outcome)
+    if typed is not None:
+        tree.add(3, "value", typed)
     _add_why(tree, row)
 
 

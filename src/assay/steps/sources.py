@@ -125,11 +125,26 @@ def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:
 def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     """The files that the evaluation in a folder was made from, as it remembers them."""
     store = FlatStore(folder)
-    manifests = [store.manifest("evaluation", id) for id in store.ids("evaluation")]
-    known: dict[Kind, str | list[str]] = {}
-    for manifest in manifests:
-        known |= manifest.metadata.get(ELSEWHERE) or {} if manifest else {}
-    return {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
+    found: dict[Kind, list[Path]] = {}
+    for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
+        known: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
+        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
+        if not known:
+            found |= _inputs_in_repository(folder, manifest)
+    return found
+
+
+def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[Path]]:
+    """The same for an evaluation that is one of several artefacts in a repository."""
+    found: dict[Kind, list[Path]] = {}
+    if folder.resolve().parent.name == "evaluations":
+        store = FolderStore(folder.resolve().parents[1])
+        for entry in manifest.inputs:
+            kind: Kind = entry["kind"]
+            file = store.directory(kind, entry["id"]) / ROWS_FILE[kind]
+            if file.exists():
+                found.setdefault(kind, []).append(file)
+    return found
 
 
 def _items_of_run(folder: Path) -> Path | None:

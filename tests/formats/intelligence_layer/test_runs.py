@@ -1,8 +1,10 @@
 """Where runs are kept: one contract for memory and files, and what files do by themselves."""
 
 import json
+import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,10 @@ question, or `compute(predictions, references)`, which gives them for all. What 
 the summary shows under `overall_metrics`: not every measure is a mean.
 """
 
+import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, cast
@@ -145,7 +147,8 @@ class ObjectMetric:
         if not callable(self._compute) or not predictions:
             return {}
         more = {"questions": questions} if "questions" in inspect.signature(self._compute).parameters else {}
-        found = self._compute(predictions=predictions, references=references, **more)
+        call = partial(self._compute, predictions=predictions, references=references, **more)
+        found = call() if inspect.iscoroutinefunction(self._compute) else await asyncio.to_thread(call)
         return numbers_in(await found if inspect.isawaitable(found) else found, self.name)
 
 

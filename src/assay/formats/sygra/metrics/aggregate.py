@@ -4,7 +4,7 @@ They are as SyGra computes them, pooled over all records where it pools; `sound.
 Ours count as they go (`start`, `add`, `payload`), so that a million records need no list.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from collections.abc import Sequence
 from math import comb
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from assay.formats.sygra.metrics.registries import AggregatorMetricRegistry, aggregator_metric
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, UnitMetricResult, settings
+from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
 from assay.metrics.label_scores import LabelCounts
 from assay.store.keys import id_hash
 
@@ -36,28 +36,11 @@ __all__ = [
 Key = Annotated[str, Meta(min_length=1)]
 
 
-class BaseAggregatorMetric(ABC):
-    """What a user's own aggregator metric inherits from. The parameters of the YAML are in `self.config`."""
-
-    metadata: BaseMetricMetadata
-
-    def __init__(self, **config: Any) -> None:
-        self.config = config
-        self.validate_config()
-        self.metadata = self.get_metadata()
-
-    @abstractmethod
-    def validate_config(self) -> None:
-        """Look at `self.config` and keep what is needed; ValueError if it is wrong."""
-
-    @abstractmethod
-    def get_metadata(self) -> BaseMetricMetadata: ...
+class BaseAggregatorMetric(ConfiguredMetric):
+    """What a user's own aggregator metric inherits from."""
 
     @abstractmethod
     def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
-
-    def get_metric_name(self) -> str:
-        return self.metadata.name
 
     def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
         return sum(1 for result in results if result.correct)

@@ -1,5 +1,6 @@
 """What unit metrics give to aggregator metrics, and what every metric says about itself."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -67,6 +68,27 @@ class BaseMetricMetadata(msgspec.Struct, kw_only=True):
 
     def model_dump(self) -> dict[str, Any]:
         return msgspec.structs.asdict(self)
+
+
+class ConfiguredMetric(ABC):
+    """What unit and aggregator metrics share. The parameters of the YAML are in `self.config`."""
+
+    metadata: BaseMetricMetadata
+
+    def __init__(self, **config: Any) -> None:
+        self.config = config
+        self.validate_config()
+        self.metadata = self.get_metadata()
+
+    @abstractmethod
+    def validate_config(self) -> None:
+        """Look at `self.config` and keep what is needed; ValueError if it is wrong."""
+
+    @abstractmethod
+    def get_metadata(self) -> BaseMetricMetadata: ...
+
+    def get_metric_name(self) -> str:
+        return self.metadata.name
 
 
 def settings(kind: type[Settings], given: Mapping[str, Any], owner: str) -> Settings:

@@ -3,7 +3,7 @@
 Whatever goes wrong in a comparison makes a wrong answer with the error in its metadata; it never ends a run.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from assay.formats.sygra.metrics.registries import UnitMetricRegistry, unit_metric
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, UnitMetricResult, settings
+from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
 from assay.scorers.within_box import contains
 from assay.text.blocks import differences, ratio
 from assay.text.normalise import Normalisation, normaliser
@@ -35,29 +35,12 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
 
 
-class BaseUnitMetric(ABC):
-    """What a user's own unit metric inherits from. The parameters of the YAML are in `self.config`."""
-
-    metadata: BaseMetricMetadata
-
-    def __init__(self, **config: Any) -> None:
-        self.config = config
-        self.validate_config()
-        self.metadata = self.get_metadata()
-
-    @abstractmethod
-    def validate_config(self) -> None:
-        """Look at `self.config` and keep what is needed; ValueError if it is wrong."""
-
-    @abstractmethod
-    def get_metadata(self) -> BaseMetricMetadata: ...
+class BaseUnitMetric(ConfiguredMetric):
+    """What a user's own unit metric inherits from."""
 
     @abstractmethod
     def evaluate(self, golden: list[Any], predicted: list[Any]) -> list[UnitMetricResult]:
         """A result for each pair."""
-
-    def get_metric_name(self) -> str:
-        return self.metadata.name
 
 
 class _BuiltIn(BaseUnitMetric):

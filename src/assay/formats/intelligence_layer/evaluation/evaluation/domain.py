@@ -34,6 +34,7 @@ class ExampleEvaluation(Record, Generic[Evaluation]):
     evaluation_id: str
     example_id: str
     result: Evaluation | FailedExampleEvaluation
+    response_keys = dict[str, str]()  # of the rows that were evaluated, by run: no field
 
     def __str__(self) -> str:
         return f"Evaluation ID = {self.evaluation_id}\nExample ID = {self.example_id}\nResult = {self.result}\n"

@@ -1,7 +1,7 @@
 """Results of examples ⇄ our evaluation rows.
 
 A result is one row whose `value` it is. Matches are a row each, with players and payoff as everywhere in Assay, so that
-`assay rank` reads them; the first of these rows has the whole value, and `match` in its details says which one it is. A
+`assay rank` and `assay trace` read them; the first of these rows has the whole value, and `match` in its details says which one it is. A
 later result takes the place of an earlier one of the same example, and for a single match of the same players.
 """
 
@@ -87,15 +87,17 @@ def _row(example_evaluation: ExampleEvaluation[Any], *apart: str) -> Row:
         scorer=LABEL,
         timestamp=time.time(),
         key=digest("intelligence-layer", canonical(parts)).hex(),
+        responses=list(example_evaluation.response_keys.values()),
     )
 
 
 def _played(example_evaluation: ExampleEvaluation[Any], match: ComparisonEvaluation) -> Row:
     """The row of a match: players in canonical order, and the payoff of the first of them."""
-    first, second = match.first_player, match.second_player
+    first, second, keys = match.first_player, match.second_player, example_evaluation.response_keys
     players = (first, second) if first <= second else (second, first)
     row = _row(example_evaluation, *players)
     row.players = players
+    row.responses = [keys[player] for player in players if player in keys]
     row.model_name = " vs ".join(players)
     row.score = match.outcome.payoff[players != (first, second)]
     row.passed = row.score > 0.5

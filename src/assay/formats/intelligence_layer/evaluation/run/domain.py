@@ -33,6 +33,7 @@ class ExampleOutput(Record, Generic[Output]):
     run_id: str
     example_id: str
     output: Output | FailedExampleRun
+    key = ""  # of the stored row, where it was read from one: no field
 
     def __str__(self) -> str:
         return f'Example ID={self.example_id}\nRelated Run ID={self.run_id}\nOutput="{self.output}"\n'
@@ -57,6 +58,7 @@ class SuccessfulExampleOutput(Record, Generic[Output]):
     run_id: str
     example_id: str
     output: Output
+    key = ""
 
     def __str__(self) -> str:
         return f'Run ID = {self.run_id}\nExample ID = {self.example_id}\nOutput = "{self.output}"\n'

@@ -31,6 +31,7 @@ class StoredOutput(msgspec.Struct, gc=False):
     task: str = ""
     outcome: str = "ok"
     output: Any = None
+    key: str = ""
 
 
 def answer_with(output: Any) -> Answer:
@@ -67,7 +68,9 @@ def output_of(row: StoredOutput, run_id: str, output_type: type[Output]) -> Exam
     else:
         text = None if row.response == _NOTHING else row.response
         output = from_json(text if row.output is None else row.output, output_type)
-    return ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
+    found = ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
+    found.key = row.key
+    return found
 
 
 def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:

@@ -217,4 +217,6 @@ def _failed(output: ExampleOutput[Any]) -> bool:
 
 
 def _successful(output: ExampleOutput[Any]) -> SuccessfulExampleOutput[Any]:
-    return SuccessfulExampleOutput(run_id=output.run_id, example_id=output.example_id, output=output.output)
+    found = SuccessfulExampleOutput(run_id=output.run_id, example_id=output.example_id, output=output.output)
+    found.key = output.key
+    return found

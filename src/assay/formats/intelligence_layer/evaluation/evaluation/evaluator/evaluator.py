@@ -141,9 +141,9 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
                 raise
             print(plain(f'FAILED EVALUATION: example "{example.id}", {type(error).__qualname__}: "{error}"'))
             result = FailedExampleEvaluation.from_exception(error)
-        self._evaluation_repository.store_example_evaluation(
-            ExampleEvaluation(evaluation_id=evaluation_id, example_id=example.id, result=result)
-        )
+        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example.id, result=result)
+        evaluation.response_keys = {output.run_id: output.key for output in example_outputs if output.key}
+        self._evaluation_repository.store_example_evaluation(evaluation)
         return result
 
     def _digest(self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None) -> str:
