@@ -126,6 +126,6 @@ def _argilla() -> Any:
     except ImportError:
         raise UserError(
             "labelling on an Argilla server needs the package argilla, which is not installed",
-            fix="pip install argilla, or use FileArgillaClient, which needs no server",
+            fix="pip install 'assay[argilla]', or use FileArgillaClient, which needs no server",
         ) from None
     return argilla

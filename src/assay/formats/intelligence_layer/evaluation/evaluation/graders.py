@@ -18,7 +18,7 @@ class BleuGrader:
         try:
             from sacrebleu import BLEU
         except ImportError:
-            raise UserError("BLEU needs sacrebleu, which is not installed", fix="pip install sacrebleu") from None
+            raise UserError("BLEU needs sacrebleu, which is not installed", fix="pip install 'assay[text]'") from None
         self.bleu = BLEU()
 
     def calculate_bleu(self, hypothesis: str, reference: str) -> float:
@@ -50,7 +50,7 @@ class LanguageMatchesGrader:
         except ImportError:
             raise UserError(
                 "finding out a text's language needs lingua, which is not installed",
-                fix="pip install lingua-language-detector",
+                fix="pip install 'assay[lingua]'",
             ) from None
         self._acceptance_threshold = acceptance_threshold
         self._detector: Any = LanguageDetectorBuilder.from_all_languages_with_latin_script().build()

@@ -1,8 +1,9 @@
 """Results of examples ⇄ our evaluation rows.
 
 A result is one row whose `value` it is. Matches are a row each, with players and payoff as everywhere in Assay, so that
-`assay rank` and `assay trace` read them; the first of these rows has the whole value, and `match` in its details says which one it is. A
-later result takes the place of an earlier one of the same example, and for a single match of the same players.
+`assay rank` and `assay trace` read them; the first of these rows has the whole value, and `match` in its details says
+which one it is. A later result takes the place of an earlier one of the same example, and for a single match of the
+same players.
 """
 
 import time
