@@ -25,18 +25,24 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "root")
 
 
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
 def test_an_item_is_followed_from_the_dataset_to_its_result(world: World, shell: Shell) -> None:
     run = world.ran(world.dataset("a", FAIL_IN_EVALUATION))
     evaluation = world.evaluator().evaluate_runs(run.id)
     for folder in ("root", f"root/evaluations/{evaluation.id}"):
-        good, bad = shell("trace", folder, "e0"), shell("trace", folder, "e1")
+        # a stored error has its traceback, which nothing else may show: hence --debug
+        good, bad = shell.call("trace", folder, "e0"), shell.call("trace", folder, "e1", "--debug")
         assert "ground_truth: A\n" in good.out
         assert "response: A\n" in good.out
         assert "label evaluation: scored\n" in good.out
         assert 'value: {"correct":true}\n' in good.out
         assert "label evaluation: errored\n" in bad.out
         assert "cannot judge" in bad.out
-    assert shell("trace", "root", "e7").code != 0
+    assert shell.call("trace", "root", "e7").code != 0
 
 
 def test_matches_are_followed_and_ranked_by_what_ran(world: World, shell: Shell) -> None:
@@ -45,10 +51,10 @@ def test_matches_are_followed_and_ranked_by_what_ran(world: World, shell: Shell)
     runs = [Runner(task, world.datasets, world.runs, "r").run_dataset(dataset).id for task in tasks]
     evaluation = world.comparing(Longer()).evaluate_runs(*runs)
     folder = f"root/evaluations/{evaluation.id}"
-    shown = shell("trace", folder, "e1").out
+    shown = shell.call("trace", folder, "e1").out
     assert shown.count("  match evaluation") == 3
     assert shown.count(f"{runs[1]} wins\n") == 4  # two matches, each with its one seat
-    by_run, by_model = shell("rank", folder, "--json"), shell("rank", folder, "--by", "model_name", "--json")
+    by_run, by_model = shell.call("rank", folder, "--json"), shell.call("rank", folder, "--by", "model_name", "--json")
     assert all(run in by_run.out for run in runs)
     assert '"Long"' in by_model.out
     assert '"Short"' in by_model.out

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from assay.formats.intelligence_layer.evaluation.evaluation.domain import EvaluationFailed, EvaluationOverview
-from assay.formats.intelligence_layer.evaluation.run.domain import RunOverview
+from assay.formats.intelligence_layer.evaluation.run.domain import RunOverview, in_order
 from assay.formats.intelligence_layer.record import Record
 
 AggregatedEvaluation = TypeVar("AggregatedEvaluation")
@@ -31,8 +31,7 @@ class AggregationOverview(Record, Generic[AggregatedEvaluation]):
 
     def run_overviews(self) -> Iterable[RunOverview]:
         """The runs behind all evaluations, each once, in the order of their start."""
-        runs = {run for evaluation in self.evaluation_overviews for run in evaluation.run_overviews}
-        return sorted(runs, key=lambda run: (run.start, run.id))
+        return in_order({run for evaluation in self.evaluation_overviews for run in evaluation.run_overviews})
 
     @property
     def failed_evaluation_count(self) -> int:

@@ -22,6 +22,7 @@ from assay.formats.intelligence_layer.evaluation.evaluation.evaluation_repositor
     OpenEvaluation,
 )
 from assay.formats.intelligence_layer.evaluation.evaluation.rows import StoredResult, result_of, rows_of
+from assay.formats.intelligence_layer.evaluation.run.domain import in_order
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Log, Store
 from assay.records import Manifest, Segment
@@ -193,7 +194,7 @@ def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
 
 
 def _inputs(overview: EvaluationOverview | PartialEvaluationOverview) -> list[dict[str, str]]:
-    runs = sorted(overview.run_overviews, key=lambda run: (run.start, run.id))
+    runs = in_order(overview.run_overviews)
     datasets = sorted({run.dataset_id for run in runs})
     return [
         *({"kind": "run", "id": run.id} for run in runs),

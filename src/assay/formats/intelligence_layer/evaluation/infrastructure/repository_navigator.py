@@ -3,7 +3,7 @@
 A lineage shows itself as a tree in a notebook, and many of them as a pandas frame.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from assay.formats.intelligence_layer.core.task import Input, Output
@@ -25,7 +25,7 @@ from assay.formats.intelligence_layer.evaluation.infrastructure.frames import (
 from assay.formats.intelligence_layer.evaluation.infrastructure.frames import (
     run_lineages_to_pandas as run_lineages_to_pandas,
 )
-from assay.formats.intelligence_layer.evaluation.run.domain import ExampleOutput, RunOverview
+from assay.formats.intelligence_layer.evaluation.run.domain import ExampleOutput, RunOverview, in_order
 from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
 from assay.formats.intelligence_layer.types import BadValue
 
@@ -143,7 +143,7 @@ class RepositoryNavigator:
         """The lineages of all examples that the evaluation has a result for, in the order of the results."""
         repository, overview = self._evaluation(evaluation_id)
         lineages: dict[str, list[RunLineage[Input, ExpectedOutput, Output]]] = {}
-        for run in _ordered(overview):
+        for run in in_order(overview.run_overviews):
             for lineage in self.run_lineages(run.id, input_type, expected_output_type, output_type):
                 lineages.setdefault(lineage.example.id, []).append(lineage)
         for evaluation in repository.example_evaluations(evaluation_id, evaluation_type):
@@ -163,7 +163,7 @@ class RepositoryNavigator:
         repository, overview = self._evaluation(evaluation_id)
         lineages = (
             self.run_lineage(run.id, example_id, input_type, expected_output_type, output_type)
-            for run in _ordered(overview)
+            for run in in_order(overview.run_overviews)
         )
         found = [lineage for lineage in lineages if lineage is not None]
         evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if found else None
@@ -182,11 +182,6 @@ class RepositoryNavigator:
         if overview is None:
             raise BadValue(f"the evaluation repository has no evaluation {evaluation_id!r}")
         return self._evaluation_repository, overview
-
-
-def _ordered(overview: EvaluationOverview) -> Iterator[RunOverview]:
-    """The runs in the order of their start: an overview holds them as a set."""
-    return iter(sorted(overview.run_overviews, key=lambda run: (run.start, run.id)))
 
 
 def _joined(

@@ -1,6 +1,7 @@
 """What a run leaves: an output or a failure for each example, and an overview of the whole."""
 
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
@@ -97,3 +98,8 @@ class RunOverview(Record):
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+def in_order(runs: Iterable[RunOverview]) -> list[RunOverview]:
+    """In the order of their start: overviews of evaluations hold runs as a set."""
+    return sorted(runs, key=lambda run: (run.start, run.id))

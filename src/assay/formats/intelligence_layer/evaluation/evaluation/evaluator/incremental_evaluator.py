@@ -21,7 +21,7 @@ from assay.formats.intelligence_layer.evaluation.evaluation.evaluator.evaluator 
     EvaluationLogic,
     Evaluator,
 )
-from assay.formats.intelligence_layer.evaluation.run.domain import SuccessfulExampleOutput
+from assay.formats.intelligence_layer.evaluation.run.domain import SuccessfulExampleOutput, in_order
 from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
 from assay.formats.intelligence_layer.types import BadValue
 
@@ -108,7 +108,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             overview = self._evaluation_repository.evaluation_overview(evaluation_id)
             if overview is None:
                 raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
-            behind = [run.id for run in sorted(overview.run_overviews, key=lambda run: (run.start, run.id))]
+            behind = [run.id for run in in_order(overview.run_overviews)]
             done = self._evaluation_repository.successful_example_evaluations(evaluation_id, self.evaluation_type())
             earlier += behind
             runs.append(set(behind))
