@@ -157,9 +157,9 @@ class Session:
 
     def _help(self) -> None:
         if self.screen:
-            self.screen.draw("Keys", help_sections(self.frame), ["any key goes on"])
+            self.screen.draw("help", help_sections(self.frame), ["any key goes on"])
             while self.keys.key() == "resize":
-                self.screen.draw("Keys", help_sections(self.frame), ["any key goes on"])
+                self.screen.draw("help", help_sections(self.frame), ["any key goes on"])
         else:
             for name, text in help_sections(self.frame):
                 click.echo(f"{name}\n{text}")

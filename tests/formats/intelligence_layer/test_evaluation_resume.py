@@ -1,5 +1,6 @@
 """An evaluation that was stopped goes on; one that is finished is never taken for a new one."""
 
+import inspect
 import json
 import os
 import pty
@@ -10,7 +11,9 @@ import threading
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 
 from assay.formats.intelligence_layer.evaluation import (
@@ -191,6 +194,18 @@ def test_what_a_logic_is_made_of() -> None:
     assert same[0] == same[1]
     others = [Judging(Client("n"), len, {"b", "a", "c"}), Judging(Client("m"), max, {"b", "a", "c"}), Longer()]
     assert all(identity_of(other) != same[0] for other in others)
+    for one, other in [
+        (np.arange(3), np.arange(3) + 1),
+        ([Correct(correct=True)], [Correct(correct=False)]),
+        (lambda: 1, lambda: 2),
+        ({"client": [Client("m")]}, {"client": [Client("n")]}),
+    ]:
+        first, again, second = (identity_of(Judging(Client("m"), names=each)) for each in (one, one, other))
+        assert first == again
+        assert (first == second) == inspect.isfunction(one)  # two functions of one file cannot be told apart
+    mock = MagicMock()
+    assert identity_of(Judging(mock)) == identity_of(Judging(mock))
+    assert mock.mock_calls == []
     itself: Any = Judging(Client("m"))
     itself.names = {"me": itself}  # ends all the same
     assert identity_of(itself)

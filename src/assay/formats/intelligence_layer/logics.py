@@ -2,11 +2,14 @@
 
 import inspect
 import sys
-from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from assay.formats.intelligence_layer.types import to_json
+import msgspec
+
+from assay.formats.intelligence_layer.types import is_pydantic
+from assay.store.keys import digest
 from assay.usercode import identity
 
 _DEPTH = 3
@@ -16,10 +19,11 @@ _NOT_USERS = {"assay", *sys.stdlib_module_names}
 def identity_of(logic: object) -> dict[str, Any]:
     """JSON values that change when results of the logic may."""
     name = f"{type(logic).__module__}.{type(logic).__qualname__}"
-    return {"logic": name, "code": sorted(_code(type(logic))), "attributes": _described(vars(logic), _DEPTH)}
+    return {"logic": name, "code": _code(type(logic)), "attributes": _described(vars(logic), _DEPTH)}
 
 
-def _code(kind: type) -> Iterator[str]:
+@lru_cache(64)  # what a class runs is what was loaded, whatever becomes of its file
+def _code(kind: type) -> list[str]:
     """The identities of the class's own functions and of those it inherits; of several in one file, of one."""
     functions: dict[str, Any] = {}
     for owner in kind.__mro__:
@@ -29,17 +33,19 @@ def _code(kind: type) -> Iterator[str]:
                 if inspect.isfunction(function):
                     file = function.__code__.co_filename
                     functions[file if Path(file).is_file() else function.__qualname__] = function
-    return map(identity, functions.values())
+    return sorted(map(identity, functions.values()))
 
 
 def _described(value: Any, depth: int) -> Any:
     """Data as it is, a function by its code, another object by its class and its attributes."""
     try:
-        return to_json(value, order="deterministic")
+        return msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_dumped)
     except (TypeError, ValueError, RecursionError):  # a client, a lock, or something that has one
         pass
     if inspect.isroutine(value):
         return identity(value)
+    if hasattr(type(value), "tobytes"):  # numbers of numpy's
+        return digest("array", value.tobytes()).hex()
     name = type(value).__qualname__
     if not depth:
         return name
@@ -47,3 +53,10 @@ def _described(value: Any, depth: int) -> Any:
         return [_described(each, depth - 1) for each in value]
     attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
     return [name, {str(key): _described(each, depth - 1) for key, each in attributes.items()}]
+
+
+def _dumped(value: Any) -> Any:
+    """No object but a model is asked what it holds: others, such as mocks, may answer anything."""
+    if not is_pydantic(type(value)):
+        raise TypeError
+    return value.model_dump(mode="json")

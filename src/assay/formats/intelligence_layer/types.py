@@ -33,7 +33,7 @@ def from_json(data: Any, type: type[T]) -> T:
     """The value of this type that the JSON value `data` stands for."""
     if _takes_all(type):
         return data
-    if _is_pydantic(type):
+    if is_pydantic(type):
         return _adapter(type).validate_json(msgspec.json.encode(data))
     try:
         return msgspec.convert(data, type, dec_hook=_validated)
@@ -50,13 +50,13 @@ def from_json(data: Any, type: type[T]) -> T:
 def schema_of(type: Any) -> dict[str, Any]:
     """The JSON Schema of a type: pydantic's for its models, msgspec's for all others."""
     try:
-        return _model_schema(type) if _is_pydantic(type) else msgspec.json.schema(type, schema_hook=_model_schema)
+        return _model_schema(type) if is_pydantic(type) else msgspec.json.schema(type, schema_hook=_model_schema)
     except TypeError:  # a type that neither knows: its name is all there is
         return {"title": getattr(type, "__qualname__", str(type))}
 
 
 def _model_schema(type: Any) -> dict[str, Any]:
-    if not _is_pydantic(type):
+    if not is_pydantic(type):
         raise NotImplementedError(type)
     return _adapter(type).json_schema()
 
@@ -75,7 +75,7 @@ def _dumped(value: Any) -> Any:
 
 
 def _validated(type: Any, data: Any) -> Any:
-    if not _is_pydantic(type):
+    if not is_pydantic(type):
         raise TypeError(f"values of type {getattr(type, '__qualname__', type)} cannot be read from JSON")
     return _adapter(type).validate_json(msgspec.json.encode(data))
 
@@ -89,12 +89,13 @@ def _refuse_like_pydantic(data: Any, type: Any) -> None:
     adapter.validate_json(msgspec.json.encode(data), strict=True)
 
 
-def _is_pydantic(type: Any) -> bool:
+def is_pydantic(type: Any) -> bool:
+    """Whether pydantic has to read values of this type: one of its models, or something with such a type inside."""
     if "pydantic" not in sys.modules:
         return False
     if hasattr(type, "__pydantic_core_schema__") or getattr(type, "__module__", "").split(".")[0] == "pydantic":
         return True
-    return any(_is_pydantic(argument) for argument in get_args(type))
+    return any(is_pydantic(argument) for argument in get_args(type))
 
 
 @lru_cache(256)
