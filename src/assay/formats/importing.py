@@ -6,7 +6,8 @@ Rows are streamed. An unchanged source is not read again, and rows that Assay ma
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import TemporaryFile
+from typing import IO, Any, Protocol
 
 import msgspec
 
@@ -94,12 +95,13 @@ def _bring_one(name: str, foreign: Foreign, folder: Path) -> Imported:
         source = dict(foreign.source)
         dataset = ingest(store, id, foreign.items, stamp={"imported": source}, name=foreign.dataset)
         made_from = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
-        answers = (response for response, _ in foreign.cases())
-        run = adopt(store, "run", id, answers, source=source, inputs=made_from, name=foreign.dataset)
-        notes = foreign.notes() or run.metadata.get("odd", [])
-        run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
-        store.put_manifest(run)
-        counts = _bring_evaluations(store, id, foreign, source, run, notes)
+        with TemporaryFile(prefix=".assay-", dir=folder) as spool:
+            cases = _Cases(foreign, spool)
+            run = adopt(store, "run", id, cases.responses(), source=source, inputs=made_from, name=foreign.dataset)
+            notes = foreign.notes() or run.metadata.get("odd", [])
+            run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
+            store.put_manifest(run)
+            counts = _bring_evaluations(store, id, foreign.dataset, cases.evaluations(), source, run, notes)
         _keep_config(folder, foreign.dataset)
     facts = foreign.facts
     return Imported(
@@ -115,22 +117,50 @@ def _bring_one(name: str, foreign: Foreign, folder: Path) -> Imported:
     )
 
 
+class _Cases:
+    """A reader's cases, read once: the evaluations wait in a file until the responses are stored."""
+
+    def __init__(self, foreign: Foreign, spool: IO[bytes]) -> None:
+        self._foreign = foreign
+        self._spool = spool
+        self._read = False
+
+    def responses(self) -> Iterator[Response]:
+        encode = msgspec.json.Encoder().encode
+        for response, evaluations in self._foreign.cases():
+            self._spool.writelines([encode(evaluation) + b"\n" for evaluation in evaluations])
+            yield response
+        self._read = True
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        if not self._read:  # the responses were there already
+            yield from (evaluation for _, several in self._foreign.cases() for evaluation in several)
+            return
+        self._spool.seek(0)
+        yield from map(msgspec.json.Decoder(Evaluation).decode, self._spool)
+
+
 def _bring_evaluations(
-    store: FlatStore, id: str, foreign: Foreign, source: Mapping[str, Any], run: Manifest, notes: list[str]
+    store: FlatStore,
+    id: str,
+    dataset: str,
+    rows: Iterator[Evaluation],
+    source: Mapping[str, Any],
+    run: Manifest,
+    notes: list[str],
 ) -> dict[str, int]:
     old = store.manifest("evaluation", id)
     if old is not None and "adopted" not in old.plan:
         notes.append("the folder's evaluations were made by Assay and stay as they are")
         return old.counts
     _check_free(store, "evaluation")
-    rows = (evaluation for _, several in foreign.cases() for evaluation in several)
     if old is None:  # no evaluations, no artefact
         first = next(rows, None)
         if first is None:
             return {}
         rows = chain([first], rows)
     made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-    return adopt(store, "evaluation", id, rows, source=source, inputs=made_from, name=foreign.dataset).counts
+    return adopt(store, "evaluation", id, rows, source=source, inputs=made_from, name=dataset).counts
 
 
 def _check_free(store: FlatStore, kind: Kind) -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 _PER_BUCKET = 8
 _BUFFER = 20_000
+_PER_NEW = 32  # a new key costs ten times as much as an old one, and sorting them in is quick
 
 
 class KeySet:
@@ -20,15 +21,25 @@ class KeySet:
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
         ordered = np.unique(_as_numpy(keys if isinstance(keys, array) else array("Q", keys)))
+        # An array's elements come out as Python integers, three times as fast as numpy's.
+        self._keys = array("Q", ordered.tobytes())
+        self._index()
+
+    def _index(self) -> None:
+        ordered = _as_numpy(self._keys)
         bits = (len(ordered) // _PER_BUCKET).bit_length()
         # Shifting by all 64 bits is undefined: a single bucket begins at 0 by itself.
         lowest = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
         starts = np.append(np.searchsorted(ordered, lowest), len(ordered))
-        # An array's elements come out as Python integers, three times as fast as numpy's.
-        self._keys = array("Q", ordered.tobytes())
         self._starts = array("I", starts.astype(np.uint32).tobytes())
         self._shift = 64 - bits
         self._marks = bytearray(len(ordered))
+
+    def grow(self, keys: Iterable[int]) -> None:
+        """Take in keys that are not in the set, without a second copy of it; marks are forgotten."""
+        self._keys.extend(keys)
+        _as_numpy(self._keys).sort()
+        self._index()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -71,8 +82,8 @@ class Seen:
         if key in self._new or key in self._old:
             return False
         self._new.add(key)
-        if len(self._new) >= max(_BUFFER, len(self._old) // 8):
-            self._old = KeySet(array("Q", [*self._new]) + self._old._keys)
+        if len(self._new) >= max(_BUFFER, len(self._old) // _PER_NEW):
+            self._old.grow(self._new)
             self._new.clear()
         return True
 

@@ -1,6 +1,5 @@
 """An evaluation that was stopped goes on; one that is finished is never taken for a new one."""
 
-import inspect
 import json
 import os
 import pty
@@ -8,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -23,7 +23,7 @@ from assay.formats.intelligence_layer.evaluation import (
     SingleOutputEvaluationLogic,
 )
 from assay.formats.intelligence_layer.logics import identity_of
-from tests.formats.intelligence_layer.worlds import FAIL_IN_EVALUATION, Correct, Longer, World
+from tests.formats.intelligence_layer.worlds import FAIL_IN_EVALUATION, Correct, Longer, World, pairs
 from tests.support import wait_for
 
 TEXTS = [FAIL_IN_EVALUATION, "a", "b", "c", "d"]
@@ -179,35 +179,50 @@ def test_earlier_evaluations_are_part_of_an_incremental_one(world: World) -> Non
     assert len({first.id, added.id, whole.id}) == 3
 
 
-def test_what_a_logic_is_made_of() -> None:
-    class Client:
-        def __init__(self, model: str) -> None:
-            self.model = model
-            self.lock = threading.Lock()
+class Client:
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.lock = threading.Lock()
 
-    class Judging(Longer):
-        def __init__(self, client: Client, rule: Any = None, names: Any = ()) -> None:
-            super().__init__()
-            self.client, self.rule, self.names = client, rule, names
+    def ask(self) -> None: ...
 
-    same = [identity_of(Judging(Client("m"), len, {"b", "a", "c"})) for _ in range(2)]
-    assert same[0] == same[1]
-    others = [Judging(Client("n"), len, {"b", "a", "c"}), Judging(Client("m"), max, {"b", "a", "c"}), Longer()]
-    assert all(identity_of(other) != same[0] for other in others)
-    for one, other in [
-        (np.arange(3), np.arange(3) + 1),
-        ([Correct(correct=True)], [Correct(correct=False)]),
-        (lambda: 1, lambda: 2),
-        ({"client": [Client("m")]}, {"client": [Client("n")]}),
-    ]:
-        first, again, second = (identity_of(Judging(Client("m"), names=each)) for each in (one, one, other))
-        assert first == again
-        assert (first == second) == inspect.isfunction(one)  # two functions of one file cannot be told apart
+
+class Judging(Longer):
+    def __init__(self, part: Any) -> None:
+        super().__init__()
+        self.part = part
+
+
+def above(least: int) -> Any:
+    return lambda value: value > least
+
+
+@pytest.mark.parametrize(
+    ("make", "make_other"),
+    [
+        (lambda: {"b", "a", "c"}, lambda: {"b", "a", "d"}),
+        (lambda: Client("m"), lambda: Client("n")),
+        (lambda: {"clients": [Client("m")]}, lambda: {"clients": [Client("n")]}),
+        (lambda: np.arange(3), lambda: np.arange(3) + 1),
+        (lambda: [Correct(correct=True)], lambda: [Correct(correct=False)]),
+        (lambda: len, lambda: max),
+        (lambda: above, lambda: pairs),
+        (lambda: above(1), lambda: above(2)),
+        (lambda: partial(above, 1), lambda: partial(above, 2)),
+        (lambda: Client("m").ask, lambda: Client("n").ask),
+    ],
+)
+def test_a_logic_is_told_apart_by_what_it_was_made_with(make: Any, make_other: Any) -> None:
+    assert identity_of(Judging(make())) == identity_of(Judging(make()))
+    assert identity_of(Judging(make())) != identity_of(Judging(make_other()))
+
+
+def test_nothing_is_asked_that_is_no_data() -> None:
     mock = MagicMock()
     assert identity_of(Judging(mock)) == identity_of(Judging(mock))
     assert mock.mock_calls == []
-    itself: Any = Judging(Client("m"))
-    itself.names = {"me": itself}  # ends all the same
+    itself: Any = Judging(None)
+    itself.part = {"me": itself}  # ends all the same
     assert identity_of(itself)
 
 

@@ -441,17 +441,19 @@ def test_runs_of_the_command_line_are_read(tmp_path: Path) -> None:
         list(repository.example_outputs("core", str))
 
 
-def test_threads_that_read_a_run_at_once_all_see_it_whole() -> None:
-    runs = InMemoryRunRepository()
+@pytest.mark.parametrize("kind", MAKE_RUNS)
+def test_threads_that_read_a_run_at_once_all_see_it_whole(kind: str, tmp_path: Path) -> None:
+    writing = MAKE_RUNS[kind](tmp_path)
     for number in range(300):
-        runs.store_example_output(ExampleOutput(run_id="run", example_id=f"{number:03}", output="x"))
-    expected = runs.example_output_ids("run")
+        writing.store_example_output(ExampleOutput(run_id="run", example_id=f"{number:03}", output="x"))
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for _ in range(30):
-            runs.store_example_output(ExampleOutput(run_id="run", example_id="000", output="x"))
+        for _ in range(40):
+            runs = FileRunRepository(tmp_path / "root") if kind == "files" else writing
+            runs._places.clear()
             with ThreadPoolExecutor(4) as pool:
-                assert all(found == expected for found in pool.map(runs.example_output_ids, ["run"] * 4))
+                found = pool.map(lambda _, runs=runs: len(runs.example_output_ids("run")), range(4))
+                assert list(found) == [300] * 4
     finally:
         sys.setswitchinterval(before)

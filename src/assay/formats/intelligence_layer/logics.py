@@ -2,8 +2,9 @@
 
 import inspect
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from types import CellType
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from assay.formats.intelligence_layer.types import is_pydantic
 from assay.store.keys import digest
 from assay.usercode import identity
 
-_DEPTH = 3
+_DEPTH = 4
 _NOT_USERS = {"assay", *sys.stdlib_module_names}
 
 
@@ -42,8 +43,8 @@ def _described(value: Any, depth: int) -> Any:
         return msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_dumped)
     except (TypeError, ValueError, RecursionError):  # a client, a lock, or something that has one
         pass
-    if inspect.isroutine(value):
-        return identity(value)
+    if inspect.isroutine(value) or isinstance(value, partial):
+        return _function(value, depth)
     if hasattr(type(value), "tobytes"):  # numbers of numpy's
         return digest("array", value.tobytes()).hex()
     name = type(value).__qualname__
@@ -53,6 +54,18 @@ def _described(value: Any, depth: int) -> Any:
         return [_described(each, depth - 1) for each in value]
     attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
     return [name, {str(key): _described(each, depth - 1) for key, each in attributes.items()}]
+
+
+def _function(value: Any, depth: int) -> Any:
+    """A function and what it was made with; those of one file are told apart by their lines."""
+    if isinstance(value, partial):
+        return _described([value.func, value.args, value.keywords], depth)
+    if inspect.ismethod(value):
+        return _described([value.__func__, value.__self__], depth)
+    if not inspect.isfunction(value):
+        return identity(value)
+    cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+    return [identity(value), value.__code__.co_firstlineno, _described([value.__defaults__, cells], depth)]
 
 
 def _dumped(value: Any) -> Any:

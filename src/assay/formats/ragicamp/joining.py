@@ -1,12 +1,13 @@
 """An experiment's responses by agent and item, each with its evaluations: found by position, never held.
 
 Agents come in the order of their names and answers in the order of the items, so that equal rows give equal files in
-whatever order they stand on disk. Memory holds about 30 bytes for a response and 16 for an evaluation.
+whatever order they stand on disk. Memory holds 12 bytes for a response, 20 where they are not in the order of the
+items, and 8 for an evaluation, 16 where they do not follow the responses.
 """
 
 from array import array
 from collections.abc import Iterator
-from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -16,13 +17,15 @@ import numpy.typing as npt
 from assay.analysis.tables import Tables, foreign_row
 from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.names import Cell, Samples, agent_names
-from assay.formats.ragicamp.rows import Agent, Row, question_row
+from assay.formats.ragicamp.rows import Agent, Row, question_of
 from assay.interfaces import Log
 from assay.steps.join import response_key
 from assay.store.index import ItemIndex, id_number
+from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
-_NO_ITEM = np.iinfo(np.int64).max
+_LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
+_CHUNK = 4096
 
 
 class _Metadata(msgspec.Struct):
@@ -50,12 +53,22 @@ class _Label(msgspec.Struct):
     scorer: str = ""
 
 
+class _Of(msgspec.Struct):
+    """What is true of all rows of a cell."""
+
+    code: int
+    total_samples: int = 1
+    timestamp: float = 0.0
+    errors: int = 0
+
+
 class Group(msgspec.Struct):
-    """One agent's rows: `rows` are numbers of responses."""
+    """One agent's rows: `rows` are numbers of responses in the order of their items, `count` that of predictions."""
 
     agent: Agent
     template: str
-    rows: Ints
+    rows: Ints | range
+    count: int
     errors: int
 
 
@@ -63,104 +76,200 @@ class Joining:
     """The rows of one experiment, joined."""
 
     def __init__(self, tables: Tables, samples: Samples) -> None:
-        self.items = ItemIndex(tables.log("items"))
-        self.matches = 0
+        self._items = ItemIndex(tables.log("items"))
         self._runs = _Many(tables.logs("responses"))
-        self._evaluations = _Many(tables.source.logs("evaluation"))
-        self._samples = samples
-        self._cells: dict[Cell, int] = {}
-        self._totals: dict[int, tuple[int, float]] = {}
-        self._scorers: dict[str, set[str]] = {}
+        self._means = samples == "mean"
+        self._cells: dict[Cell, _Of] = {}
+        self._evaluations = _Evaluations(_Many(tables.source.logs("evaluation")))
         self._read_responses()
-        self._read_evaluations()
+        self._evaluations.close()
+        self.matches = self._evaluations.matches
 
     def groups(self) -> Iterator[Group]:
         names = agent_names(list(self._cells))
         for cell in sorted(self._cells, key=lambda cell: names[cell]):
-            code = self._cells[cell]
-            rows = np.flatnonzero(self._cell == code)
-            rows = rows[np.lexsort((rows, self._sample[rows], self._item[rows]))]
-            total, timestamp = self._totals[code]
-            mean = self._samples == "mean"
+            of = self._cells[cell]
+            begin, end = self._begins[of.code], self._begins[of.code + 1]
             agent = Agent(
                 name=names[cell],
                 model_name=cell.model,
                 task=cell.task,
                 sample_index=max(cell.sample, 0),
-                total_samples=1 if mean else total,
-                timestamp=timestamp_of(date_of(timestamp)),  # as a reader will find it
+                total_samples=1 if self._means else of.total_samples,
+                timestamp=timestamp_of(date_of(of.timestamp)),  # as a reader will find it
             )
-            yield Group(agent, cell.template, rows, int(self._failed[rows].sum()))
+            rows = range(begin, end) if self._order is None else self._order[begin:end]
+            yield Group(agent, cell.template, rows, self._counts[of.code], of.errors)
 
-    def place(self, rows: Ints) -> Ints:
-        """Where the items of these responses are in the dataset; equal for samples of one item."""
-        return self._item[rows]
+    def cases(self, group: Group) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
+        """Each response of an agent with its (metric, evaluation) pairs, in the order of the metrics' names."""
+        for number in map(int, group.rows):  # a list would take five times the memory
+            response = _row(self._runs.read(self._position[number]))
+            yield response, self._evaluations.of(number, response)
 
-    def response(self, number: int) -> Row:
-        return _row(self._runs.read(int(self._position[number])))
+    def by_item(self, group: Group) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
+        """The same, those of one item together."""
+        return (list(several) for _, several in groupby(self.cases(group), lambda case: case[0]["item_id"]))
 
     def question(self, response: Row) -> str:
         """What the response's item asks; of an item that is not there, what was sent."""
-        item = self.items.get(str(response.get("item_id")))
-        return str(response.get("prompt") or "") if item is None else question_row(item)["question"]
-
-    def evaluations(self, number: int, key: str) -> list[tuple[str, Row]]:
-        """(metric, evaluation) of a response, in the order of the metrics' names."""
-        hashed = self._keys[number]
-        first, last = np.searchsorted(self._of, hashed), np.searchsorted(self._of, hashed, side="right")
-        rows = [_row(self._evaluations.read(int(position))) for position in self._at[first:last]]
-        rows = [row for row in rows if not key or not row.get("responses") or row["responses"][0] == key]
-        return sorted(((self.metric(row), row) for row in rows), key=lambda pair: (pair[0], pair[1].get("part") or [0]))
-
-    def metric(self, evaluation: Row) -> str:
-        """A label's name among the metrics: with its scorer where several give the same label."""
-        label, scorer = str(evaluation.get("label") or ""), str(evaluation.get("scorer") or "")
-        return f"{scorer}.{label}" if len(self._scorers.get(label, ())) > 1 else label
-
-    @cached_property
-    def _item(self) -> Ints:
-        """The position of each response's item: the order of the dataset. Items that are not there come last."""
-        found = self.items.positions(self._hashes)
-        return np.where(found < 0, _NO_ITEM, found)
+        item = self._items.get(str(response.get("item_id")))
+        return str(response.get("prompt") or "") if item is None else question_of(item)
 
     def _read_responses(self) -> None:
-        self._hashes, keys, positions = array("Q"), array("Q"), array("q")
-        cells, samples, failed = array("i"), array("i"), array("b")
+        self._position = array("q")
+        items, cells, samples = _Places(self._items), array("i"), array("i")
         decode = msgspec.json.Decoder(_Address).decode
         for position, line in self._runs.scan():
             row = _narrow(decode, line, _Address)
             template = row.metadata.prompt_template if row.metadata else None
-            sample = -1 if self._samples == "mean" else row.sample_index
-            cell = Cell(row.model_name, "" if template is None else str(template), row.task, sample)
-            code = self._cells.setdefault(cell, len(self._cells))
-            total, latest = self._totals.get(code, (1, 0.0))
-            self._totals[code] = max(total, row.total_samples), max(latest, row.timestamp)
-            self._hashes.append(id_number(row.item_id))
-            keys.append(response_key(row.key, (row.item_id, row.sample_index, row.model_name)))
-            positions.append(position)
-            cells.append(code)
-            samples.append(row.sample_index)
-            failed.append(row.outcome == "errored")
-        self._keys = np.frombuffer(keys, np.uint64)
-        self._position = np.frombuffer(positions, np.int64)
-        self._cell, self._sample = np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32)
-        self._failed = np.frombuffer(failed, np.int8)
+            cell = Cell(
+                row.model_name,
+                "" if template is None else str(template),
+                row.task,
+                -1 if self._means else row.sample_index,
+            )
+            of = self._cells.get(cell)
+            if of is None:
+                of = self._cells[cell] = _Of(len(self._cells))
+            of.total_samples = max(of.total_samples, row.total_samples)
+            of.timestamp = max(of.timestamp, row.timestamp)
+            of.errors += row.outcome == "errored"
+            self._evaluations.follow(row)
+            self._position.append(position)
+            items.append(row.item_id)
+            cells.append(of.code)
+            if self._means:  # else it is the same for a whole cell
+                samples.append(row.sample_index)
+        self._sort(items.found(), np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32))
 
-    def _read_evaluations(self) -> None:
-        sought, positions = array("Q"), array("q")
+    def _sort(self, item: Ints, cell: npt.NDArray[np.int32], sample: npt.NDArray[np.int32]) -> None:
+        keys = (sample, item, cell) if self._means else (item, cell)
+        self._order = None if _in_order(*keys) else np.lexsort(keys)
+        sizes = np.bincount(cell, minlength=len(self._cells))
+        self._begins: list[int] = [0, *np.cumsum(sizes).tolist()]
+        self._counts: list[int] = sizes.tolist()
+        if self._means and len(cell):
+            if self._order is not None:
+                item, cell = item[self._order], cell[self._order]
+            begins = np.append(True, (item[1:] != item[:-1]) | (cell[1:] != cell[:-1]))
+            self._counts = np.bincount(cell[begins], minlength=len(self._cells)).tolist()
+
+
+class _Places:
+    """Where the items of responses stand in the dataset, looked up many at a time."""
+
+    def __init__(self, items: ItemIndex) -> None:
+        self._items = items
+        self._ids: list[str] = []
+        self._found = array("q")
+
+    def append(self, item_id: str) -> None:
+        self._ids.append(item_id)
+        if len(self._ids) == _CHUNK:
+            self._look_up()
+
+    def found(self) -> Ints:
+        self._look_up()
+        return np.frombuffer(self._found, np.int64)
+
+    def _look_up(self) -> None:
+        found = self._items.positions(array("Q", map(id_number, self._ids)))
+        for at in np.flatnonzero(found < 0).tolist():
+            found[at] = _LOST | id_hash(self._ids[at]) >> 2
+        self._found.frombytes(found.tobytes())
+        self._ids.clear()
+
+
+class _Evaluations:
+    """The evaluations of each response. Scoring follows the file of responses: as long as that holds, the number of a
+    response tells where its evaluations begin; where it does not, they are sought by the key of their response."""
+
+    def __init__(self, rows: "_Many") -> None:
+        self.matches = 0
+        self._rows = rows
+        self._scorers: dict[str, set[str]] = {}
+        self._waiting = self._labels()
+        self._next = next(self._waiting, None)
+        self._begins, self._at = array("I"), array("q")
+        self._follows = True
+        self._keys: npt.NDArray[np.uint64] | None = None
+
+    def follow(self, response: _Address) -> None:
+        """Tell the next response of the file."""
+        if not self._follows:
+            return
+        self._begins.append(len(self._at))
+        if not response.key:
+            self._follows = False  # where it stands may not be its own
+            return
+        key = response_key(response.key, ())
+        while self._next is not None and self._next[0] == key:
+            self._at.append(self._next[1])
+            self._next = next(self._waiting, None)
+
+    def close(self) -> None:
+        """All responses were told."""
+        self._begins.append(len(self._at))
+        self._follows = self._follows and self._next is None
+        if not self._follows:
+            self._begins, self._at = array("I"), array("q")
+            self._index()
+
+    def of(self, number: int, response: Row) -> list[tuple[str, Row]]:
+        """(metric, evaluation) of a response, in the order of the metrics' names."""
+        key = str(response.get("key") or "")
+        if self._keys is None:
+            first, last = self._begins[number], self._begins[number + 1]
+        else:
+            place = (response.get("item_id"), response.get("sample_index") or 0, response.get("model_name") or "")
+            sought = np.uint64(response_key(key, place))
+            first, last = np.searchsorted(self._keys, sought), np.searchsorted(self._keys, sought, side="right")
+        rows = [_row(self._rows.read(position)) for position in self._at[first:last]]
+        rows = [row for row in rows if not key or not row.get("responses") or row["responses"][0] == key]
+        return sorted(((self._metric(row), row) for row in rows), key=_by_metric)
+
+    def _metric(self, evaluation: Row) -> str:
+        """A label's name among the metrics: with its scorer where several give the same label."""
+        label, scorer = str(evaluation.get("label") or ""), str(evaluation.get("scorer") or "")
+        return f"{scorer}.{label}" if len(self._scorers.get(label, ())) > 1 else label
+
+    def _labels(self) -> Iterator[tuple[int, int]]:
+        """(key of the response, position) of every evaluation of one answer."""
+        self.matches = 0
         decode = msgspec.json.Decoder(_Label).decode
-        for position, line in self._evaluations.scan():
+        for position, line in self._rows.scan():
             row = _narrow(decode, line, _Label)
             if len(row.responses) > 1:
                 self.matches += 1  # of two answers: no metric of one
                 continue
-            first = row.responses[0] if row.responses else None
-            sought.append(response_key(first, (row.item_id, row.sample_index, row.model_name)))
-            positions.append(position)
             self._scorers.setdefault(row.label, set()).add(row.scorer)
-        keys = np.frombuffer(sought, np.uint64)
-        order = np.argsort(keys, kind="stable")
-        self._of, self._at = keys[order], np.frombuffer(positions, np.int64)[order]
+            first = row.responses[0] if row.responses else None
+            yield response_key(first, (row.item_id, row.sample_index, row.model_name)), position
+
+    def _index(self) -> None:
+        keys, positions = array("Q"), array("q")
+        for key, position in self._labels():
+            keys.append(key)
+            positions.append(position)
+        order = np.argsort(np.frombuffer(keys, np.uint64), kind="stable")
+        self._at = array("q", np.frombuffer(positions, np.int64)[order].tobytes())
+        del positions
+        self._keys = np.frombuffer(keys, np.uint64)[order]
+
+
+def _by_metric(pair: tuple[str, Row]) -> Any:
+    return pair[0], pair[1].get("part") or [0]
+
+
+def _in_order(*keys: npt.NDArray[Any]) -> bool:
+    """Whether rows are sorted by these keys, the last one first: what `lexsort` would leave as it is."""
+    later = np.zeros(max(len(keys[-1]) - 1, 0), np.bool_)
+    equal = ~later
+    for key in reversed(keys):
+        later |= equal & (key[1:] > key[:-1])
+        equal &= key[1:] == key[:-1]
+    return bool((later | equal).all())
 
 
 class _Many:

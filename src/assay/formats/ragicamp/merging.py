@@ -17,8 +17,10 @@ import msgspec
 from assay.formats.ragicamp.files import Document, look
 from assay.formats.ragicamp.names import KINDS, FileKind, agent_file, questions_file
 from assay.formats.ragicamp.rows import Row, id_of, question_row
+from assay.interfaces import Log
 from assay.store.files import store_error, write_file
 from assay.store.index import ItemIndex
+from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 
@@ -60,7 +62,7 @@ def _indented(row: Row) -> bytes:
 # ---- questions
 
 
-def merge_questions(folder: Path, dataset: str, items: ItemIndex, note: Note) -> Path:
+def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     """Put the items into the questions file: what it has keeps its place, ours are new or newer, none goes. Call it
     within `shared`."""
     path = questions_file(folder, dataset)
@@ -82,18 +84,24 @@ def merge_questions(folder: Path, dataset: str, items: ItemIndex, note: Note) ->
     return path
 
 
-def _spool(spool: IO[bytes], old: Document | None, items: ItemIndex, broken: Note) -> int:
+def _spool(spool: IO[bytes], old: Document | None, items: Log, broken: Note) -> int:
     """Write the questions aside, for the file has their number before them; returns it."""
-    taken = Seen()
     count = 0
-    for row in _merged(old, items, taken, broken):
+    for row in _asked(items) if old is None else _merged(old, ItemIndex(items), broken):
         spool.write((b",\n    " if count else b"\n    ") + _indented(row))
         count += 1
     return count
 
 
-def _merged(old: Document | None, items: ItemIndex, taken: Seen, broken: Note) -> Iterator[Row]:
-    for _, number, row in () if old is None else old.rows(broken):
+def _asked(items: Log) -> Iterator[Row]:
+    for _, line in items.scan():
+        if line and not line.isspace():
+            yield question_row(decode_item(line, "items.jsonl"))
+
+
+def _merged(old: Document, items: ItemIndex, broken: Note) -> Iterator[Row]:
+    taken = Seen()
+    for _, number, row in old.rows(broken):
         id = id_of(row, number)
         item = items.get(id)
         if item is None:

@@ -100,21 +100,28 @@ class Results:
                 pass
         self.odd = {what: said for what, said in self.odd.items() if what in ("apart", "unasked")}
         answered: dict[str, int] = {}
-        seen = Seen()
+        files: dict[tuple[str, int], list[AgentFile]] = {}
         for file in self.found.agents:
-            own = Seen()
-            agent = file.agent
-            for place, number, row in self._rows(file):
-                id = self._id(id_of(row, number), row)
-                address = id_hash(f"{agent.name}\0{agent.sample_index}\0{id}")
-                if not own.add(address):
-                    fix = "keep one of them"
-                    raise UserError(f"two predictions of {agent.name!r} are for {id!r}", where=place, fix=fix)
-                if not seen.add(address):
-                    continue  # a file that tells more had it
-                answered[agent.name] = answered.get(agent.name, 0) + 1
-                yield read_prediction(row, id, agent, place)
+            files.setdefault((file.agent.name, file.agent.sample_index), []).append(file)
+        for several in files.values():
+            seen = Seen() if len(several) > 1 else None
+            for file in several:
+                for place, id, row in self._own_rows(file):
+                    if seen is not None and not seen.add(id_hash(id)):
+                        continue  # a file that tells more had it
+                    answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
+                    yield read_prediction(row, id, file.agent, place)
         self._find_unanswered(answered)
+
+    def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:
+        """(place, id, row) of a file's predictions, one for a question."""
+        own = Seen()
+        for place, number, row in self._rows(file):
+            id = self._id(id_of(row, number), row)
+            if not own.add(id_hash(id)):
+                what = f"two predictions of {file.agent.name!r} are for {id!r}"
+                raise UserError(what, where=place, fix="keep one of them")
+            yield place, id, row
 
     def _find_unanswered(self, answered: dict[str, int]) -> None:
         samples = {file.agent.name: file.agent.total_samples for file in self.found.agents}

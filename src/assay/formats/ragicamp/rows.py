@@ -27,6 +27,7 @@ _QUESTION_FIELDS = {*IDS, *_ANSWERS, "expected_answer", "question", "item", "met
 _PREDICTION_FIELDS = {
     *_QUESTION_FIELDS, "prediction", "metrics", "prompt", "outcome", "error", "response", "evaluations",
 }  # fmt: skip
+_NOWHERE = object()  # equal to no value
 _NO_NUMBER = "the stored score is no number"
 _NOT_THERE = "the files have no prediction for this question"
 
@@ -86,6 +87,11 @@ def answers_in(row: Mapping[str, Any]) -> list[Any]:
     return listed if first in (None, "") or first in listed else [first, *listed]
 
 
+def question_of(item: Item) -> str:
+    """The text that an item asks."""
+    return question(variables(item))
+
+
 def question_row(item: Item) -> Row:
     """An item as a row of a questions file."""
     try:
@@ -94,7 +100,7 @@ def question_row(item: Item) -> Row:
         answers = []
     row: Row = {
         "id": item.id,
-        "question": question(variables(item)),
+        "question": question_of(item),
         "expected_answer": answers[0] if answers else None,
         "all_acceptable_answers": answers,
     }
@@ -237,9 +243,10 @@ def prediction_row(
 
 
 def _difference(found: Row, plain: msgspec.Struct) -> Row:
-    read = msgspec.to_builtins(plain)
-    read = {name: list(value) if isinstance(value, tuple) else value for name, value in read.items()}
-    return {name: value for name, value in found.items() if name not in read or read[name] != value}
+    kept = {name: value for name, value in found.items() if getattr(plain, name, _NOWHERE) != value}
+    if "part" in kept and kept["part"] == [*getattr(plain, "part", ())]:
+        del kept["part"]  # a tuple of ours is a list in JSON
+    return kept
 
 
 def counted(evaluation: Mapping[str, Any]) -> float | None:

@@ -15,7 +15,7 @@ from assay.analysis.tables import Export, Tables
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining
-from assay.formats.ragicamp.merging import document, merge_questions, put_in_place, shared
+from assay.formats.ragicamp.merging import Note, document, merge_questions, put_in_place, shared
 from assay.formats.ragicamp.names import FileKind, Samples
 from assay.formats.ragicamp.rows import Row, counted, prediction_row
 from assay.formats.ragicamp.summaries import Scores
@@ -39,18 +39,15 @@ def ragicamp(
         raise UserError("ragicamp writes several files", fix="name a folder with -o")
     name = dataset or dataset_name(export.tables)
     notes: list[str] = []
-    joining = Joining(export.tables, samples)
-    if joining.matches:
-        notes.append(f"{joining.matches:,} evaluations are of matches and have no place in RAGiCamp's files")
     folder = export.path
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise store_error(error, folder) from error
     with TemporaryDirectory(prefix=".assay-", dir=folder) as temporary:
-        files = _write_agents(joining, Path(temporary), name, samples, extras)
+        files = _Agents(Path(temporary), name, samples, extras).write(export.tables, notes.append)
         with shared(folder):
-            merge_questions(folder, name, joining.items, notes.append)
+            merge_questions(folder, name, export.tables.log("items"), notes.append)
             for agent, own in files.items():
                 put_in_place(own, folder, agent, name, plain_names=plain_names)
     return notes
@@ -67,44 +64,58 @@ def dataset_name(tables: Tables) -> str:
     return own or str(given.get("name") or "") or stem or tables.source.name
 
 
-def _write_agents(
-    joining: Joining, folder: Path, dataset: str, samples: Samples, extras: bool
-) -> dict[str, dict[FileKind, Path]]:
-    """The files of all agents, not yet under their names."""
-    scores = Scores(folder / "scores")
-    heads: dict[str, Row] = {}
-    files: dict[str, dict[FileKind, Path]] = {}
-    for number, group in enumerate(joining.groups()):
+class _Agents:
+    """Writes the files of all agents, not yet under their names."""
+
+    def __init__(self, folder: Path, dataset: str, samples: Samples, extras: bool) -> None:
+        self._folder, self._dataset, self._samples, self._extras = folder, dataset, samples, extras
+        self._scores = Scores(folder / "scores")
+        self._heads: dict[str, Row] = {}
+
+    def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
+        files = self._write_predictions(tables, note)  # what was joined goes before statistics take its memory
+        found = self._scores.statistics()
+        for name, head in self._heads.items():
+            statistics = found.get(name, {})
+            overall = {metric: entry["mean"] for metric, entry in statistics.items()}
+            summary = {**head, "overall_metrics": overall, "metric_statistics": statistics}
+            write_file(files[name]["summary"], msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        return files
+
+    def _write_predictions(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
+        joining = Joining(tables, self._samples)
+        if joining.matches:
+            note(f"{joining.matches:,} evaluations are of matches and have no place in RAGiCamp's files")
+        files: dict[str, dict[FileKind, Path]] = {}
+        for number, group in enumerate(joining.groups()):
+            name = group.agent.name
+            head = self._heads[name] = self._head(group)
+            files[name] = {kind: self._folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")}
+            if self._samples == "mean":
+                rows = _mean_rows(joining, group, self._scores)
+            else:
+                rows = _rows(joining, group, self._scores, self._extras)
+            write_file(files[name]["predictions"], document(head, "predictions", rows))
+        return files
+
+    def _head(self, group: Group) -> Row:
         agent = group.agent
-        count = len(group.rows) if samples == "separate" else sum(1 for _ in _by_item(joining, group))
-        heads[agent.name] = {
+        return {
             "agent_name": agent.name,
-            "dataset_name": dataset,
+            "dataset_name": self._dataset,
             "timestamp": date_of(agent.timestamp),
-            "num_examples": count,
+            "num_examples": group.count,
             "num_errors": group.errors,
             "model_name": agent.model_name,
             "prompt_template": group.template or None,
             "task": agent.task,
-            "sample_index": agent.sample_index if samples == "separate" else None,
+            "sample_index": agent.sample_index if self._samples == "separate" else None,
             "total_samples": agent.total_samples,
         }
-        files[agent.name] = {kind: folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")}
-        rows = _mean_rows(joining, group, scores) if samples == "mean" else _rows(joining, group, scores, extras)
-        write_file(files[agent.name]["predictions"], document(heads[agent.name], "predictions", rows))
-    found = scores.statistics()
-    for name, head in heads.items():
-        statistics = found.get(name, {})
-        overall = {metric: entry["mean"] for metric, entry in statistics.items()}
-        summary = {**head, "overall_metrics": overall, "metric_statistics": statistics}
-        write_file(files[name]["summary"], msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-    return files
 
 
 def _rows(joining: Joining, group: Group, scores: Scores, extras: bool) -> Iterator[Row]:
-    for number in map(int, group.rows):  # a list would take five times the memory
-        response = joining.response(number)
-        evaluations = joining.evaluations(number, str(response.get("key") or ""))
+    for response, evaluations in joining.cases(group):
         row = prediction_row(response, joining.question(response), group.agent, evaluations, extras=extras)
         labels = {name: str(evaluation.get("scorer") or "") for name, evaluation in evaluations}
         scores.add(
@@ -117,12 +128,11 @@ def _rows(joining: Joining, group: Group, scores: Scores, extras: bool) -> Itera
 
 def _mean_rows(joining: Joining, group: Group, scores: Scores) -> Iterator[Row]:
     """One row an item: its first sample's prediction, all of them as a list, and the means of their scores."""
-    for numbers in _by_item(joining, group):
-        responses = [joining.response(number) for number in numbers]
+    for cases in joining.by_item(group):
         by_metric: dict[str, list[float | None]] = {}
-        for number, response in zip(numbers, responses, strict=True):
-            for name, evaluation in joining.evaluations(number, str(response.get("key") or "")):
-                by_metric.setdefault(name, []).append(counted(evaluation))
+        for name, evaluation in (pair for _, evaluations in cases for pair in evaluations):
+            by_metric.setdefault(name, []).append(counted(evaluation))
+        responses = [response for response, _ in cases]
         first = prediction_row(responses[0], joining.question(responses[0]), group.agent, [], extras=False)
         means = {name: _mean(values) for name, values in sorted(by_metric.items())}
         scores.add(group.agent.name, first["question_id"], ((name, name, score) for name, score in means.items()))
@@ -138,15 +148,3 @@ def _mean_rows(joining: Joining, group: Group, scores: Scores) -> Iterator[Row]:
 def _mean(values: list[float | None]) -> float | None:
     there = [value for value in values if value is not None]
     return sum(there) / len(there) if there else None
-
-
-def _by_item(joining: Joining, group: Group) -> Iterator[list[int]]:
-    """The numbers of an agent's responses, those of one item together."""
-    import numpy as np
-
-    places = joining.place(group.rows)
-    ends = np.flatnonzero(np.append(places[1:] != places[:-1], True)) + 1
-    begin = 0
-    for end in ends.tolist():
-        yield group.rows[begin:end].tolist()
-        begin = end

@@ -1,5 +1,7 @@
 """Where the rows of each example are in a log: found in one pass, and again only when the log has changed."""
 
+import threading
+
 import msgspec
 
 from assay.interfaces import Log
@@ -20,37 +22,41 @@ class Places:
         self._segments: list[Segment] | None = None
         self._found: dict[str, list[int]] = {}
         self._appended = False  # the ids are known, the positions not all
+        self._guard = threading.RLock()
 
     def __contains__(self, example_id: str) -> bool:
-        if self._segments != self.log.segments():
-            self._find()
-        return example_id in self._found
+        with self._guard:
+            if self._segments != self.log.segments():
+                self._find()
+            return example_id in self._found
 
     def all(self) -> dict[str, list[int]]:
         """The positions of the rows of each example, in the order of the log."""
-        if self._appended or self._segments != self.log.segments():
-            self._find()
-        return self._found
+        with self._guard:
+            if self._appended or self._segments != self.log.segments():
+                self._find()
+            return self._found
 
     def remove(self, example_id: str) -> None:
         """Take the example's rows out of the log."""
-        mine = set(self.all().pop(example_id))
-        self.log.replace(line + b"\n" for position, line in self.log.scan() if position not in mine)
-        self._segments, self._appended = self.log.segments(), True
+        with self._guard:
+            mine = set(self.all().pop(example_id))
+            self.log.replace(line + b"\n" for position, line in self.log.scan() if position not in mine)
+            self._segments, self._appended = self.log.segments(), True
 
     def append(self, example_id: str, line: bytes) -> None:
         """Add the row of an example that has none."""
-        self.log.append(line)
-        self._found[example_id] = []
-        self._segments, self._appended = self.log.segments(), True
+        with self._guard:
+            self.log.append(line)
+            self._found[example_id] = []
+            self._segments, self._appended = self.log.segments(), True
 
     def _find(self) -> None:
         self.log.close()  # what it has open may have been replaced by another process
-        segments, found, decode = self.log.segments(), dict[str, list[int]](), row_decoder(_Mark)
+        self._segments, self._appended, self._found = self.log.segments(), False, {}
+        decode = row_decoder(_Mark)
         for position, line in self.log.scan():
             if line.strip():
                 row = decode(line)
                 if row.sample_index == 0:
-                    found.setdefault(row.item_id, []).append(position)
-        self._found, self._appended = found, False
-        self._segments = segments  # last: other threads take what is found for whole when they see it
+                    self._found.setdefault(row.item_id, []).append(position)

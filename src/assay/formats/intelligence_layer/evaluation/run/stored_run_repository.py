@@ -35,7 +35,7 @@ class StoredRunRepository(RunRepository):
     def __init__(self, store: Store) -> None:
         super().__init__()
         self.store = store
-        self._storing = threading.Lock()
+        self._storing, self._looking = threading.Lock(), threading.Lock()
         self._places: dict[tuple[str, str], Places] = {}
         self._open_tracers: WeakValueDictionary[tuple[str, str], ExampleTracer] = WeakValueDictionary()
 
@@ -122,12 +122,13 @@ class StoredRunRepository(RunRepository):
                 yield _decode(rows.log.read(position))
 
     def _rows_in(self, run_id: str, name: str = "") -> Places:
-        found = self._places.get((run_id, name))
-        if found is None:
-            if len(self._places) >= _KEPT:
-                self._places.clear()
-            found = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
-        return found
+        with self._looking:
+            found = self._places.get((run_id, name))
+            if found is None:
+                if len(self._places) >= _KEPT:
+                    self._places.clear()
+                found = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
+            return found
 
 
 _decode = row_decoder(StoredOutput)
