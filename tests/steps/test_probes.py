@@ -12,8 +12,10 @@ from textwrap import dedent
 from typing import Any
 
 import msgspec
+import pytest
 
 import assay
+from assay import registry
 from assay.interfaces import Completion, Context, Group, Score, Values
 from tests.support import wait_for
 
@@ -22,6 +24,12 @@ QUESTIONS = [{"id": f"q{i}", "data": {"question": f"{i} + {i}"}, "ground_truth":
 
 def rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metrics that a probe registers are gone after it: other tests list what is there."""
+    monkeypatch.setattr(registry.metric, "_found", dict(registry.metric._found))
 
 
 # ---- a typed do_run in threads, with a trace

@@ -1,5 +1,6 @@
 import random
 import sys
+import tracemalloc
 from array import array
 
 from hypothesis import given
@@ -75,3 +76,26 @@ def test_seen_beyond_its_buffer(monkeypatch) -> None:
     seen = Seen()
     assert all(seen.add(key) for key in range(1000))
     assert not any(seen.add(key) for key in range(1000))
+
+
+@unhurried
+@given(st.sets(words, max_size=80), st.sets(words, max_size=80))
+def test_a_grown_set_is_that_of_all_keys(before: set[int], added: set[int]) -> None:
+    keys = KeySet(before)
+    keys.grow(added - before)
+    assert list(keys) == sorted(before | added)
+    assert all(key in keys for key in before | added)
+    assert set(keys.unmarked()) == before | added
+
+
+def test_seen_costs_at_most_thirty_bytes_a_key_even_while_it_grows() -> None:
+    draw = random.Random(3).getrandbits
+    seen = Seen()
+    for _ in range(100_000):
+        seen.add(draw(64))
+    tracemalloc.start()
+    for _ in range(200_000):
+        seen.add(draw(64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30 * 300_000

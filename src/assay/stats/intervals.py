@@ -155,6 +155,8 @@ def item_contributions(item: npt.NDArray[np.integer], values: FloatArray) -> Flo
     With equal numbers these are the items' means; otherwise the linearised ratio, x̄ + (nᵢ/n̄)(x̄ᵢ - x̄), whose
     variance over items is the cluster-robust one.
     """
+    if len(item) and (item[1:] > item[:-1]).all():  # one each, the usual case, without a copy
+        return np.asarray(values, np.float64)
     _, inverse = cast("tuple[object, npt.NDArray[np.int64]]", np.unique(item, return_inverse=True))
     counts = np.bincount(inverse)
     means = np.bincount(inverse, weights=values) / counts

@@ -182,12 +182,29 @@ class Reader:
 
 
 def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once."""
+    """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once.
+    `np.unique` would need twice the memory."""
     if not len(hashes):
         return hashes, np.zeros(0, np.int32)
-    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
-    ids, places = np.unique(hashes[starts], return_inverse=True)
-    return ids, np.repeat(places.astype(np.int32), np.diff(starts, append=len(hashes)))
+    begins = _begins(hashes)
+    firsts = hashes if begins.all() else hashes[begins]
+    order = np.argsort(firsts)
+    ordered = firsts[order]
+    distinct = _begins(ordered)
+    ids = ordered[distinct]
+    del ordered
+    places = np.empty(len(firsts), np.int32)
+    places[order] = np.cumsum(distinct, dtype=np.int32)
+    places -= 1
+    del order
+    return ids, places if firsts is hashes else np.repeat(places, np.diff(np.flatnonzero(begins), append=len(hashes)))
+
+
+def _begins(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Where a value differs from the one before."""
+    begins = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    return begins
 
 
 def _line(where: str, before: int, at: int) -> str:

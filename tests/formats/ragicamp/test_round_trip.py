@@ -34,7 +34,7 @@ def experiments(draw: st.DrawFn) -> tuple[list[Any], list[Response], list[Evalua
     ]
     responses: list[Response] = []
     evaluations: list[Evaluation] = []
-    cells = st.tuples(texts, st.none() | texts, texts, st.integers(0, 3))
+    cells = st.tuples(texts, st.none() | texts.filter(bool), texts, st.integers(0, 3))
     for model, template, task, sample in draw(st.lists(cells, min_size=1, max_size=4, unique=True)):
         for id in draw(st.lists(st.sampled_from(ids), min_size=1, unique=True)):
             key = f"{len(responses):032x}"

@@ -7,7 +7,7 @@ items, and 8 for an evaluation, 16 where they do not follow the responses.
 
 from array import array
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ from assay.store.keys import id_hash
 Ints = npt.NDArray[np.int64]
 _LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
 _CHUNK = 4096
+_MOST_AHEAD = 2048  # evaluations
 
 
 class _Metadata(msgspec.Struct):
@@ -182,15 +183,17 @@ class _Places:
 
 
 class _Evaluations:
-    """The evaluations of each response. Scoring follows the file of responses: as long as that holds, the number of a
-    response tells where its evaluations begin; where it does not, they are sought by the key of their response."""
+    """The evaluations of each response. Scoring follows the file of responses but for calls that overtake each other:
+    as long as that holds, the number of a response tells where its evaluations are; where it does not, they are sought
+    by the key of their response."""
 
     def __init__(self, rows: "_Many") -> None:
         self.matches = 0
         self._rows = rows
         self._scorers: dict[str, set[str]] = {}
-        self._waiting = self._labels()
-        self._next = next(self._waiting, None)
+        self._stream = self._labels()
+        self._ahead: dict[str, list[int]] = {}
+        self._room = _MOST_AHEAD
         self._begins, self._at = array("I"), array("q")
         self._follows = True
         self._keys: npt.NDArray[np.uint64] | None = None
@@ -200,18 +203,17 @@ class _Evaluations:
         if not self._follows:
             return
         self._begins.append(len(self._at))
-        if not response.key:
-            self._follows = False  # where it stands may not be its own
-            return
-        key = response_key(response.key, ())
-        while self._next is not None and self._next[0] == key:
-            self._at.append(self._next[1])
-            self._next = next(self._waiting, None)
+        self._follows = bool(response.key)  # without one, where it stands may not be its own
+        for position, row in islice(self._stream, self._room):
+            self._ahead.setdefault(row.responses[0] if row.responses else "", []).append(position)
+        found = self._ahead.pop(response.key, [])
+        self._room = len(found)
+        self._at.extend(found)
 
     def close(self) -> None:
         """All responses were told."""
         self._begins.append(len(self._at))
-        self._follows = self._follows and self._next is None
+        self._follows = self._follows and not self._ahead and next(self._stream, None) is None
         if not self._follows:
             self._begins, self._at = array("I"), array("q")
             self._index()
@@ -234,8 +236,8 @@ class _Evaluations:
         label, scorer = str(evaluation.get("label") or ""), str(evaluation.get("scorer") or "")
         return f"{scorer}.{label}" if len(self._scorers.get(label, ())) > 1 else label
 
-    def _labels(self) -> Iterator[tuple[int, int]]:
-        """(key of the response, position) of every evaluation of one answer."""
+    def _labels(self) -> Iterator[tuple[int, _Label]]:
+        """Every evaluation of one answer, with its position."""
         self.matches = 0
         decode = msgspec.json.Decoder(_Label).decode
         for position, line in self._rows.scan():
@@ -244,13 +246,13 @@ class _Evaluations:
                 self.matches += 1  # of two answers: no metric of one
                 continue
             self._scorers.setdefault(row.label, set()).add(row.scorer)
-            first = row.responses[0] if row.responses else None
-            yield response_key(first, (row.item_id, row.sample_index, row.model_name)), position
+            yield position, row
 
     def _index(self) -> None:
         keys, positions = array("Q"), array("q")
-        for key, position in self._labels():
-            keys.append(key)
+        for position, row in self._labels():
+            first = row.responses[0] if row.responses else None
+            keys.append(response_key(first, (row.item_id, row.sample_index, row.model_name)))
             positions.append(position)
         order = np.argsort(np.frombuffer(keys, np.uint64), kind="stable")
         self._at = array("q", np.frombuffer(positions, np.int64)[order].tobytes())

@@ -68,7 +68,10 @@ class _Agents:
     """Writes the files of all agents, not yet under their names."""
 
     def __init__(self, folder: Path, dataset: str, samples: Samples, extras: bool) -> None:
-        self._folder, self._dataset, self._samples, self._extras = folder, dataset, samples, extras
+        self._folder = folder
+        self._dataset = dataset
+        self._samples: Samples = samples
+        self._extras = extras
         self._scores = Scores(folder / "scores")
         self._heads: dict[str, Row] = {}
 
