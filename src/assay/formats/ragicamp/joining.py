@@ -7,18 +7,18 @@ items, and 8 for an evaluation, 16 where they do not follow the responses.
 
 from array import array
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.tables import Tables, foreign_row
+from assay.analysis.tables import Tables
 from assay.formats.ragicamp.files import date_of, timestamp_of
+from assay.formats.ragicamp.logs import Many, narrow
 from assay.formats.ragicamp.names import Cell, Samples, agent_names
 from assay.formats.ragicamp.rows import Agent, Row, question_of
-from assay.interfaces import Log
 from assay.steps.join import response_key
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import id_hash
@@ -58,6 +58,7 @@ class _Of(msgspec.Struct):
     """What is true of all rows of a cell."""
 
     code: int
+    rows: int = 0
     total_samples: int = 1
     timestamp: float = 0.0
     errors: int = 0
@@ -78,10 +79,10 @@ class Joining:
 
     def __init__(self, tables: Tables, samples: Samples) -> None:
         self._items = ItemIndex(tables.log("items"))
-        self._runs = _Many(tables.logs("responses"))
+        self._runs = Many(tables.logs("responses"))
         self._means = samples == "mean"
         self._cells: dict[Cell, _Of] = {}
-        self._evaluations = _Evaluations(_Many(tables.source.logs("evaluation")))
+        self._evaluations = _Evaluations(Many(tables.source.logs("evaluation")))
         self._read_responses()
         self._evaluations.close()
         self.matches = self._evaluations.matches
@@ -105,7 +106,7 @@ class Joining:
     def cases(self, group: Group) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
         """Each response of an agent with its (metric, evaluation) pairs, in the order of the metrics' names."""
         for number in map(int, group.rows):  # a list would take five times the memory
-            response = _row(self._runs.read(self._position[number]))
+            response = self._runs.read(self._position[number])
             yield response, self._evaluations.of(number, response)
 
     def by_item(self, group: Group) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
@@ -118,11 +119,13 @@ class Joining:
         return str(response.get("prompt") or "") if item is None else question_of(item)
 
     def _read_responses(self) -> None:
-        self._position = array("q")
-        items, cells, samples = _Places(self._items), array("i"), array("i")
+        size = self._runs.lines()  # arrays that grow side by side leave holes in the memory
+        self._position, cells, samples = array("q", [0]) * size, array("i", [0]) * size, array("i")
+        items = _Places(self._items, size)
+        number = -1
         decode = msgspec.json.Decoder(_Address).decode
-        for position, line in self._runs.scan():
-            row = _narrow(decode, line, _Address)
+        for number, (position, line) in enumerate(islice(self._runs.scan(), size)):  # a run may go on
+            row = narrow(decode, line, _Address)
             template = row.metadata.prompt_template if row.metadata else None
             cell = Cell(
                 row.model_name,
@@ -133,23 +136,23 @@ class Joining:
             of = self._cells.get(cell)
             if of is None:
                 of = self._cells[cell] = _Of(len(self._cells))
+            of.rows += 1
             of.total_samples = max(of.total_samples, row.total_samples)
             of.timestamp = max(of.timestamp, row.timestamp)
             of.errors += row.outcome == "errored"
             self._evaluations.follow(row)
-            self._position.append(position)
+            self._position[number] = position
             items.append(row.item_id)
-            cells.append(of.code)
+            cells[number] = of.code
             if self._means:  # else it is the same for a whole cell
                 samples.append(row.sample_index)
-        self._sort(items.found(), np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32))
+        self._sort(items.found(), np.frombuffer(cells, np.int32)[: number + 1], np.frombuffer(samples, np.int32))
 
     def _sort(self, item: Ints, cell: npt.NDArray[np.int32], sample: npt.NDArray[np.int32]) -> None:
         keys = (sample, item, cell) if self._means else (item, cell)
         self._order = None if _in_order(*keys) else np.lexsort(keys)
-        sizes = np.bincount(cell, minlength=len(self._cells))
-        self._begins: list[int] = [0, *np.cumsum(sizes).tolist()]
-        self._counts: list[int] = sizes.tolist()
+        self._counts = [of.rows for of in self._cells.values()]
+        self._begins = [0, *accumulate(self._counts)]
         if self._means and len(cell):
             if self._order is not None:
                 item, cell = item[self._order], cell[self._order]
@@ -160,10 +163,11 @@ class Joining:
 class _Places:
     """Where the items of responses stand in the dataset, looked up many at a time."""
 
-    def __init__(self, items: ItemIndex) -> None:
+    def __init__(self, items: ItemIndex, most: int) -> None:
         self._items = items
         self._ids: list[str] = []
-        self._found = array("q")
+        self._found: Ints = np.empty(most, np.int64)
+        self._count = 0
 
     def append(self, item_id: str) -> None:
         self._ids.append(item_id)
@@ -172,13 +176,14 @@ class _Places:
 
     def found(self) -> Ints:
         self._look_up()
-        return np.frombuffer(self._found, np.int64)
+        return self._found[: self._count]
 
     def _look_up(self) -> None:
         found = self._items.positions(array("Q", map(id_number, self._ids)))
         for at in np.flatnonzero(found < 0).tolist():
             found[at] = _LOST | id_hash(self._ids[at]) >> 2
-        self._found.frombytes(found.tobytes())
+        self._found[self._count : self._count + len(found)] = found
+        self._count += len(found)
         self._ids.clear()
 
 
@@ -187,14 +192,16 @@ class _Evaluations:
     as long as that holds, the number of a response tells where its evaluations are; where it does not, they are sought
     by the key of their response."""
 
-    def __init__(self, rows: "_Many") -> None:
+    def __init__(self, rows: Many) -> None:
         self.matches = 0
         self._rows = rows
         self._scorers: dict[str, set[str]] = {}
-        self._stream = self._labels()
+        most = rows.lines()
+        self._stream = islice(self._labels(), most)
         self._ahead: dict[str, list[int]] = {}
         self._room = _MOST_AHEAD
-        self._begins, self._at = array("I"), array("q")
+        self._begins, self._at = array("I"), array("q", [0]) * most
+        self._count = 0
         self._follows = True
         self._keys: npt.NDArray[np.uint64] | None = None
 
@@ -202,17 +209,19 @@ class _Evaluations:
         """Tell the next response of the file."""
         if not self._follows:
             return
-        self._begins.append(len(self._at))
+        self._begins.append(self._count)
         self._follows = bool(response.key)  # without one, where it stands may not be its own
         for position, row in islice(self._stream, self._room):
             self._ahead.setdefault(row.responses[0] if row.responses else "", []).append(position)
         found = self._ahead.pop(response.key, [])
         self._room = len(found)
-        self._at.extend(found)
+        for position in found:
+            self._at[self._count] = position
+            self._count += 1
 
     def close(self) -> None:
         """All responses were told."""
-        self._begins.append(len(self._at))
+        self._begins.append(self._count)
         self._follows = self._follows and not self._ahead and next(self._stream, None) is None
         if not self._follows:
             self._begins, self._at = array("I"), array("q")
@@ -227,7 +236,7 @@ class _Evaluations:
             place = (response.get("item_id"), response.get("sample_index") or 0, response.get("model_name") or "")
             sought = np.uint64(response_key(key, place))
             first, last = np.searchsorted(self._keys, sought), np.searchsorted(self._keys, sought, side="right")
-        rows = [_row(self._rows.read(position)) for position in self._at[first:last]]
+        rows = [self._rows.read(position) for position in self._at[first:last]]
         rows = [row for row in rows if not key or not row.get("responses") or row["responses"][0] == key]
         return sorted(((self._metric(row), row) for row in rows), key=_by_metric)
 
@@ -241,7 +250,7 @@ class _Evaluations:
         self.matches = 0
         decode = msgspec.json.Decoder(_Label).decode
         for position, line in self._rows.scan():
-            row = _narrow(decode, line, _Label)
+            row = narrow(decode, line, _Label)
             if len(row.responses) > 1:
                 self.matches += 1  # of two answers: no metric of one
                 continue
@@ -272,37 +281,3 @@ def _in_order(*keys: npt.NDArray[Any]) -> bool:
         later |= equal & (key[1:] > key[:-1])
         equal &= key[1:] == key[:-1]
     return bool((later | equal).all())
-
-
-class _Many:
-    """Several logs as one; a position has the number of its log in the highest bits."""
-
-    _BITS = 58
-
-    def __init__(self, logs: "list[Any]") -> None:
-        self._logs: list[Log] = logs
-
-    def scan(self) -> Iterator[tuple[int, bytes]]:
-        for number, log in enumerate(self._logs):
-            for position, line in log.scan():
-                if line and not line.isspace():
-                    yield number << self._BITS | position, line
-
-    def read(self, position: int) -> bytes:
-        return self._logs[position >> self._BITS].read(position & ((1 << self._BITS) - 1))
-
-
-def _row(line: bytes) -> Row:
-    try:
-        return msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return foreign_row(line, "a row")
-
-
-def _narrow(decode: Any, line: bytes, kind: type[Any]) -> Any:
-    try:
-        return decode(line)
-    except msgspec.DecodeError:
-        row = foreign_row(line, "a row")
-        kept = {name: row[name] for name in kind.__struct_fields__ if row.get(name) is not None}
-        return msgspec.convert({**kept, "item_id": str(row.get("item_id"))}, kind, strict=False)
