@@ -1,13 +1,11 @@
 """Calibrations as tables for the terminal: how often a judge is right, what sways it, and what that does to rates."""
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from assay.analysis.accuracy import Estimate
 from assay.analysis.calibrate import Calibrated, Calibration
+from assay.reports.look import fits, one_line, plain_table
 from assay.text.plain import plain
 
 Rows = list[list[str]]
@@ -33,13 +31,13 @@ def calibration_view(found: Calibrated, console: Console) -> RenderableType:
 
 
 def _heading(one: Calibration) -> str:
-    models = f" by {_one_line(', '.join(one.models))}" if one.models else ""
-    return f"{_one_line(one.label)}: judge {one.judge}{models}"
+    models = f" by {one_line(', '.join(one.models))}" if one.models else ""
+    return f"{one_line(one.label)}: judge {one.judge}{models}"
 
 
 def _labelled(one: Calibration) -> str:
     names = [name for name in one.people.names if name]
-    by = f" by {_one_line(', '.join(names))}" if names else ""
+    by = f" by {one_line(', '.join(names))}" if names else ""
     text = f"{_count(one.labels, 'labelled answer')} of {_count(one.items, 'item')}{by}"
     left_out = {"without a verdict": one.errored, "split between people": one.people.split, "called a tie": one.ties}
     return text + "".join(f"; {count:,} {what}" for what, count in left_out.items() if count)
@@ -92,7 +90,7 @@ def _words(one: Calibration) -> tuple[str, str]:
 
 def _corrected(one: Calibration) -> Rows:
     return [
-        [_one_line(model), f"{rates.raw.n:,}", *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi))]
+        [one_line(model), f"{rates.raw.n:,}", *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi))]
         for model, rates in one.corrected.items()
     ]
 
@@ -122,12 +120,12 @@ def _missing(one: Calibration) -> list[tuple[str, str]]:
 
 
 def _fitting(header: list[str], rows: Rows, console: Console) -> list[RenderableType]:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
+    table = plain_table()
     for at, name in enumerate(header):
         table.add_column(name, justify="right" if at else "left", no_wrap=bool(at), overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    if Measurement.get(console, console.options.update(max_width=10_000), table).minimum <= console.width:
+    if fits(table, console):
         return [table]
     lines: list[RenderableType] = []
     for first, *rest in rows:
@@ -138,7 +136,3 @@ def _fitting(header: list[str], rows: Rows, console: Console) -> list[Renderable
 
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def _one_line(text: str) -> str:
-    return plain(text).replace("\n", " ⏎ ")

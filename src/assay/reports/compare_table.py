@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from assay.analysis.compare import Comparison, Pair, Standing
 from assay.reports.latex import escaped as latex_escaped
 from assay.reports.latex import latex_table
+from assay.reports.look import fits, one_line, plain_table
 from assay.reports.markdown import escaped, markdown_table
 from assay.text.plain import plain
 
@@ -78,13 +76,13 @@ def flip_lines(found: Comparison) -> list[str]:
 
 def fitting(header: list[str], rows: Rows, console: Console, style: Callable[[list[str]], str]) -> list[RenderableType]:
     """A table, or where it does not fit a line for each of its rows; `style` is that of a row's last cell."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
+    table = plain_table()
     for name in header:
         words = name in ("side", "pair", "verdict")
         table.add_column(name, justify="left" if words else "right", no_wrap=not words, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row[:-1]), Text(row[-1], style(row)))
-    if Measurement.get(console, console.options.update(max_width=10_000), table).minimum <= console.width:
+    if fits(table, console):
         return [table]
     return [Text(", ".join(_named(header, row)), style(row)) for row in rows]
 
@@ -118,10 +116,6 @@ def _pair(pair: Pair) -> list[str]:
         f"{pair.items:,}",
         verdict,
     ]
-
-
-def one_line(text: str) -> str:
-    return plain(text).replace("\n", " ⏎ ")
 
 
 def _answer(text: str | None) -> str:

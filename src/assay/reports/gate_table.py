@@ -1,12 +1,10 @@
 """A gate's checks as a table: for the terminal, and as Markdown for a CI's summary."""
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from assay.analysis.gate import Check, Gated
+from assay.reports.look import fits, plain_table
 from assay.reports.markdown import escaped, markdown_table
 from assay.text.plain import plain
 
@@ -16,7 +14,7 @@ _HEADER = ["check", "bound", "value", "interval", "items", "failed rows", "outco
 
 def gate_view(gated: Gated, console: Console) -> RenderableType:
     """The table where it fits, else a paragraph for each check; below it why each came out as it did."""
-    table = Table(*_HEADER, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
+    table = plain_table(*_HEADER)
     for column in table.columns[2:6]:
         column.justify, column.no_wrap = "right", True
     for check in gated.checks:
@@ -25,9 +23,8 @@ def gate_view(gated: Gated, console: Console) -> RenderableType:
     why = [
         Text(f"{_title(check)}: {check.outcome}: {plain(check.why)}", STYLES[check.outcome]) for check in gated.checks
     ]
-    fits = Measurement.get(console, console.options.update(max_width=10_000), table).minimum <= console.width
     lines = [Text(f"{_title(check)}: {interval_text(check)}") for check in gated.checks]
-    return Group(*([table] if fits else lines), *why)
+    return Group(*([table] if fits(table, console) else lines), *why)
 
 
 def gate_text(gated: Gated) -> str:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
+from assay.reports.look import plain_table
 from assay.text.plain import plain
 
 _SHOWN_ERRORS = 3
@@ -31,7 +30,7 @@ def report_view(result: Any) -> Iterator[Any]:
 
 def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
     summary = report["evaluation_summary"]
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title_justify="left")
+    table = plain_table(title_justify="left")
     table.add_column("result", no_wrap=True)
     table.add_column("number", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

@@ -4,14 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from assay.records import MetricRow
+from assay.reports.look import fits, one_line, plain_table
 from assay.text.plain import plain
 
 LONGEST_FACET = 40
@@ -32,9 +31,8 @@ def metrics_view(rows: Sequence[MetricRow], console: Console) -> RenderableType:
 
 
 def _fitting(rows: Sequence[MetricRow], console: Console) -> Table | None:
-    unbounded = console.options.update(max_width=10_000)
     for table in (metrics_table(rows), metrics_table(rows, narrow=1), metrics_table(rows, narrow=2)):
-        if Measurement.get(console, unbounded, table).minimum <= console.width:
+        if fits(table, console):
             return table
     return None
 
@@ -57,7 +55,7 @@ def metrics_table(rows: Sequence[MetricRow], *, narrow: int = 0) -> Table:
     left |= {"label": "label", "metric_name": "metric"}
     shared = [key for key in left if len(rows) > 1 and len({cell(row.get(key)) for row in rows}) == 1]
     title = ", ".join(f"{escape(left[key])}: {cell(rows[0].get(key))}" for key in shared)
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title=title or None, title_justify="left")
+    table = plain_table(title=title or None, title_justify="left")
     for key, name in left.items():
         if key not in shared:
             heading = escape(_heading(name) if narrow else name)
@@ -79,7 +77,7 @@ def metrics_table(rows: Sequence[MetricRow], *, narrow: int = 0) -> Table:
 
 def cell(value: Any) -> str:
     """A facet's value on one line, shortened, with nothing that a terminal or rich would obey."""
-    text = "–" if value is None else plain(str(value)).replace("\n", " ⏎ ")
+    text = "–" if value is None else one_line(str(value))
     return escape(text if len(text) <= LONGEST_FACET else f"{text[: LONGEST_FACET - 1]}…")
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from assay.reports.look import fits, plain_table
 from assay.text.plain import plain
 
 _FAILURES = ("guessed", "unparsed", "refused", "errored", "missing")
@@ -47,7 +46,7 @@ def scores_view(title: str, scores: Sequence[Scores], console: Console, *, level
     ranked = sorted(by_model.values(), key=lambda own: (-(own[-1].cells["overall"].value or 0), own[0].model))
     overall = {own[0].model: [one.cells["overall"] for one in own] for own in ranked}
     side_by_side = _side_by_side(ranked)
-    shown = [side_by_side] if _fits(side_by_side, console) else []
+    shown = [side_by_side] if fits(side_by_side, console, folded=False) else []
     return Group(*_scores_tables(title, "model", overall, shape), *shown)
 
 
@@ -60,7 +59,7 @@ class _Shape(NamedTuple):
 def _scores_tables(title: str, first: str, rows: Mapping[str, Sequence[Cell]], shape: _Shape) -> list[Table]:
     """The parsers beside one another where that fits, else a table for each."""
     table = _scores_table(title, first, rows, shape)
-    if len(shape.labels) == 1 or _fits(table, shape.console):
+    if len(shape.labels) == 1 or fits(table, shape.console, folded=False):
         return [table]
     return [
         _scores_table(
@@ -88,10 +87,6 @@ def _scores_table(title: str, first: str, rows: Mapping[str, Sequence[Cell]], sh
     return table
 
 
-def _fits(table: Table, console: Console) -> bool:
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
-
-
 def _side_by_side(ranked: Sequence[Sequence[Scores]]) -> Table:
     """Several models: a row for each benchmark, by the last parser."""
     table = _table(f"by {plain(ranked[0][-1].label)}", "benchmark")
@@ -105,7 +100,7 @@ def _side_by_side(ranked: Sequence[Sequence[Scores]]) -> Table:
 
 
 def _table(title: str, first: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold", title=Text(title), title_justify="left")
+    table = plain_table(title=Text(title), title_justify="left")
     table.add_column(first, overflow="fold")
     return table
 

@@ -68,12 +68,12 @@ class Live(_Display):
         self._live.stop()
 
     def _table(self) -> Any:
-        from rich.box import SIMPLE_HEAD
         from rich.console import Group
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
+        from assay.reports.look import plain_table
+
+        table = plain_table()
         for name in ("step", "", "done"):
             table.add_column(name, overflow="ellipsis", no_wrap=True)
         for name in ("rate", "left", "errors", "retries", "tokens", "cost"):

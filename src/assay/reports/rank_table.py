@@ -4,9 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +12,7 @@ from assay.analysis.rank import Ranking, Standing
 from assay.errors import UserError
 from assay.reports.latex import escaped as latex_escaped
 from assay.reports.latex import latex_table
+from assay.reports.look import fits, one_line, plain_table
 from assay.reports.markdown import escaped, markdown_table
 from assay.reports.writers.csv import csv_lines
 from assay.store.files import write_file
@@ -27,9 +26,9 @@ def rank_view(found: Ranking, console: Console) -> RenderableType:
     header, rows = standing_cells(found)
     standings = _table(header, rows)
     parts: list[RenderableType] = [Text(plain(explained(found)), style="dim")]
-    parts += [standings] if _fits(standings, console) else [Text(_line(header, row)) for row in rows]
+    parts += [standings] if fits(standings, console, folded=False) else [Text(_line(header, row)) for row in rows]
     matrix = _table(*matrix_cells(found))
-    if _fits(matrix, console):
+    if fits(matrix, console, folded=False):
         parts += [Text("wins of the row against the column (and ties)", style="dim"), matrix]
     parts += [Text(f"note: {plain(note)}", style="yellow") for note in found.notes]
     return Group(*parts)
@@ -47,7 +46,7 @@ def standing_cells(found: Ranking) -> tuple[list[str], Rows]:
 
 def matrix_cells(found: Ranking) -> tuple[list[str], Rows]:
     """Header and rows of the win matrix, players in the order of the standings."""
-    names = [_one_line(name) for name in found.win_matrix.players]
+    names = [one_line(name) for name in found.win_matrix.players]
     rows: Rows = []
     for at, name in enumerate(names):
         both = list(zip(found.win_matrix.wins[at], found.win_matrix.ties[at], strict=True))
@@ -126,7 +125,7 @@ def _standing(one: Standing, found: Ranking) -> list[str]:
         span = f"{one.ci_low:{form}}–{one.ci_high:{form}}"
     return [
         f"{low}" if low == high else f"{low}–{high}",
-        _one_line(one.player),
+        one_line(one.player),
         f"{one.value:{form}}",
         span,
         f"{one.win_rate:.3f}",
@@ -141,7 +140,7 @@ def _met(wins: int, ties: int) -> str:
 
 
 def _table(header: list[str], rows: Rows) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
+    table = plain_table()
     for at, name in enumerate(header):
         words = name == "player" or (not at and not name)
         table.add_column(Text(name), justify="left" if words else "right", no_wrap=True)
@@ -150,17 +149,9 @@ def _table(header: list[str], rows: Rows) -> Table:
     return table
 
 
-def _fits(table: Table, console: Console) -> bool:
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
-
-
 def _line(header: list[str], row: list[str]) -> str:
     return ", ".join(cell if name == "player" else f"{name} {cell}" for name, cell in zip(header, row, strict=True))
 
 
 def _count(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
-
-
-def _one_line(text: str) -> str:
-    return plain(text).replace("\n", " ⏎ ")

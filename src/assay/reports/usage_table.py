@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from assay.reports.look import plain_table
 from assay.reports.metrics_table import cell
 from assay.reports.money import cost_text
 
 
 def usage_table(usage: Mapping[str, Mapping[str, Any]]) -> Table:
     """One line per model; a price that is unknown is said to be, never shown as 0."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("model", overflow="fold")
     for name in ("responses", "errors", "tokens in", "tokens out", "cost"):
         table.add_column(name, justify="right", no_wrap=True)
