@@ -5,9 +5,9 @@ from rich.text import Text
 
 from assay.analysis.across import Across, Cell
 from assay.reports.compare_table import fitting
-from assay.reports.look import one_line
 from assay.reports.latex import escaped as latex_escaped
 from assay.reports.latex import latex_table
+from assay.reports.look import one_line
 from assay.reports.markdown import escaped, markdown_table
 from assay.reports.writers.csv import csv_lines
 from assay.text.plain import plain
