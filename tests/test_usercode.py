@@ -1,5 +1,8 @@
 """User code from files: what identifies it, and that an edited file is the one that runs."""
 
+import gc
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,3 +118,33 @@ def test_an_object_that_can_be_called(folder: Path) -> None:
 def test_files_that_import_each_other(folder: Path) -> None:
     (folder / "second.py").write_text("import helper\n")
     assert folder / "second.py" in sources(folder / "main.py")
+
+
+def test_threads_may_ask_at_the_same_time(folder: Path) -> None:
+    """Python 3.11 cannot parse in two threads if the garbage collector lets the other one run in between."""
+    (folder / "main.py").write_text("\n".join(f"def f{n}(a, b={n}):\n    return [a + b, {{a: b}}]" for n in range(200)))
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            for _ in range(3):
+                sources(folder / "main.py")
+        except BaseException as error:
+            failures.append(error)
+
+    def let_others_run(phase: str, info: dict[str, int]) -> None:
+        time.sleep(1e-5)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(let_others_run)
+    gc.set_threshold(50)
+    try:
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(let_others_run)
+        gc.set_threshold(*before)
+    assert failures == []

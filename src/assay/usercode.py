@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from typing import Any
 from assay.errors import UserError
 
 _loaded: dict[str, tuple[ModuleType, str]] = {}
+_parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads parse at the same time
 _local: set[str] = set()  # every file that was a source of user code
 
 
@@ -86,7 +88,8 @@ def sources(file: Path, module: str = "") -> list[Path]:
 
 def _imports(file: Path, roots: list[Path]) -> list[Path]:
     try:
-        tree = ast.parse(file.read_bytes())
+        with _parsing:
+            tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
     paths: list[Path] = []
