@@ -46,6 +46,7 @@ def test_all_generations_tell_the_same(tmp_path: Path, name: str) -> None:
     responses = rows(out, "responses.jsonl")
     assert [(row["item_id"], row["response"]) for row in responses] == list(zip(ids, SAID, strict=True))
     assert {(row["model_name"], row["outcome"]) for row in responses} == {(AGENT, "ok")}
+    assert {row["metadata"]["model_id"] for row in responses} == {AGENT}
     assert {row["timestamp"] for row in responses} == {1761838245.123456}
     scored = name in ("five_files", "three_files", "experiment")
     assert scores(out, "f1") == (dict(zip(ids, F1, strict=True)) if scored else {})

@@ -19,7 +19,7 @@ from assay.store.keyset import Seen
 
 Case = tuple[Response, list[Evaluation]]
 _SAID = {
-    "broken": "{count:,} places of the files could not be read: {first}",
+    "broken": "what could not be read of the files, {count:,} in all: {first}",
     "unasked": "{count:,} predictions have no question in the questions file: each is its own question, the first is "
     "{first!r}",
     "apart": "{count:,} questions have an id that another question has: they got ids of their own, the first is "

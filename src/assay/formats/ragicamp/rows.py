@@ -147,7 +147,12 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         prompt=str(row.get("prompt") or row.get("question") or ""),
         response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
-        metadata={**agent.metadata, **others, **(cast("Row", own) if isinstance(own, dict) else {})},
+        metadata={
+            "model_id": agent.model_name or agent.name,  # what the rows of a run have, for configs that group by it
+            **agent.metadata,
+            **others,
+            **(cast("Row", own) if isinstance(own, dict) else {}),
+        },
         error=None if error is None else str(error),
         key=digest("ragicamp", *content).hex(),
         task=agent.task or agent.name,

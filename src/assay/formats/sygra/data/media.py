@@ -7,6 +7,7 @@ of its data are read. What cannot be read, and addresses on the net, stay as the
 
 import base64
 import io
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -42,9 +43,9 @@ class _Media(Streamed):
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         self.folders = [folder.resolve() for folder in folders or [Path()]]
 
+    @abstractmethod
     def encoded(self, value: Any) -> str | None:
         """The data URL of one value, or None if it holds nothing that can be sent."""
-        raise NotImplementedError
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         first = next(records, None)
