@@ -65,8 +65,8 @@ def write_rows(folder: str, rows: int) -> None:
 
 def aggregate(folder: str) -> float:
     """Seconds for pass@1, pass@5 and their intervals, imports not counted."""
-    from assay.steps.aggregate import Aggregator
-    from assay.steps.measure import bind_metric
+    from assay.engine.aggregate.aggregate import Aggregator
+    from assay.engine.aggregate.measure import bind_metric
     from assay.store.stores import FlatStore
 
     facets = ["metadata.model_id", "prompt_template"]

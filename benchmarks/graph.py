@@ -68,7 +68,7 @@ def write_records(folder: str, items: int) -> None:
 def run_graph(folder: str, url: str) -> float:
     """Seconds for the graph, the output file and the report, imports not counted."""
     from assay.formats.sygra.experiment import Options, SygraRun
-    from assay.steps.blocking import run_blocking
+    from assay.threads import run_blocking
 
     if url:
         (Path(folder) / "models.yaml").write_text(yaml.safe_dump({"mock": {"url": url}}))

@@ -72,7 +72,7 @@ def score(folder: str, models: int, parser: str) -> float:
     """Seconds for the whole command on new folders: reading, checking, scoring, aggregating, writing all files."""
     from assay.formats.mixeval.experiment import MixEvalScore
     from assay.formats.mixeval.plans import Choice, Data, Options
-    from assay.steps.blocking import run_blocking
+    from assay.threads import run_blocking
 
     with tempfile.TemporaryDirectory(dir=folder) as output:
         data = Data(data=f"{folder}/data", version=VERSION)

@@ -41,9 +41,9 @@ def read_three_files(folder: str, target: str) -> int:
 
 def write_again(source: str, target: str) -> int:
     """The export: how many bytes of predictions it wrote."""
-    from assay.analysis.tables import Export, Tables
+    from assay.analysis.look.export import Export, Tables
+    from assay.engine.experiment.sources import find_source
     from assay.formats.ragicamp.writer import ragicamp
-    from assay.steps.sources import find_source
 
     ragicamp(Export(Tables(find_source(source)), "responses", Path(target)))
     return (Path(target) / "agent_predictions.json").stat().st_size

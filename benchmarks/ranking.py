@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 from scipy.optimize import minimize
 
-from assay.analysis.rank import rank
+from assay.analysis.rank.rank import rank
 from assay.stats.matches import Counted, Matches, counted
 from assay.stats.ranking import bradley_terry
 from benchmarks.measure import Line, child

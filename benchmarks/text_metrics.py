@@ -46,10 +46,10 @@ def bertscore() -> list[Line]:
     model = str(Path(spec.origin).parent / "model")
     from threadpoolctl import threadpool_limits
 
+    from assay.engine.evaluate.bind import Case
     from assay.scorers._encoder import encoder
     from assay.scorers._transformers import load
     from assay.scorers.bertscore import bertscore as score
-    from assay.steps.scoring import Case
 
     texts = _texts(CASES + CASES // 2, 5, 40)
     cases: list[Any] = [

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assay.analysis.tables import Export, Tables
+from assay.analysis.look.export import Export, Tables
 from assay.errors import AssayError
 from assay.formats.importing import bring
 from assay.registry import writer
-from assay.steps.sources import find_source
+from assay.engine.experiment.sources import find_source
 
 
 def convert(old: str, new: str) -> list[str]:

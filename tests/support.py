@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from unittest import mock
 
 import assay
-from assay.steps.blocking import run_blocking
-from assay.steps.experiment import Result
+from assay.engine.experiment.experiment import Result
+from assay.threads import run_blocking
 
 T = TypeVar("T")
 COUNTED = {"run", "evaluate"}
@@ -130,7 +130,7 @@ def in_virtual_time(make: Callable[[VirtualClock], Coroutine[Any, Any, T]]) -> T
     clock = VirtualClock()
     loop = asyncio.SelectorEventLoop(clock)
     loop.time = clock.monotonic  # type: ignore[method-assign]
-    with mock.patch("assay.steps.lanes.time", clock), mock.patch("assay.steps.pace.time", clock):
+    with mock.patch("assay.engine.calls.lanes.time", clock), mock.patch("assay.engine.calls.lanes.time", clock):
         try:
             return loop.run_until_complete(make(clock))
         finally:

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.config import Config, load
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import bind_metric
+from assay.engine.evaluate.bind import bind_scorer
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.experiment.experiment import Experiment, Options, Result
+from assay.engine.experiment.plan import Survey, survey
+from assay.engine.run.run import Runner
 from assay.registry import dataset, metric, model, prompt, scorer, task, writer
-from assay.steps.aggregate import Aggregator
-from assay.steps.blocking import run_blocking
-from assay.steps.evaluate import Evaluator
-from assay.steps.experiment import Experiment, Options, Result
-from assay.steps.measure import bind_metric
-from assay.steps.run import Runner
-from assay.steps.scoring import bind_scorer
-from assay.steps.survey import Survey, survey
 from assay.store.repositories import (
     AggregationRepository,
     DatasetRepository,
@@ -31,6 +30,7 @@ from assay.store.repositories import (
 from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
 from assay.tasks.function import function as function_task
 from assay.tasks.prompt import prompt as prompt_task
+from assay.threads import run_blocking
 
 Source = str | Path | Mapping[str, Any] | Config
 
@@ -89,7 +89,7 @@ async def run_async(source: Source, *, overrides: Mapping[str, Any] | None = Non
     made = experiment(source, overrides=overrides, **options)
     result = await made.run()
     if made.config.outputs:
-        from assay.analysis.outputs import write_outputs
+        from assay.analysis.look.export import write_outputs
 
         result.notes += await asyncio.to_thread(write_outputs, made.config, result.folder)
     return result
@@ -116,7 +116,7 @@ def evaluate(
 ) -> Result:
     """Score the responses of folders or files, again or for the first time, and compute the metrics. With a `budget`
     only so many matches are played, those that tell most about who is better."""
-    from assay.steps.rescore import Rescoring
+    from assay.engine.experiment.evaluate import Rescoring
 
     step = Rescoring(
         paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget
@@ -133,7 +133,7 @@ def aggregate(
     retry_errors: bool = False,
 ) -> Result:
     """Compute metrics from the evaluations of folders or files, several taken together."""
-    from assay.steps.again import Reaggregation
+    from assay.engine.experiment.aggregate import Reaggregation
 
     several = [paths] if isinstance(paths, (str, Path)) else paths
     step = Reaggregation(several, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
@@ -142,15 +142,15 @@ def aggregate(
 
 def calibrate(path: str | Path, labels: str | Path | Iterable[Mapping[str, Any]] | None = None, **options: Any) -> Any:
     """Compare the judges of an experiment with people's labels (a file, rows, or those of `assay judge label`) and keep
-    what is found; options and result as in `assay.analysis.calibrate`."""
-    from assay.analysis.calibrate import calibrate as made
+    what is found; options and result as in `assay.analysis.judge.calibrate`."""
+    from assay.analysis.judge.calibrate import calibrate as made
 
     return made(path, labels, **options)
 
 
 def query(paths: str | Path | Sequence[str | Path], sql: str) -> list[dict[str, Any]]:
     """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
-    from assay.analysis.query import ask
+    from assay.analysis.look.sql import ask
 
     with ask([paths] if isinstance(paths, (str, Path)) else paths, sql) as answer:
         return list(answer.rows())
@@ -158,6 +158,6 @@ def query(paths: str | Path | Sequence[str | Path], sql: str) -> list[dict[str, 
 
 def frame(path: str | Path, table: str = "evaluations", *, library: Literal["pandas", "polars"] = "pandas") -> Any:
     """A table of an experiment as a pandas or polars data frame; nested values are JSON text."""
-    from assay.analysis.frames import frame as made
+    from assay.analysis.look.sql import frame as made
 
     return made(path, table, library=library)

@@ -9,13 +9,13 @@ import pytest
 
 @pytest.fixture
 def assay_gate() -> Callable[..., Any]:
-    """Checks an experiment with the arguments of `assay.analysis.gate.gate`; returns the checks if they pass."""
+    """Checks an experiment with the arguments of `assay.gate`; returns the checks if they pass."""
     return _gate
 
 
 def _gate(path: str | Path, *, inconclusive: Literal["fail", "pass", "skip"] = "fail", **arguments: Any) -> Any:
     __tracebackhide__ = True
-    from assay.analysis.gate import gate
+    from assay.analysis.compare.gate import gate
     from assay.errors import AssayError
 
     try:

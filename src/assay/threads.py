@@ -1,10 +1,11 @@
-"""Threads for user code that is not async. They are daemons: code that hangs can be left behind, never waited for."""
+"""Threads for calls that block, and blocking calls of async code: in a notebook, whose loop already runs, those get a
+thread and a loop of their own."""
 
 import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -130,3 +131,25 @@ class Threads:
             idle, self._idle = self._idle, 0
         for _ in range(idle):
             self._queue.put(None)
+
+
+def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(asyncio.run(make()))
+        except BaseException as error:  # handed over to the caller, who raises it
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="assay-run")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]

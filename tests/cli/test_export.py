@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from assay.analysis.tables import Export, Tables
+from assay.analysis.look.export import Export, Tables
+from assay.engine.experiment.sources import find_source
 from assay.errors import StoreError, UserError
 from assay.registry import writer
-from assay.steps.sources import find_source
 from tests.cli.shell import Shell
 
 ROWS: list[dict[str, Any]] = [

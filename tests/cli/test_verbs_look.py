@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assay.analysis.listing import experiments, listing_text
-from assay.analysis.trace import trace
+from assay.analysis.look.ls import experiments, listing_text
+from assay.analysis.look.trace import trace
 from assay.cli import group
 from assay.errors import UserError
 from assay.reports.trace_tree import trace_text

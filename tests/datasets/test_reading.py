@@ -10,8 +10,8 @@ import pytest
 
 import assay
 from assay.config import load
+from assay.engine.experiment.dataset import open_dataset, stamp_of
 from assay.errors import UserError
-from assay.steps.reading import open_dataset, stamp_of
 from tests.support import Lab
 
 
@@ -30,7 +30,7 @@ def ids(lab: Lab) -> list[str]:
 
 def readings(lab: Lab) -> int:
     """How often one more run reads the dataset."""
-    with mock.patch("assay.steps.bind.open_dataset", side_effect=open_dataset) as opened:
+    with mock.patch("assay.engine.experiment.bind.open_dataset", side_effect=open_dataset) as opened:
         lab.run()
     return opened.call_count
 

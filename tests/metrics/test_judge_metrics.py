@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 import assay
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import bind_metric
 from assay.interfaces import Score, Store
 from assay.metrics.position_bias import position_bias
 from assay.metrics.seat_consistency import seat_consistency
 from assay.metrics.win_rate import win_rate
 from assay.records import Manifest
 from assay.stats.correction import Confusion, rogan_gladen
-from assay.steps.aggregate import Aggregator
-from assay.steps.measure import bind_metric
 from assay.store.stores import MemoryStore
 
 from .rows import Row

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import bind_metric
 from assay.registry import metric
-from assay.steps.aggregate import Aggregator
-from assay.steps.measure import bind_metric
 from assay.store.stores import MemoryStore
 
 from .rows import Row, rows

@@ -8,12 +8,12 @@ from typing import Any
 import psutil
 import pytest
 
+from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
 from assay.scorers import _sandbox
 from assay.scorers._sandbox import Limits, Verdict, run_tests
 from assay.scorers.code_tests import code_of, code_tests
-from assay.steps.scoring import bind_scorer
 from tests.support import Lab
 
 LIMITS = Limits(seconds=10, memory=256 << 20, files=1 << 20, processes=8, allow_unsafe=False)

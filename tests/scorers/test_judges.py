@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from assay.engine.experiment.experiment import Result
 from assay.errors import ConfigError
 from assay.registry import scorer
-from assay.steps.experiment import Result
 from tests.support import Lab
 
 YES = '{"reason": "as it should be", "verdict": "yes"}'

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.engine.evaluate.bind import bind_scorer
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.scoring import bind_scorer
 
 NEEDS_TRUTH = [
     "exact_match",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from assay.engine.evaluate.bind import Case, bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.scoring import Case, bind_scorer
 from tests.support import Lab
 
 pytestmark = [

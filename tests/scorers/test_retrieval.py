@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sklearn.metrics import ndcg_score
 
+from assay.engine.evaluate.bind import Case, bind_scorer
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.scoring import Case, bind_scorer
 from tests.scorers.test_judges import Court
 
 MOON = ["14 December 1972 UTC", "December 1972", "1972"]

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from assay.engine.evaluate.bind import Case, bind_scorer
+from assay.engine.evaluate.cases import Call
+from assay.engine.evaluate.rows import rows_of
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.cases import Call
-from assay.steps.labels import rows_of
-from assay.steps.scoring import Case, bind_scorer
 from tests.support import Lab
 
 NAMES = ["exact_match", "contains"]

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
+from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.scoring import bind_scorer
 from tests.metrics.rows import group
 from tests.support import Lab
 

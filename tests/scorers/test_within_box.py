@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.engine.evaluate.bind import bind_scorer
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.scoring import bind_scorer
 from assay.text.blocks import differences
 
 BOX = {"x": 10, "y": 20, "width": 5, "height": 0}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from assay.text.distance import distance, similarity
+from assay.scorers.edit_similarity import distance, similarity
 from assay.text.normalise import Normalisation, normaliser, squad
 from assay.text.overlap import overlap
 from assay.text.reasoning import without_reasoning

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from assay.records import Item, Response
-from assay.text.ranking import average_precision, grades, ndcg, reciprocal_rank
+from assay.scorers._ranked import average_precision, grades, ndcg, reciprocal_rank
 from assay.text.retrieved import Document, relevant, retrieved, texts
 from assay.text.support import flat, holds, sentences, supported
 

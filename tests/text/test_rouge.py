@@ -10,10 +10,11 @@ from nltk.stem.porter import PorterStemmer
 from nltk.translate.meteor_score import single_meteor_score
 from rouge_score.rouge_scorer import RougeScorer
 
-from assay.text import meteor, rouge
+from assay.scorers import meteor
+from assay.text import rouge
 from assay.text.overlap import Overlap
+from assay.text.rouge import common_length, common_places
 from assay.text.stem import nltk_stem
-from assay.text.subsequence import common_length, common_places
 
 WORDS = [
     "the",

@@ -28,7 +28,7 @@ def command(path: str, labels: str | None, as_json: bool, debug: bool, **options
     Labels are rows of item, sample and label (1 or 0, yes or no, pass or fail, a number), and where several models
     answered, model. What is found is kept in the experiment's manifest.
     """
-    from assay.analysis.calibrate import calibrate
+    from assay.analysis.judge.calibrate import calibrate
 
     found = calibrate(path, labels, **options)
     if as_json:

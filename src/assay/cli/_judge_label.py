@@ -32,11 +32,11 @@ def command(
 
     One key is one label, saved at once: ? shows the keys. The same command goes on where the last session ended.
     """
-    from assay.analysis.label_frame import read_frame
-    from assay.analysis.label_records import LabelFile, summarise
+    from assay.analysis.judge.label_frame import read_frame
+    from assay.analysis.judge.label_records import LabelFile, summarise
+    from assay.engine.evaluate.people import FILE
+    from assay.engine.experiment.sources import find_source
     from assay.reports.label_screen import harmless, summary_text
-    from assay.steps.human_labels import FILE
-    from assay.steps.sources import find_source
 
     source = find_source(path, "evaluation")
     frame = read_frame(source, label)
@@ -49,9 +49,9 @@ def command(
 
 
 def _label(source: Any, frame: Any, file: Any, annotator: str, *, count: int, random: float, seed: int) -> None:
-    from assay.analysis.label_records import chosen_before
-    from assay.analysis.label_views import views
-    from assay.analysis.labelling import waiting
+    from assay.analysis.judge.label_records import chosen_before
+    from assay.analysis.judge.label_views import views
+    from assay.analysis.judge.labelling import waiting
     from assay.cli._keyboard import Pipe, Terminal
     from assay.cli._label_session import Session
 

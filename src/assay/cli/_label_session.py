@@ -8,10 +8,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from assay.analysis.label_frame import Address, Frame
-from assay.analysis.label_records import LabelFile, record
-from assay.analysis.label_views import View
-from assay.analysis.labelling import Chosen
+from assay.analysis.judge.label_frame import Address, Frame
+from assay.analysis.judge.label_records import LabelFile, record
+from assay.analysis.judge.label_views import View
+from assay.analysis.judge.labelling import Chosen
 from assay.reports.label_screen import Screen, harmless, head_of, help_sections, keys_of, label_word, sections_of
 
 _SCROLL = {" ": 1, "down": 1, "page down": 1, "-": -1, "up": -1, "page up": -1, "b": -1}

@@ -14,7 +14,7 @@ def run_and_show(step: Any, *, as_json: bool, no_progress: bool) -> None:
     """Run an experiment, or the part of one, and show what came of it to a person or to a program."""
     result = run_step(step, as_json=as_json, no_progress=no_progress)
     if step.config.outputs:
-        from assay.analysis.outputs import write_outputs
+        from assay.analysis.look.export import write_outputs
 
         for note in write_outputs(step.config, result.folder):
             step.progress.note(note)
@@ -83,7 +83,7 @@ def _show_tables(result: Any, notes: bool) -> None:
 
 
 async def _run(step: Any, display: Any) -> Any:
-    from assay.steps.stop import Stop
+    from assay.engine.calls.stop import Stop
 
     stop = Stop()
     loop = asyncio.get_running_loop()

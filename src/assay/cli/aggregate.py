@@ -17,7 +17,7 @@ def command(paths: tuple[str, ...], debug: bool, as_json: bool, settings: tuple[
 
     Several are taken together; the facet `source` tells them apart.
     """
-    from assay.steps.again import Reaggregation
+    from assay.engine.experiment.aggregate import Reaggregation
 
     with failure_as_event(as_json):
         result = Reaggregation(paths, overrides=overrides(settings), **options).run()

@@ -42,8 +42,8 @@ def command(
 
     The first is the baseline of the others. With --facet: one PATH, then the values to compare, or none for all.
     """
-    from assay.analysis.across import across
-    from assay.analysis.compare import compare
+    from assay.analysis.compare.across import across
+    from assay.analysis.compare.compare import compare
     from assay.errors import UserError
 
     if not all_labels and (lower or form == "csv"):

@@ -29,7 +29,7 @@ def command() -> None:
 def add(source: str, name: str, settings: tuple[str, ...], repository: str, debug: bool, **more: Any) -> None:
     """Store the rows of SOURCE (a file, a pattern, hf:NAME, file.py:function) under a name."""
     from assay.config import parse_override
-    from assay.steps.keep import dataset_of, keep
+    from assay.engine.experiment.dataset import dataset_of, keep
     from assay.text.plain import plain
 
     origin = dataset_of(source, dict(parse_override(setting) for setting in settings))
@@ -74,7 +74,7 @@ def show(name: str, head: int, repository: str, as_json: bool, debug: bool) -> N
     """Describe a stored dataset: hash, origin, duplicates, its first items."""
     from itertools import islice
 
-    from assay.analysis.duplicates import duplicates
+    from assay.analysis.look.duplicates import duplicates
     from assay.datasets.stored import find, repository_of
     from assay.text.plain import plain
 
@@ -146,7 +146,7 @@ def _text(value: Any) -> str:
 
 def _duplicates(repository: str, id: str) -> str:
     """The report of `add` and `show`."""
-    from assay.analysis.duplicates import duplicates
+    from assay.analysis.look.duplicates import duplicates
     from assay.datasets.stored import repository_of
     from assay.text.plain import plain
 

@@ -30,8 +30,8 @@ def command(
     No model is called, unless a scorer calls one. The same command goes on where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
+    from assay.engine.experiment.evaluate import Rescoring
     from assay.errors import UserError
-    from assay.steps.rescore import Rescoring
 
     with failure_as_event(as_json):
         if (pairs == "active") != (budget is not None):

@@ -30,10 +30,10 @@ def command(
     debug: bool,
 ) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
-    from assay.analysis.tables import Export, Tables
+    from assay.analysis.look.export import Export, Tables
+    from assay.engine.experiment.sources import find_source
     from assay.errors import UserError
     from assay.registry import check_params, writer
-    from assay.steps.sources import find_source
     from assay.text.plain import plain
 
     suffix = Path(output).suffix if output else ""

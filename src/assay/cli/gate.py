@@ -48,7 +48,7 @@ def command(
 
     Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell.
     """
-    from assay.analysis.gate import EXIT_CODES, gate
+    from assay.analysis.compare.gate import EXIT_CODES, gate
     from assay.errors import UserError
 
     bounds = {"min": minimum, "max": maximum, "max_drop": max_drop}

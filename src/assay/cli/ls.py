@@ -11,7 +11,7 @@ from assay.cli import Command
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def command(folder: str, as_json: bool, debug: bool) -> None:
     """List the experiments in and below FOLDER, with their state, counts and metrics."""
-    from assay.analysis.listing import experiments, listing_text
+    from assay.analysis.look.ls import experiments, listing_text
     from assay.text.plain import plain
 
     found = experiments(folder)

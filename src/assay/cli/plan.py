@@ -17,7 +17,7 @@ def command(debug: bool, as_json: bool, **options: Any) -> None:
 
 
 def show(experiment: Any, as_json: bool) -> None:
-    from assay.steps.survey import survey
+    from assay.engine.experiment.plan import survey
 
     found = survey(experiment)
     if as_json:

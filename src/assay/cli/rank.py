@@ -39,7 +39,7 @@ from assay.cli import Command
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def command(paths: tuple[str, ...], outputs: tuple[Path, ...], as_json: bool, debug: bool, **options: Any) -> None:
     """Rank the players in the matches of each PATH: experiments' folders, or files of evaluation rows."""
-    from assay.analysis.rank import rank
+    from assay.analysis.rank.rank import rank
     from assay.reports.rank_table import rank_view, write_ranking, writer_of
 
     for path in outputs:

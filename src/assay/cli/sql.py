@@ -17,7 +17,7 @@ from assay.cli import Command
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def command(words: tuple[str, ...], as_json: bool, as_csv: bool, rows: int, debug: bool) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
-    from assay.analysis.query import ask
+    from assay.analysis.look.sql import ask
     from assay.errors import UserError
 
     *paths, query = words

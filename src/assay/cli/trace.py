@@ -17,7 +17,7 @@ def command(
     path: str, item_id: str, sample: int | None, model: str | None, full: bool, as_json: bool, debug: bool
 ) -> None:
     """Follow the item ITEM_ID of the experiment in PATH: messages, calls, response, labels, metric rows."""
-    from assay.analysis.trace import trace
+    from assay.analysis.look.trace import trace
 
     found = trace(path, item_id, sample=sample, model=model)
     if as_json:

@@ -13,10 +13,10 @@ import msgspec
 
 from assay import registry
 from assay.config import load, resolved, to_yaml
+from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.import_rows import adopt
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
-from assay.steps.adopt import adopt
-from assay.steps.ingest import ingest
 from assay.store.files import write_file
 from assay.store.names import safe_name
 from assay.store.stores import FlatStore

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from assay.demo.solver import VERSION, count_tokens, respond
 from assay.errors import UserError
 from assay.interfaces import Completion, Model, Request
 from assay.registry import model
 from assay.text.messages import messages_text
-from assay.text.solver import VERSION, count_tokens, respond
 
 
 @model

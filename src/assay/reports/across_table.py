@@ -3,7 +3,7 @@
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from assay.analysis.across import Across, Cell
+from assay.analysis.compare.across import Across, Cell
 from assay.reports.compare_table import fitting
 from assay.reports.latex import escaped as latex_escaped
 from assay.reports.latex import latex_table

@@ -3,8 +3,8 @@
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from assay.analysis.accuracy import Estimate
-from assay.analysis.calibrate import Calibrated, Calibration
+from assay.analysis.judge.accuracy import Estimate
+from assay.analysis.judge.calibrate import Calibrated, Calibration
 from assay.reports.look import fits, one_line, plain_table
 from assay.text.plain import plain
 

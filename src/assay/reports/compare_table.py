@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from assay.analysis.compare import Comparison, Pair, Standing
+from assay.analysis.compare.compare import Comparison, Pair, Standing
 from assay.reports.latex import escaped as latex_escaped
 from assay.reports.latex import latex_table
 from assay.reports.look import fits, one_line, plain_table

@@ -3,7 +3,7 @@
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from assay.analysis.gate import Check, Gated
+from assay.analysis.compare.gate import Check, Gated
 from assay.reports.look import fits, plain_table
 from assay.reports.markdown import escaped, markdown_table
 from assay.text.plain import plain

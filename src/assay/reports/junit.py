@@ -3,7 +3,7 @@
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from assay.analysis.gate import Gated
+from assay.analysis.compare.gate import Gated
 from assay.reports.gate_table import bound_text, interval_text
 from assay.text.plain import plain
 

@@ -1,8 +1,8 @@
 """A plan as text."""
 
+from assay.engine.calls.prices import price_list
+from assay.engine.experiment.plan import Survey
 from assay.reports.money import cost_text
-from assay.steps.prices import price_list
-from assay.steps.survey import Survey
 from assay.text.plain import plain
 
 

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 
 import msgspec
 
+from assay.engine.calls.progress import LaneProgress, Progress
 from assay.reports.money import cost_text
-from assay.steps.progress import LaneProgress, Progress
 from assay.text.plain import plain
 
 

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from assay.analysis.rank import Ranking, Standing
+from assay.analysis.rank.rank import Ranking, Standing
 from assay.errors import UserError
 from assay.reports.latex import escaped as latex_escaped
 from assay.reports.latex import latex_table

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.trace import Match, Sample, Trace
+from assay.analysis.look.trace import Match, Sample, Trace
 from assay.text.messages import content_text
 from assay.text.plain import plain
 

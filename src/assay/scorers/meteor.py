@@ -1,12 +1,50 @@
 """How many words an answer shares with a reference, by themselves and by their stems, and how well in order."""
 
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
-from assay.text.meteor import meteor as meteor_of
-from assay.text.meteor import words
+from assay.text.stem import nltk_stem
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def words(text: str) -> list[str]:
+    """Words and punctuation marks, in lower case."""
+    return _WORD.findall(text.lower())
+
+
+def meteor_of(given: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float) -> float:
+    """(1 − penalty) · F, where F weighs recall by alpha and the penalty is gamma · (chunks / matches)^beta."""
+    pairs = _aligned(given, reference)
+    if not pairs:
+        return 0.0
+    precision, recall = len(pairs) / len(given), len(pairs) / len(reference)
+    mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
+    chunks = 1 + sum(second != (first[0] + 1, first[1] + 1) for first, second in pairwise(pairs))
+    return (1 - gamma * (chunks / len(pairs)) ** beta) * mean
+
+
+def _aligned(given: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+    """(place in the text, place in the reference) of words that match: first equal ones, then equal stems."""
+    ours, theirs = list(range(len(given))), list(range(len(reference)))
+    pairs: list[tuple[int, int]] = []
+    same: Callable[[str], str] = str
+    for key in (same, nltk_stem):
+        free: dict[str, list[int]] = {}
+        for place in theirs:
+            free.setdefault(key(reference[place]), []).append(place)
+        found = [(place, places.pop()) for place in reversed(ours) if (places := free.get(key(given[place])))]
+        pairs += found
+        taken, used = {pair[0] for pair in found}, {pair[1] for pair in found}
+        ours = [place for place in ours if place not in taken]
+        theirs = [place for place in theirs if place not in used]
+    return sorted(pairs)
 
 
 @scorer(reads="ground_truth", version=1)

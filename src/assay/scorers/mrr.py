@@ -3,8 +3,7 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._ranked import Cutoff, graded_ranking
-from assay.text.ranking import reciprocal_rank
+from assay.scorers._ranked import Cutoff, graded_ranking, reciprocal_rank
 
 
 @scorer(version=1)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from assay.demo.solver import count_tokens, respond
 from assay.errors import UserError
 from assay.server import messages_api
 from assay.server.options import Options
 from assay.text.messages import messages_text
-from assay.text.solver import count_tokens, respond
 
 MODEL = "assay-demo"
 FINGERPRINT = f"{MODEL}-1"

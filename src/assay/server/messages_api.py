@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
+from assay.demo.solver import count_tokens
 from assay.text.messages import messages_text
-from assay.text.solver import count_tokens
 
 _encode = msgspec.json.encode
 

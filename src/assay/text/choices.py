@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from assay.text.boxed import last_box
-from assay.text.markdown import without_markdown
+from assay.text.marks import last_box, spelled, without_markdown
 from assay.text.normalise import squad
 from assay.text.reasoning import without_reasoning
-from assay.text.spelled import spelled
 
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}|\$")
 _GO_ON = r"because|since|as|for|and|given|due|which|where|considering|based|so"

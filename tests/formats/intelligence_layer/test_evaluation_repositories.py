@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from assay.analysis.rank import rank
+from assay.analysis.rank.rank import rank
 from assay.formats.intelligence_layer.evaluation import (
     AsyncEvaluationRepository,
     AsyncFileEvaluationRepository,

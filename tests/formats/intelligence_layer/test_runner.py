@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import pydantic
 import pytest
 
-from assay.analysis.trace import trace
+from assay.analysis.look.trace import trace
 from assay.formats.intelligence_layer.core import InMemoryTaskSpan, InMemoryTracer, SpanStatus, Task, TaskSpan, Tracer
 from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
 from assay.formats.intelligence_layer.evaluation.dataset.domain import Dataset, Example

@@ -14,7 +14,7 @@ from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore, Result
 from assay.formats.mixeval.parsers import Choice
 from assay.formats.mixeval.plans import Data, Options
 from assay.formats.mixeval.scores import ModelScores
-from assay.steps.blocking import run_blocking
+from assay.threads import run_blocking
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import CHOICE, FREE, write_both, write_model
 

@@ -11,7 +11,7 @@ from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.blocking import run_blocking
+from assay.threads import run_blocking
 from tests.cli.shell import Shell
 from tests.formats.mixeval.folder import VERSION, free_form, multiple_choice, numbered, write_data
 

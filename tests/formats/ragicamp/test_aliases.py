@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from assay.engine.evaluate.bind import BoundScorer, Case, bind_scorer
 from assay.errors import UserError
 from assay.formats.ragicamp.aliases import NAMES
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.steps.scoring import BoundScorer, Case, bind_scorer
 from tests.scorers.test_judges import Court
 
 WALK = "The crew left the Moon on 14 December 1972 UTC after the walk."

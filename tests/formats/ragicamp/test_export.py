@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import assay
-from assay.analysis.tables import Export, Tables
+from assay.analysis.look.export import Export, Tables
+from assay.engine.experiment.sources import find_source
 from assay.errors import ConfigError, StoreError, UserError
 from assay.registry import writer
-from assay.steps.sources import find_source
 from tests.cli.shell import Shell
 from tests.support import Lab
 

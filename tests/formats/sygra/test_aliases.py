@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 import assay.formats.sygra.metrics.aliases as aliases
 from assay import registry
+from assay.engine.aggregate.measure import bind_metric
+from assay.engine.evaluate.bind import bind_scorer
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
 from assay.interfaces import Score
 from assay.records import Item, Response
-from assay.steps.measure import bind_metric
-from assay.steps.scoring import bind_scorer
 from tests.support import Lab
 
 SCORERS = [

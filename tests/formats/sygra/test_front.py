@@ -19,8 +19,8 @@ from assay.formats.sygra.names import find_task, read_yaml
 from assay.formats.sygra.outputs import Records, failures, write_records
 from assay.formats.sygra.run_metadata import latency
 from assay.interfaces import Completion, Request
-from assay.steps.blocking import run_blocking
 from assay.store.log import MemoryLog
+from assay.threads import run_blocking
 
 ALL_SPELLINGS = [
     "tasks.eval.classification.simpleqa",

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from assay.steps.progress import Progress
+from assay.engine.calls.progress import Progress
 from assay.text.plain import plain
 
 if TYPE_CHECKING:

@@ -11,6 +11,13 @@ from pathlib import Path
 import msgspec
 
 from assay.config import Config
+from assay.engine.calls.executor import Shared
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.experiment.dataset import file_stamp
+from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.experiment import Options as RunOptions
+from assay.engine.experiment.import_rows import adopt
 from assay.errors import UserError
 from assay.formats.mixeval.entries import read_corrections
 from assay.formats.mixeval.files import Joined, write_responses, write_scores, write_verdicts
@@ -21,13 +28,6 @@ from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores, model_scores
 from assay.interfaces import Task
 from assay.records import Manifest
-from assay.steps.adopt import adopt
-from assay.steps.executor import Shared
-from assay.steps.experiment import Experiment
-from assay.steps.experiment import Options as RunOptions
-from assay.steps.ingest import file_stamp
-from assay.steps.progress import Progress
-from assay.steps.stop import Stop
 from assay.store.index import ItemIndex
 from assay.store.names import safe_name
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
+from assay.formats.mixeval.freeform.answers import holds_answer
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.choices import find_choice
-from assay.text.freeform import holds_answer
 
 Parser = Literal["rule", "rule-compat"]
 

@@ -14,7 +14,13 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.tables import Export, Tables
+from assay.analysis.look.export import Export, Tables
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import bind_metric
+from assay.engine.evaluate.evaluate import Evaluator as ScoringStep
+from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.sources import find_source
+from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
 from assay.formats.ragicamp.examples import Examples
@@ -24,18 +30,12 @@ from assay.formats.ragicamp.names import agent_file
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest
-from assay.steps.aggregate import Aggregator
-from assay.steps.blocking import run_blocking
-from assay.steps.evaluate import Evaluator as ScoringStep
-from assay.steps.ingest import ingest
-from assay.steps.measure import bind_metric
-from assay.steps.run import Runner
-from assay.steps.sources import find_source
 from assay.store.files import write_file
 from assay.store.names import safe_name
 from assay.store.repositories import DatasetRepository, RunRepository
 from assay.store.stores import FlatStore
 from assay.text.template import question, variables
+from assay.threads import run_blocking
 
 ROWS = ".assay"
 Flat = dict[str, Any]

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.config import Config, load
+from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import UNKNOWN, name_of
 from assay.formats.ragicamp.readers import read
 from assay.formats.ragicamp.rows import Row, id_of, item_row
-from assay.steps.reading import open_dataset
 
 _FIELDS = ("id", "question", "answers", "answer", "expected_answer", "all_acceptable_answers", "context", "metadata")
 

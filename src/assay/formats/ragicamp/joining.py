@@ -14,12 +14,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.tables import Tables
+from assay.analysis.look.export import Tables
+from assay.engine.aggregate.join import response_key
 from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.logs import Many, narrow
 from assay.formats.ragicamp.names import Cell, Samples, agent_names
 from assay.formats.ragicamp.rows import Agent, Row, question_of
-from assay.steps.join import response_key
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import id_hash
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.tables import foreign_row
+from assay.analysis.look.export import foreign_row
 from assay.formats.ragicamp.rows import Row
 from assay.interfaces import Log
 

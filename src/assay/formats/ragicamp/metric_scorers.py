@@ -15,14 +15,14 @@ from typing import Any, cast
 
 from assay import registry
 from assay.config import load
+from assay.engine.evaluate.bind import BoundScorer, bind_scorer
+from assay.engine.evaluate.evaluate import check_scorers
+from assay.engine.experiment.bind import bind_models
 from assay.errors import UserError
 from assay.formats.ragicamp.aliases import NAMES
 from assay.formats.ragicamp.state import state_of
 from assay.interfaces import Model, Score
 from assay.records import Item, Response
-from assay.steps.bind import bind_models
-from assay.steps.evaluate import check_scorers
-from assay.steps.scoring import BoundScorer, bind_scorer
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
 

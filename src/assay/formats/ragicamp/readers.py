@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from assay.engine.experiment.dataset import file_stamp
 from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
 from assay.formats.ragicamp.files import Document, documents
 from assay.formats.ragicamp.rows import ERROR_MARK, IDS, Row, asked, clean, id_of, item_row, read_prediction
 from assay.records import Evaluation, Response
-from assay.steps.ingest import file_stamp
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.bind import bind_metric
 from assay.formats.ragicamp.rows import Row
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
-from assay.steps.aggregate import Aggregator
-from assay.steps.bound_metric import bind_metric
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.analysis.tables import Export, Tables
+from assay.analysis.look.export import Export, Tables
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining

@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 def run(task: str, **options: Any) -> "Result":
     """Run a task folder with the options of `assay sygra`; the same call goes on where an earlier one stopped."""
     from assay.formats.sygra.experiment import Options, SygraRun
-    from assay.steps.blocking import run_blocking
+    from assay.threads import run_blocking
 
     return run_blocking(SygraRun(Options(task=task, **options)).run)

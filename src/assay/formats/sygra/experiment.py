@@ -16,6 +16,11 @@ from typing import Any, cast
 import msgspec
 
 from assay.config import LoggingConfig
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.status import StatusFile, log_to
+from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
 from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
@@ -29,12 +34,6 @@ from assay.formats.sygra.post_process import Processed, bind_processors, run_pro
 from assay.formats.sygra.run_metadata import run_metadata
 from assay.interfaces import Limits, Task
 from assay.records import Item, Manifest
-from assay.steps.ingest import ingest
-from assay.steps.logs import log_to
-from assay.steps.progress import Progress
-from assay.steps.run import Runner
-from assay.steps.status import StatusFile
-from assay.steps.stop import Stop
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.tables import Export
+from assay.analysis.look.export import Export
 from assay.registry import writer
 
 _LIKE_A_FORMULA = frozenset("=+-@\t\r\n＝＋－＠")

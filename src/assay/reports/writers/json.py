@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from assay.analysis.tables import Export
+from assay.analysis.look.export import Export
 from assay.registry import writer
 
 

@@ -1,6 +1,6 @@
 """JSON lines: the rows as they stand on disk, byte for byte."""
 
-from assay.analysis.tables import Export
+from assay.analysis.look.export import Export
 from assay.registry import writer
 
 

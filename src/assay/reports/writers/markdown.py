@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.tables import Export
+from assay.analysis.look.export import Export
 from assay.registry import writer
 from assay.text.plain import plain
 

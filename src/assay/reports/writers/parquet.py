@@ -3,8 +3,8 @@
 import os
 from contextlib import suppress
 
-from assay.analysis.query import connect, text
-from assay.analysis.tables import Export
+from assay.analysis.look.export import Export
+from assay.analysis.look.sql import connect, text
 from assay.errors import UserError
 from assay.registry import writer
 from assay.store.files import store_error

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from assay.engine.calls.stop import Stop
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.formats.intelligence_layer.core.task import Task
 from assay.formats.intelligence_layer.core.tracer.tracer import Tracer
@@ -12,7 +13,6 @@ from assay.formats.intelligence_layer.evaluation.run.rows import answer_with
 from assay.formats.intelligence_layer.types import from_json, to_json
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item
-from assay.steps.stop import Stop
 from assay.store.keys import canonical, digest, response_key
 from assay.text.plain import plain
 from assay.usercode import identity

@@ -11,6 +11,10 @@ from itertools import islice
 from typing import Any, Generic
 from uuid import uuid4
 
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.run.plan import Selection
+from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
 from assay.formats.intelligence_layer.connectors.base.json_serializable import JsonSerializable, SerializableDict
 from assay.formats.intelligence_layer.core.task import Input, Output, Task
@@ -34,10 +38,6 @@ from assay.formats.intelligence_layer.progress import shown
 from assay.formats.intelligence_layer.stores import StoreByKind
 from assay.formats.intelligence_layer.types import BadValue, to_json
 from assay.interfaces import Limits, Store
-from assay.steps.plan import Selection
-from assay.steps.progress import Progress
-from assay.steps.run import Runner as Engine
-from assay.steps.stop import Stop
 from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore

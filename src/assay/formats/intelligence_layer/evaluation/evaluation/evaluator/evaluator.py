@@ -12,6 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, final
 
+from assay.engine.calls.progress import LaneProgress, Progress
+from assay.engine.evaluate.evaluate import CHUNK_SECONDS, LARGEST_CHUNK
 from assay.formats.intelligence_layer.core.task import Input, Output
 from assay.formats.intelligence_layer.core.tracer.tracer import utc_now
 from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
@@ -33,12 +35,9 @@ from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRe
 from assay.formats.intelligence_layer.logics import identity_of
 from assay.formats.intelligence_layer.progress import shown
 from assay.formats.intelligence_layer.types import to_json
-from assay.steps.blocking import run_blocking
-from assay.steps.evaluate import CHUNK_SECONDS, LARGEST_CHUNK
-from assay.steps.progress import LaneProgress, Progress
 from assay.store.keys import canonical, digest
 from assay.text.plain import plain
-from assay.threads import Threads
+from assay.threads import Threads, run_blocking
 
 DEFAULT_MAX_WORKERS = 10
 

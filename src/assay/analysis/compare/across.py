@@ -1,0 +1,122 @@
+"""Several sides under several labels: one table, where a best value is marked only if it is one.
+
+A side is the best under a label if it differs from every other side, by the paired test of `compare`, corrected by
+Holm's method for all pairs under all labels of the table.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.analysis.compare.compare import Comparison, Options, Pair, checked, compare_sides, find_sides
+from assay.analysis.compare.paired import Side
+from assay.errors import UserError
+from assay.registry import nearest
+from assay.stats.tests import holm
+
+
+class Cell(msgspec.Struct, kw_only=True):
+    """A side's value under a label; `failed` counts the rows that errored, could not be parsed or were refused."""
+
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    items: int
+    failed: int
+    best: bool = False
+
+
+class Across(msgspec.Struct, kw_only=True):
+    """`sides` in the order in which they were named, each with its cells by label. `lower`: labels where less is
+    better. `tests` is how many pairs were tested."""
+
+    metric: str
+    level: float
+    labels: list[str]
+    lower: list[str]
+    tests: int
+    sides: dict[str, dict[str, Cell]]
+    notes: list[str]
+
+
+def across(
+    paths: Sequence[str | Path],
+    *,
+    facet: str = "",
+    values: Sequence[Any] = (),
+    labels: Sequence[str] = (),
+    lower: Sequence[str] = (),
+    **options: Any,
+) -> Across:
+    """The sides that `compare` would find, under these labels or all that they have in common."""
+    chosen = checked(Options(**options))
+    sides = find_sides(paths, facet, values, chosen.where)
+    shared = _shared(sides, labels)
+    for label in lower:
+        if label not in shared:
+            raise UserError(f"no label of the table is {label!r}", where="--lower", fix=nearest(label, shared))
+    found: list[Comparison] = []
+    notes: list[str] = []
+    for label in shared:
+        try:
+            found.append(compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0)))
+        except UserError as error:
+            notes.append(f"{label} is left out: {error.what}")
+    if not found:
+        raise UserError("no label can be compared", fix="; ".join(notes))
+    table = Across(
+        metric=chosen.metric,
+        level=chosen.level,
+        labels=[one.label for one in found],
+        lower=list(lower),
+        tests=sum(len(one.pairs) for one in found),
+        sides={side.name: _cells(side.name, found) for side in sides},
+        notes=[*notes, *dict.fromkeys(note for one in found for note in one.notes)],
+    )
+    _mark(table, found)
+    return table
+
+
+def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
+    known = [side.labels() for side in sides]
+    shared = [label for label in known[0] if all(label in labels for labels in known)]
+    for label in wanted:
+        if label not in shared:
+            raise UserError(f"not every side has the label {label!r}", where="--label", fix=nearest(label, shared))
+    if not shared:
+        have = "; ".join(
+            f"{side.name} has {', '.join(labels) or 'none'}" for side, labels in zip(sides, known, strict=True)
+        )
+        raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
+    return list(wanted) or sorted(shared)
+
+
+def _cells(name: str, found: Sequence[Comparison]) -> dict[str, Cell]:
+    standings = {one.label: next(each for each in one.standings if each.name == name) for one in found}
+    return {
+        label: Cell(
+            value=one.value,
+            ci_low=one.ci_low,
+            ci_high=one.ci_high,
+            items=one.items,
+            failed=sum(count for outcome, count in one.counts.items() if outcome != "skipped"),
+        )
+        for label, one in standings.items()
+    }
+
+
+def _mark(table: Across, found: Sequence[Comparison]) -> None:
+    pairs = [(one.label, pair) for one in found for pair in one.pairs]
+    wins: dict[tuple[str, str], int] = {}
+    for (label, pair), p in zip(pairs, holm([pair.p for _, pair in pairs]), strict=True):
+        if p < 1 - table.level and pair.difference:
+            winner = _winner(pair, less=label in table.lower)
+            wins[label, winner] = wins.get((label, winner), 0) + 1
+    for (label, name), count in wins.items():
+        table.sides[name][label].best = count == len(table.sides) - 1
+
+
+def _winner(pair: Pair, *, less: bool) -> str:
+    return pair.candidate if (pair.difference > 0) is not less else pair.baseline

@@ -1,0 +1,279 @@
+"""Do experiments, models or prompts differ? A standing for each side, and for each pair one word.
+
+Pairs are matched by item. `better` and `worse` come from a test corrected for the number of pairs, `equivalent` from
+two one-sided tests against a margin; everything else is `inconclusive`, with the number of items that would settle it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.analysis.compare.flips import Flip, find_flips
+from assay.analysis.compare.notes import notes, unmatched
+from assay.analysis.compare.paired import (
+    Matched,
+    Measured,
+    Side,
+    matched,
+    measured,
+    read_side,
+    read_sides_by,
+    shared_label,
+)
+from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric
+from assay.engine.experiment.sources import Source, find_source, find_sources
+from assay.errors import UserError
+from assay.stats.paired import RESAMPLES, interval, significance
+from assay.stats.power import items_for_difference, items_for_equivalence, smallest_difference
+from assay.stats.tests import equivalence, holm
+
+MOST_SIDES = 100
+Word = Literal["better", "worse", "equivalent", "inconclusive"]
+
+
+class Standing(msgspec.Struct, kw_only=True):
+    """One side. `ranks` is the best and the worst place that the pairs leave open to it."""
+
+    name: str
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    ci_method: str
+    ranks: tuple[int, int]
+    items: int
+    samples: int
+    counts: dict[str, int]
+
+
+class Pair(msgspec.Struct, kw_only=True):
+    """A candidate against a baseline: the difference is candidate - baseline, over the items that both have."""
+
+    candidate: str
+    baseline: str
+    items: int
+    only_candidate: int
+    only_baseline: int
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float
+    p_corrected: float
+    test: str
+    p_equivalent: float | None
+    smallest_difference: float
+    verdict: Word = "inconclusive"
+    items_needed: int | None = None
+    gained: int = 0
+    lost: int = 0
+    flips: list[Flip] = []
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """`standings` from the best to the worst; `pairs` in the order in which the sides were named."""
+
+    metric: str
+    label: str
+    level: float
+    margin: float | None
+    policy: Policy
+    standings: list[Standing]
+    pairs: list[Pair]
+    notes: list[str]
+
+
+class Options(msgspec.Struct, kw_only=True, frozen=True):
+    """How to compare. `where`: only rows with these facet values; `flips`: how many changed items to list for each
+    pair, by default five if there is one pair and none otherwise."""
+
+    metric: str = "mean"
+    label: str = ""
+    where: Mapping[str, Any] = {}
+    level: float = 0.95
+    margin: float | None = None
+    seed: int = 0
+    resamples: int = RESAMPLES
+    flips: int | None = None
+
+
+def compare(paths: Sequence[str | Path], *, facet: str = "", values: Sequence[Any] = (), **options: Any) -> Comparison:
+    """Compare experiments, or with `facet` the values of a facet within one; options as in Options."""
+    chosen = checked(Options(**options))
+    return compare_sides(find_sides(paths, facet, values, chosen.where), chosen)
+
+
+def checked(chosen: Options) -> Options:
+    """The options, if they make sense."""
+    if not 0 < chosen.level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {chosen.level:g}", fix="0.95 is usual")
+    if chosen.margin is not None and chosen.margin <= 0:
+        raise UserError(f"a margin must be above 0, got {chosen.margin:g}", fix="--margin 0.02")
+    return chosen
+
+
+def compare_sides(sides: Sequence[Side], chosen: Options) -> Comparison:
+    """The same of sides that were read before."""
+    policy, said = _policy([side.source for side in sides])
+    bound = bound_metric(chosen.metric, policy, chosen.level)
+    label, scorer = shared_label(sides, chosen.label)
+    found = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
+    pairs = _pairs(sides, found, bound, label, scorer, chosen)
+    return Comparison(
+        metric=chosen.metric,
+        label=label,
+        level=chosen.level,
+        margin=chosen.margin,
+        policy=policy,
+        standings=_standings(sides, found, pairs, 1 - chosen.level),
+        pairs=pairs,
+        notes=[*said, *notes(sides, scorer), *unmatched(pairs)],
+    )
+
+
+def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
+    """A metric by the name that a config would use."""
+    pass_at = re.fullmatch(r"pass@(\d+)", name)
+    if pass_at:
+        return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
+    return bind_metric(type=name, policy=policy, level=level)
+
+
+def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
+    """At least two sides with different names."""
+    if facet:
+        if len(paths) != 1:
+            raise UserError("--facet compares within one experiment", fix="name one path, then the facet's values")
+        sides = read_sides_by(find_source(paths[0], "evaluation"), facet, values, where)
+        fix = "name at least two values of the facet"
+    else:
+        sides = [read_side(source, where) for source in find_sources(list(paths), "evaluation")]
+        fix = "name a second experiment, or use --facet metadata.model_id to compare within this one"
+    if len(sides) < 2:
+        only = f": {sides[0].name!r}" if sides else ""
+        raise UserError(f"there is only one side to compare{only}", fix=fix)
+    if len(sides) > MOST_SIDES:
+        raise UserError(f"there are {len(sides):,} values of {facet!r}", fix="name those to compare after the path")
+    names = [side.name for side in sides]
+    if len(set(names)) < len(names):
+        raise UserError(f"{max(names, key=names.count)!r} is named twice", fix="name each side once")
+    return sides
+
+
+def _policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
+    """The failure policy that the experiments' own metrics have, if it is one and the same."""
+    seen: dict[Policy, None] = {}
+    for source in sources:
+        manifest = source.manifest("aggregation")
+        for metric in manifest.plan.get("metrics", []) if manifest else []:
+            seen[msgspec.convert(metric.get("policy") or {}, Policy)] = None
+    if len(seen) > 1:
+        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
+    return next(iter(seen), Policy()), []
+
+
+def _with_value(found: Measured, side: Side, bound: BoundMetric) -> Measured:
+    row = found.row
+    if row["value"] is None:
+        why = row.get("error") or row.get("reason") or "there is no value"
+        failed = ", ".join(f"{row[f'{name}_count']} {name}" for name in ("errored", "unparsed", "refused"))
+        fix = f"its rows: {row['scored_count']} scored, {failed}"
+        raise UserError(
+            f"{bound.name} of {side.name!r} cannot be computed: {why}", where=str(side.source.path), fix=fix
+        )
+    if found.values is None:
+        fix = "use mean, pass_rate or pass@k"
+        raise UserError(f"{bound.name!r} is no mean over items, so pairs of items say nothing about it", fix=fix)
+    return found
+
+
+def _pairs(
+    sides: Sequence[Side], found: Sequence[Measured], bound: BoundMetric, label: str, scorer: str, options: Options
+) -> list[Pair]:
+    both = list(zip(sides, found, strict=True))
+    places = list(combinations(range(len(sides)), 2))
+    matches = [matched(both[later], both[earlier], bound, label, scorer) for earlier, later in places]
+    pairs: list[Pair] = []
+    count = options.flips if options.flips is not None else 5 if len(places) == 1 else 0
+    for (earlier, later), match in zip(places, matches, strict=True):
+        pair = _pair(match, sides[later].name, sides[earlier].name, options, len(places))
+        pair.only_candidate = len(found[later].items) - len(match.items)
+        pair.only_baseline = len(found[earlier].items) - len(match.items)
+        if count:
+            pair.flips = find_flips(sides[later], sides[earlier], match, label, count)
+        pairs.append(pair)
+    _judge(pairs, matches, options)
+    return pairs
+
+
+def _pair(match: Matched, candidate: str, baseline: str, options: Options, pairs: int) -> Pair:
+    found = match.differences
+    alpha = 1 - options.level
+    low, high = interval(found, options.level, options.seed, options.resamples)
+    p, test = significance(found, binary=match.binary, seed=options.seed, resamples=options.resamples)
+    margin = options.margin
+    same = None if margin is None else equivalence(found.centre, found.error, found.freedom, margin)
+    return Pair(
+        candidate=candidate,
+        baseline=baseline,
+        items=found.n,
+        only_candidate=0,
+        only_baseline=0,
+        difference=found.mean,
+        ci_low=low,
+        ci_high=high,
+        p=p,
+        p_corrected=p,
+        test=test,
+        p_equivalent=same,
+        smallest_difference=smallest_difference(found.deviation, found.n, alpha / pairs),
+        gained=int((match.changes > 0).sum()),
+        lost=int((match.changes < 0).sum()),
+    )
+
+
+def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: Options) -> None:
+    """One word for each pair, after Holm's correction over all of them."""
+    alpha, margin = 1 - options.level, options.margin
+    alike = holm([1.0 if pair.p_equivalent is None else pair.p_equivalent for pair in pairs])
+    for pair, match, p, same in zip(pairs, matches, holm([pair.p for pair in pairs]), alike, strict=True):
+        pair.p_corrected = p
+        if margin is not None:
+            pair.p_equivalent = same
+        if margin is not None and same < alpha:
+            pair.verdict = "equivalent"
+        elif p < alpha:
+            pair.verdict = "better" if pair.difference > 0 else "worse"
+        else:
+            spread, mean = match.differences.deviation, match.differences.mean
+            needed = [items_for_difference(spread, mean, alpha / len(pairs))]
+            if margin is not None:
+                needed.append(items_for_equivalence(spread, mean, margin, alpha / len(pairs)))
+            pair.items_needed = min((n for n in needed if n is not None), default=None)
+
+
+def _standings(sides: Sequence[Side], found: Sequence[Measured], pairs: Sequence[Pair], alpha: float) -> list[Standing]:
+    above = dict.fromkeys((side.name for side in sides), 0)
+    below = dict(above)
+    for pair in pairs:
+        if pair.p_corrected < alpha and pair.difference:
+            winner, loser = (pair.candidate, pair.baseline) if pair.difference > 0 else (pair.baseline, pair.candidate)
+            above[loser] += 1
+            below[winner] += 1
+    standings = [
+        Standing(
+            name=side.name,
+            value=one.row["value"],
+            ci_low=one.row["ci_low"],
+            ci_high=one.row["ci_high"],
+            ci_method=one.row["ci_method"],
+            ranks=(1 + above[side.name], len(sides) - below[side.name]),
+            items=one.row["total_item_count"],
+            samples=one.row["total_sample_count"],
+            counts={name: one.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+        )
+        for side, one in zip(sides, found, strict=True)
+    ]
+    return sorted(standings, key=lambda standing: (-standing.value, standing.name))

@@ -1,0 +1,211 @@
+"""Pass or fail an experiment against bounds and a baseline, with the honest third answer: inconclusive.
+
+A bound passes only when the whole interval keeps it and fails only when the whole interval breaks it. With `point`
+the plain number decides.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.analysis.compare.compare import bound_metric
+from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
+from assay.analysis.compare.paired import Side, matched, measured, read_side, shared_label, text_of
+from assay.config import Config, GateConfig, load
+from assay.engine.aggregate.measure import BoundMetric, Policy
+from assay.engine.experiment.bind import bind_metrics
+from assay.engine.experiment.sources import find_source
+from assay.errors import UserError
+from assay.records import MetricRow
+from assay.registry import nearest
+from assay.stats.paired import interval
+from assay.stats.power import items_for_difference
+
+EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
+
+
+class Gated(msgspec.Struct, kw_only=True):
+    """All checks of an experiment: one that fails fails all, and one that is inconclusive leaves the rest open."""
+
+    path: str
+    level: float
+    outcome: Outcome
+    checks: list[Check]
+
+
+def gate(
+    path: str | Path,
+    gates: Sequence[GateConfig] = (),
+    *,
+    config: str | Path | Config | None = None,
+    level: float | None = None,
+    point: bool = False,
+    seed: int = 0,
+    baseline: str | Path = "",
+    max_error_rate: float | None = None,
+    **bounds: Any,
+) -> Gated:
+    """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a config), or those of
+    the config: the one named, or the folder's own. `baseline` is for gates that name none."""
+    loaded = _config(path, config)
+    chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
+    own = {"baseline": str(baseline)} if baseline else {}
+    if own and chosen and all(one.max_drop is None for one in chosen):
+        raise UserError("a baseline is only for a gate on a drop", fix="add --max-drop 0.02")
+    chosen = [one if one.max_drop is None or one.baseline else msgspec.structs.replace(one, **own) for one in chosen]
+    if max_error_rate is not None:
+        chosen = [msgspec.structs.replace(one, max_error_rate=max_error_rate) for one in chosen]
+    used = level or (loaded.ci_level if loaded else 0.95)
+    if not 0 < used < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {used:g}", fix="0.95 is usual")
+    checks: list[Check] = []
+    for one in chosen:
+        if one.calibration is not None:
+            checks += calibration_checks(path, one.calibration, point=point)
+        if (one.min, one.max, one.max_drop) != (None, None, None):
+            checks += _Gate(path, one, loaded, used, point, seed).checks()
+    if not checks:
+        raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
+    outcomes: set[Outcome] = {check.outcome for check in checks}
+    worst: Outcome = "failed" if "failed" in outcomes else "inconclusive" if "inconclusive" in outcomes else "passed"
+    return Gated(path=str(path), level=used, outcome=worst, checks=checks)
+
+
+def _of_bounds(bounds: Mapping[str, Any]) -> GateConfig:
+    known = GateConfig.__struct_fields__
+    for name in bounds:
+        if name not in known:
+            raise UserError(f"a gate has no {name!r}", fix=nearest(name, known))
+    try:
+        return msgspec.convert(bounds, GateConfig)
+    except msgspec.ValidationError as error:
+        raise UserError(f"the gate cannot be checked: {error}") from None
+
+
+def _config(path: str | Path, config: str | Path | Config | None) -> Config | None:
+    """The config named, else the one in the experiment's folder, if there is one."""
+    if isinstance(config, Config):
+        return config
+    if config is not None:
+        return load(config, need="gate")
+    folder = find_source(path, "evaluation").folder
+    own = None if folder is None else folder / "config.yaml"
+    return None if own is None or not own.is_file() else load(own, need="gate")
+
+
+class _Gate:
+    """The checks of one gate."""
+
+    def __init__(
+        self, path: str | Path, gate: GateConfig, config: Config | None, level: float, point: bool, seed: int
+    ) -> None:
+        self.gate = gate
+        self.level = level
+        self.point = point
+        self.seed = seed
+        self.bound = _metric(gate.metric, config, level)
+        self.side = read_side(find_source(path, "evaluation"), gate.facets)
+        if gate.max_drop is not None and not gate.baseline:
+            raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
+
+    def checks(self) -> list[Check]:
+        gate, found = self.gate, []
+        if gate.min is not None or gate.max is not None:
+            label, scorer = self._label(self.side)
+            row = measured(self.bound, self.side, label, scorer).row
+            found += [self._bounded("min", gate.min, row)] if gate.min is not None else []
+            found += [self._bounded("max", gate.max, row)] if gate.max is not None else []
+        return found if gate.max_drop is None else [*found, self._dropped(gate.max_drop)]
+
+    def _label(self, *sides: Side) -> tuple[str, str]:
+        """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
+        if any(side.labels() for side in sides):
+            return shared_label(sides, self.gate.label, self.bound)
+        rows = zip(self.side.columns.combinations, self.side.chosen, strict=True)
+        named = {one.label: one.scorer for one, chosen in rows if chosen}
+        label = self.gate.label or min(named)
+        return label, named.get(label, next(iter(named.values())))
+
+    def _bounded(self, kind: Literal["min", "max"], threshold: float, row: MetricRow) -> Check:
+        value, low, high = row["value"], row["ci_low"], row["ci_high"]
+        errors = self._errors(self.side, row)
+        if value is None:
+            outcome, why = "inconclusive", str(row.get("error") or row.get("reason") or "there is no value")
+        elif errors:
+            outcome, why = "inconclusive", errors
+        elif low is None and not self.point:
+            outcome, why = (
+                "inconclusive",
+                f"there is no interval ({row['ci_method'].removeprefix('none: ')}); see --point",
+            )
+        elif kind == "min":
+            outcome, why = decided(value - threshold, (low or 0) - threshold, (high or 0) - threshold, point=self.point)
+        else:
+            outcome, why = decided(threshold - value, threshold - (high or 0), threshold - (low or 0), point=self.point)
+        return self._check(kind, threshold, row, outcome, why, (value, low, high))
+
+    def _dropped(self, allowed: float) -> Check:
+        other = read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
+        label, scorer = self._label(self.side, other)
+        own, base = (measured(self.bound, side, label, scorer) for side in (self.side, other))
+        errors = self._errors(self.side, own.row) or self._errors(other, base.row)
+        if own.values is None or base.values is None:
+            missing = own.row if own.values is None else base.row
+            why = errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is no mean over items"
+            return self._check("max_drop", allowed, own.row, "inconclusive", str(why), (None, None, None))
+        match = matched((self.side, own), (other, base), self.bound, label, scorer)
+        found = match.differences
+        low, high = interval(found, self.level, self.seed)
+        outcome, why = decided(found.mean + allowed, low + allowed, high + allowed, point=self.point)
+        if errors:
+            outcome, why = "inconclusive", errors
+        elif outcome == "inconclusive":
+            needed = items_for_difference(found.deviation, found.mean + allowed, 1 - self.level)
+            why += f"; about {needed:,} items would settle it" if needed else ""
+        left_out = len(own.items) + len(base.items) - 2 * len(match.items)
+        why += f" ({left_out:,} items are only on one side)" if left_out else ""
+        return self._check("max_drop", allowed, own.row, outcome, why, (found.mean, low, high))
+
+    def _errors(self, side: Side, row: MetricRow) -> str:
+        errored, total = row["errored_count"], row["total_sample_count"]
+        if not total or errored / total <= self.gate.max_error_rate:
+            return ""
+        return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
+
+    def _check(
+        self,
+        kind: Literal["min", "max", "max_drop"],
+        threshold: float,
+        row: MetricRow,
+        outcome: Outcome,
+        why: str,
+        values: tuple[float | None, float | None, float | None],
+    ) -> Check:
+        facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
+        return Check(
+            name=f"{self.bound.name} {row['label']}{facets}",
+            bound=kind,
+            threshold=threshold,
+            outcome=outcome,
+            why=why,
+            value=values[0],
+            low=values[1],
+            high=values[2],
+            items=row["total_item_count"],
+            samples=row["total_sample_count"],
+            counts={name: row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+            label=row["label"],
+            facets=dict(self.gate.facets),
+            baseline=self.gate.baseline if kind == "max_drop" else "",
+        )
+
+
+def _metric(name: str, config: Config | None, level: float) -> BoundMetric:
+    """The config's metric of this name, over all rows that the gate chooses; or the plug-in of this name."""
+    for bound in bind_metrics(config) if config else ():
+        if bound.name == name:
+            return msgspec.structs.replace(bound, facets=[], level=level)
+    policy: Mapping[str, str] = msgspec.to_builtins(config.policy) if config else {}
+    return bound_metric(name, msgspec.convert(policy, Policy), level)

@@ -1,0 +1,131 @@
+"""A gate on a judge: there is a calibration of the very judge that gave the rows, not too old, and good enough."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from assay.analysis.judge.accuracy import Estimate
+from assay.analysis.judge.calibrate import Calibration
+from assay.analysis.judge.judged import judge_ids
+from assay.config import CalibrationConfig
+from assay.engine.evaluate.judges import Judges
+from assay.engine.experiment.sources import find_source
+
+Outcome = Literal["passed", "failed", "inconclusive"]
+_ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
+
+
+class Check(msgspec.Struct, kw_only=True):
+    """One bound. `value` is the metric, or for a drop the difference to the baseline; `low` and `high` its interval.
+    Of a calibration that must be `fresh`, the value is its age in days; the threshold is the most allowed, or 0."""
+
+    name: str
+    bound: Literal["min", "max", "max_drop", "fresh"]
+    threshold: float
+    outcome: Outcome
+    why: str
+    value: float | None
+    low: float | None
+    high: float | None
+    items: int
+    samples: int
+    counts: dict[str, int]
+    label: str
+    facets: dict[str, Any]
+    baseline: str = ""
+
+
+def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple[Outcome, str]:
+    """`room` is how far the value keeps its bound; the other two are its interval. With `point` the number decides."""
+    if point:
+        keeps = room >= -_ROUNDING
+        return ("passed", "the number keeps the bound") if keeps else ("failed", "the number breaks the bound")
+    if lowest >= -_ROUNDING:
+        return "passed", "the whole interval keeps the bound"
+    if highest < -_ROUNDING:
+        return "failed", "the whole interval breaks the bound"
+    return "inconclusive", "the bound lies within the interval"
+
+
+_DAY = 86_400.0
+
+
+def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bool) -> list[Check]:
+    """Whether it is fresh, and, if it is, a check for each bound."""
+    place = wanted.path or str(path)
+    found = _stored(place, wanted.label)
+    age = None if found is None else (time.time() - found.created) / _DAY
+    run = f"run `assay judge calibrate {place} --label {wanted.label}`"
+    problem = f"there is no calibration of it in {place!r}; {run}" if found is None else ""
+    if found is not None:
+        problem = _stale(path, found, age or 0.0, wanted, run)
+    fresh = _check(
+        wanted,
+        found,
+        name=f"calibration {wanted.label}",
+        bound="fresh",
+        threshold=wanted.max_age_days or 0.0,
+        outcome="failed" if problem else "passed",
+        why=problem or "it is of the judge that gave the rows",
+        value=age,
+    )
+    return [fresh] if found is None or problem else [fresh, *_bounds(found, wanted, point)]
+
+
+def _stored(place: str, label: str) -> Calibration | None:
+    kept = Judges([find_source(place, "evaluation").manifest("evaluation")]).calibration(label)
+    try:
+        return None if kept is None else msgspec.convert(kept, Calibration)
+    except msgspec.ValidationError:  # of another version of Assay: to be made again
+        return None
+
+
+def _stale(path: str | Path, found: Calibration, age: float, wanted: CalibrationConfig, run: str) -> str:
+    """Why the calibration says nothing about these rows, or not any more."""
+    ids = judge_ids(find_source(path, "evaluation"), wanted.label)
+    if not ids:
+        return f"no row with the label {wanted.label!r} names its judge; score the answers with a judge"
+    if ids != {found.judge}:
+        return f"it is of the judge {found.judge}, and the rows are by {', '.join(sorted(ids))}; {run}"
+    if wanted.max_age_days is not None and age > wanted.max_age_days:
+        return f"it is {age:.0f} days old, more than {wanted.max_age_days:g}; {run}"
+    return ""
+
+
+def _bounds(found: Calibration, wanted: CalibrationConfig, point: bool) -> Iterator[Check]:
+    measures: dict[str, tuple[float | None, Estimate]] = {
+        "kappa": (wanted.min_kappa, found.agreement.kappa),
+        "sensitivity": (wanted.min_sensitivity, found.sensitivity),
+        "specificity": (wanted.min_specificity, found.specificity),
+    }
+    for name, (threshold, estimate) in measures.items():
+        if threshold is None:
+            continue
+        value, low, high = estimate.value, estimate.low, estimate.high
+        outcome, why = "inconclusive", estimate.method.removeprefix("none: ")
+        if value is not None and (point or (low is not None and high is not None)):
+            ends = [value if end is None else end for end in (low, high)]
+            outcome, why = decided(value - threshold, ends[0] - threshold, ends[1] - threshold, point=point)
+            if outcome == "inconclusive":
+                why += "; more labels would settle it"
+        yield _check(
+            wanted,
+            found,
+            name=f"{name} of judge {wanted.label}",
+            bound="min",
+            threshold=threshold,
+            outcome=outcome,
+            why=why,
+            value=value,
+            low=low,
+            high=high,
+        )
+
+
+def _check(wanted: CalibrationConfig, found: Calibration | None, **fields: Any) -> Check:
+    rest: dict[str, Any] = {"low": None, "high": None, "label": wanted.label, "facets": {}, "counts": {}}
+    rest |= {"items": found.items if found else 0, "samples": found.labels if found else 0}
+    return Check(**(rest | fields))

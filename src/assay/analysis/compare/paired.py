@@ -1,0 +1,263 @@
+"""Experiments as sides that can be compared: their evaluation rows, and a metric's value for each item.
+
+The rows are read by the aggregator's reader, and a metric is applied by the aggregator's own function, so a side's
+value, interval, policy and counts are those of a metric row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
+from assay.engine.aggregate.facets import order, typed, unknown
+from assay.engine.aggregate.groups import under_every_label, verdicts
+from assay.engine.aggregate.join import Sources, join_items, join_responses, missing
+from assay.engine.aggregate.measure import BoundMetric, Sample, measure
+from assay.engine.experiment.sources import Source
+from assay.errors import UserError
+from assay.interfaces import FloatArray, Group, Log, Values
+from assay.records import Kind, MetricRow
+from assay.registry import nearest
+from assay.stats.paired import Differences
+
+Hashes = npt.NDArray[np.uint64]
+_FAILED = ("errored", "unparsed", "refused")
+_WEIGHTED = {"mean": "score", "pass_rate": "passed"}
+
+
+class Side(msgspec.Struct, kw_only=True):
+    """The rows of one source, or of one facet value in it: those whose combination is in `chosen`."""
+
+    name: str
+    source: Source
+    log: Log
+    columns: Columns
+    chosen: npt.NDArray[np.bool_]
+
+    def labels(self) -> dict[str, str]:
+        """Labels with a verdict, and the scorer of each."""
+        rows = zip(self.columns.combinations, self.chosen, strict=True)
+        return {one.label: one.scorer for one, chosen in rows if chosen and one.outcome == "scored"}
+
+    def rows(self, label: str, scorer: str = "") -> Ints:
+        """Places of the rows under a label. A side where every call of the scorer failed has only rows that name
+        the scorer itself, and those count."""
+        given = self.columns.combinations
+        named = self.chosen & np.array([one.label == label for one in given])
+        if not named.any() and scorer:
+            named = self.chosen & np.array([one.scorer == scorer and one.outcome in _FAILED for one in given])
+        if not named.any():
+            known = {one.label for one, chosen in zip(given, self.chosen, strict=True) if chosen}
+            raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=nearest(label, known))
+        return np.flatnonzero(named[self.columns.combination])
+
+    def sample(self, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
+        """The rows in an order that does not depend on their order on disk."""
+        columns, at = self.columns, self.rows(label, scorer)
+        if only is not None:
+            at = at[np.isin(columns.ids[columns.item[at]], only)]
+        outcome, passed, score = verdicts(columns)
+        at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
+        return Sample(
+            label=label,
+            facets={},
+            item=columns.item[at],
+            sample=columns.sample[at],
+            passed=passed[at],
+            score=score[at],
+            outcome=outcome[at],
+            load=lambda: [self.row(int(place)) for place in at],
+        )
+
+    def row(self, place: int) -> dict[str, Any]:
+        """A whole row, by its place among the columns."""
+        return decode_row(self.log.read(int(self.columns.positions[place])), str(self.source.path))
+
+
+def rows_of(source: Source) -> Log:
+    return source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
+
+
+def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
+    """All rows of a source, with facets that the rows lack taken from their responses and items."""
+    where = str(source.path)
+    reader = Reader(facets, positions=True)
+    reader.read(log, where)
+    columns = reader.columns()
+    if missing(columns, facets):
+        sources = Sources([log], behind(source, "run"), behind(source, "dataset"))
+        join_responses(columns, facets, sources)
+        join_items(columns, facets, sources)
+    for at, facet in enumerate(facets):
+        if all(one.values[at] is UNSET for one in columns.combinations):
+            raise unknown(facet, [decode_row(next(log.scan())[1], where)], where=where)
+    return under_every_label(columns)
+
+
+def behind(source: Source, kind: Kind) -> list[Log]:
+    """The rows of a kind that the evaluations were made from, as far as they are there."""
+    return list(source.logs(kind))
+
+
+def read_side(source: Source, where: Mapping[str, Any]) -> Side:
+    """The rows of a source whose facets have these values."""
+    log = rows_of(source)
+    columns = read_columns(source, log, list(where))
+    side = Side(name=source.name, source=source, log=log, columns=columns, chosen=_all(columns))
+    for at, (facet, value) in enumerate(where.items()):
+        side.chosen &= having(columns, at, facet, value, str(source.path))
+    if not side.chosen.any():
+        raise UserError(f"no row has all of {dict(where)!r}", where=str(source.path))
+    return side
+
+
+def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
+    """One side for each value of a facet: for those given, or for all that there are, in order."""
+    log = rows_of(source)
+    columns = read_columns(source, log, [facet, *where])
+    kept = _all(columns)
+    for at, (name, value) in enumerate(where.items(), 1):
+        kept &= having(columns, at, name, value, str(source.path))
+    sought = list(values) or _distinct(
+        one.values[0] for one, keep in zip(columns.combinations, kept, strict=True) if keep
+    )
+    sides: list[Side] = []
+    for value in sought:
+        chosen = kept & having(columns, 0, facet, value, str(source.path))
+        sides.append(Side(name=text_of(value), source=source, log=log, columns=columns, chosen=chosen))
+    return sides
+
+
+def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:
+    """The combinations with this value of facet `at`. Where no row has it, the value that is written alike."""
+    found = [None if one.values[at] is UNSET else one.values[at] for one in columns.combinations]
+    exact = np.array([typed(one) == typed(value) for one in found])
+    if not exact.any():
+        exact = np.array([text_of(one) == text_of(value) for one in found])
+    if not exact.any():
+        known = [text_of(one) for one in _distinct(found)]
+        raise UserError(f"no row has {facet} = {value!r}", where=where, fix=nearest(text_of(value), known))
+    return exact
+
+
+def _all(columns: Columns) -> npt.NDArray[np.bool_]:
+    return np.ones(len(columns.combinations), dtype=np.bool_)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    seen = {typed(value): value for value in (None if value is UNSET else value for value in values)}
+    return sorted(seen.values(), key=order)
+
+
+def text_of(value: Any) -> str:
+    """A facet's value as one writes it on a command line."""
+    return value if isinstance(value, str) else typed(value).decode()
+
+
+def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
+    """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
+    known = [(side, side.labels()) for side in sides]
+    known = [(side, labels) for side, labels in known if labels]
+    if not known:
+        raise UserError(
+            "no row has a verdict: all calls failed",
+            where=", ".join(dict.fromkeys(str(side.source.path) for side in sides)),
+            fix="look at the rows' `error` fields; assay run --retry-errors tries again",
+        )
+    for side, labels in known:
+        if wanted and wanted not in labels:
+            raise UserError(f"{side.name!r} has no label {wanted!r}", fix=nearest(wanted, labels))
+    shared = [label for label in sorted(known[0][1]) if all(label in labels for _, labels in known)]
+    if wanted:
+        shared = [wanted]
+    elif bound is not None:
+        shared = [label for label in shared if bound.takes(label)]
+    if not shared:
+        have = "; ".join(f"{side.name} has {', '.join(sorted(labels))}" for side, labels in known)
+        raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
+    if len(shared) > 1:
+        raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(shared)}")
+    return shared[0], known[0][1][shared[0]]
+
+
+# ---- values
+
+
+class Measured(msgspec.Struct, kw_only=True):
+    """A metric of a side: its row, and for a mean over items the `values` whose mean it is. `items` are hashes of ids,
+    sorted; `own` is what each item has by itself: where items have unequal numbers of samples, `values` also carry
+    their weight."""
+
+    row: MetricRow
+    items: Hashes
+    values: FloatArray | None
+    own: FloatArray
+    one_each: bool
+
+
+def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only: Hashes | None = None) -> Measured:
+    """`only` these items, or all."""
+    calls: list[tuple[Group, Any]] = []
+
+    def keeping(group: Group, **params: Any) -> Any:
+        result = bound.function(group, **params)
+        calls.append((group, result))
+        return result
+
+    kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
+    row = measure(kept, side.sample(label, scorer, only))[0]
+    values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
+    if values is None or row["value"] is None:
+        return Measured(row=row, items=np.zeros(0, np.uint64), values=None, own=np.zeros(0), one_each=False)
+    group = calls[0][0]  # the first call is the value; further ones are bounds
+    places, inverse, counts = np.unique(group.item, return_inverse=True, return_counts=True)
+    own = values
+    if bound.type in _WEIGHTED and counts.min() < counts.max():
+        own = np.bincount(inverse, weights=getattr(group, _WEIGHTED[bound.type])) / counts
+    one_each = int(counts.max()) == 1
+    return Measured(row=row, items=side.columns.ids[places], values=values, own=own, one_each=one_each)
+
+
+class Matched(msgspec.Struct, kw_only=True):
+    """Two sides on the items that both have. `changes` is what each item gained or lost."""
+
+    items: Hashes
+    candidate: Measured
+    baseline: Measured
+    differences: Differences
+    changes: FloatArray
+    binary: bool
+
+
+def matched(
+    candidate: tuple[Side, Measured], baseline: tuple[Side, Measured], bound: BoundMetric, label: str, scorer: str
+) -> Matched:
+    """Measured again where the sides do not have the same items: values that carry a weight depend on each other."""
+    (side, first), (other, second) = candidate, baseline
+    common = np.intersect1d(first.items, second.items, assume_unique=True)
+    if not len(common):
+        raise UserError(
+            f"{side.name!r} and {other.name!r} have no item in common",
+            where=f"{side.source.path} and {other.source.path}",
+            fix="compare experiments over the same dataset: items are matched by their ids",
+        )
+    if len(common) < len(first.items):
+        first = measured(bound, side, label, scorer, common)
+    if len(common) < len(second.items):
+        second = measured(bound, other, label, scorer, common)
+    assert first.values is not None
+    assert second.values is not None
+    both = np.concatenate([first.values, second.values])
+    scale = max(1.0, float(both.max())) - min(0.0, float(both.min()))
+    return Matched(
+        items=common,
+        candidate=first,
+        baseline=second,
+        differences=Differences(first.values - second.values, scale),
+        changes=np.round(first.own - second.own, 12),
+        binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),
+    )

@@ -1,0 +1,151 @@
+"""How often a judge is right: rates, agreement, sensitivity and specificity, each with an interval over items.
+
+Answers that were more likely to be chosen for labelling count less (`Answer.weight`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.analysis.judge.judged import Answer
+from assay.interfaces import FloatArray
+from assay.stats.correction import Confusion
+from assay.stats.intervals import bootstrap_statistic, effective_samples, mean_interval
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+KINDS = (0.0, 0.5, 1.0)  # fail, tie, pass
+
+
+class Estimate(msgspec.Struct, kw_only=True):
+    """A number with its interval; `n` answers are behind it. Without a value or an interval, `method` says why."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    n: int = 0
+
+
+def none(why: str, n: int = 0) -> Estimate:
+    return Estimate(method=f"none: {why}", n=n)
+
+
+class Verdicts(NamedTuple):
+    """Columns of the answers that both have a verdict on."""
+
+    item: Ints
+    truth: FloatArray
+    judge: FloatArray
+    weight: FloatArray
+
+    def where(self, chosen: Mask) -> "Verdicts":
+        return Verdicts(self.item[chosen], self.truth[chosen], self.judge[chosen], self.weight[chosen])
+
+    def decided(self) -> "Verdicts":
+        """Those that neither calls a tie."""
+        return self.where((self.truth != 0.5) & (self.judge != 0.5))
+
+
+def item_codes(answers: Sequence[Answer]) -> Ints:
+    """A number for each answer's item."""
+    _, codes = cast("tuple[object, Ints]", np.unique([answer.item for answer in answers], return_inverse=True))
+    return codes
+
+
+def verdicts_of(answers: Sequence[Answer]) -> Verdicts:
+    both = [answer for answer in answers if answer.truth is not None and answer.judge is not None]
+    columns = ((one.truth, one.judge, one.weight) for one in both)
+    table = np.array(list(columns), dtype=np.float64).reshape(-1, 3)
+    return Verdicts(item_codes(both), *table.T)
+
+
+def mean_of(item: Ints, values: FloatArray, weight: FloatArray, level: float, missing: str) -> Estimate:
+    """The mean of values from 0 to 1; `missing` says why there may be none."""
+    if not len(values):
+        return none(missing)
+    found = mean_interval(contributions(item, values, weight), samples=_size(weight), bounded=True, level=level)
+    return Estimate(
+        value=float(np.average(values, weights=weight)),
+        low=found.low,
+        high=found.high,
+        method=found.method,
+        n=len(values),
+    )
+
+
+def contributions(item: Ints, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Per-item values whose mean is the weighted mean: the items' own where they weigh the same, else linearised."""
+    _, inverse = cast("tuple[object, Ints]", np.unique(item, return_inverse=True))
+    sums = np.bincount(inverse, weights=weight)
+    means = np.bincount(inverse, weights=weight * values) / sums
+    if np.allclose(sums, sums[0]):
+        return means
+    overall = float(np.average(values, weights=weight))
+    return overall + sums / sums.mean() * (means - overall)
+
+
+def worth(item: Ints, values: FloatArray, weight: FloatArray) -> float:
+    """How many independent answers would tell as much about the mean of these."""
+    if not len(values):
+        return 0.0
+    each = contributions(item, values, weight)
+    return float(len(each)) if len(each) == _size(weight) else effective_samples(each, _size(weight))
+
+
+def _size(weight: FloatArray) -> int:
+    """The number of answers, or of equally weighted ones that would tell as much (Kish 1965)."""
+    return len(weight) if np.allclose(weight, weight[0]) else int(weight.sum() ** 2 / (weight**2).sum())
+
+
+def confusion(found: Verdicts) -> Confusion:
+    """Decided answers by both verdicts: how many independent ones they are worth. Where answers share an item, or some
+    stand for more than others, that is fewer than were labelled."""
+    decided = found.decided()
+    cells: dict[float, tuple[float, float]] = {}
+    for kind in (1.0, 0.0):
+        own = decided.where(decided.truth == kind)
+        size = worth(own.item, own.judge, own.weight)
+        passes = size * float(np.average(own.judge, weights=own.weight)) if size else 0.0
+        cells[kind] = passes, size - passes
+    return Confusion(tp=cells[1.0][0], fn=cells[1.0][1], fp=cells[0.0][0], tn=cells[0.0][1])
+
+
+def kappa(found: Verdicts, level: float, seed: int) -> Estimate:
+    """Cohen's κ of judge and people.
+
+    The bootstrap over items knows no disagreement that did not happen: a judge that was right on all answers would get
+    an interval without width. So it is widened to what the interval of the plain agreement gives at the same agreement
+    by chance. In simulations of 30 to 300 answers and κ from 0.68 to 0.98, intervals at 95 % then hold the truth 96 to
+    100 % of the time; those of the bootstrap alone 29 to 95 %.
+    """
+    if not len(found.item):
+        return none("no answer has both verdicts")
+    places = np.searchsorted(KINDS, found.truth) * len(KINDS) + np.searchsorted(KINDS, found.judge)
+    tables = np.zeros((int(found.item.max()) + 1, len(KINDS) ** 2))
+    np.add.at(tables, (found.item, places), found.weight)
+    kinds, counts = cast("tuple[FloatArray, Ints]", np.unique(np.round(tables, 9), axis=0, return_counts=True))
+    whole = tables.sum(axis=0, keepdims=True)
+    value, by_chance = (float(number[0]) for number in _kappa(whole))
+    if not np.isfinite(value):
+        return none("people and judge gave one and the same verdict throughout", len(found.item))
+    agreed = mean_of(found.item, (found.truth == found.judge).astype(float), found.weight, level, "")
+    made = bootstrap_statistic(counts, lambda weights: _kappa(weights @ kinds)[0], level, seed=seed)
+    ends = [(end - by_chance) / (1 - by_chance) for end in (agreed.low, agreed.high) if end is not None]
+    ends += [end for end in (made.low, made.high) if end is not None]
+    if agreed.low is None:
+        return Estimate(value=value, method=agreed.method, n=len(found.item))
+    return Estimate(value=value, low=max(min(ends), -1.0), high=max(ends), method="bootstrap", n=len(found.item))
+
+
+def _kappa(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """κ, and the agreement by chance, of flattened tables of two people's verdicts; NaN where chance is complete."""
+    square = tables.reshape(len(tables), len(KINDS), len(KINDS))
+    square = square / square.sum(axis=(1, 2), keepdims=True)
+    agreed = np.trace(square, axis1=1, axis2=2)
+    by_chance = (square.sum(axis=1) * square.sum(axis=2)).sum(axis=1)
+    possible = by_chance < 1 - 1e-12
+    return np.where(possible, (agreed - by_chance) / np.where(possible, 1 - by_chance, 1), np.nan), by_chance

@@ -1,0 +1,281 @@
+"""How far to believe a judge: its verdicts beside people's labels of the same answers.
+
+Every judge of an experiment is compared by itself. What was found is kept in the evaluation's manifest with the judge's
+identity, for gates that demand a calibration and for metrics that correct by it.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from assay.analysis.compare.paired import behind
+from assay.analysis.judge.accuracy import Estimate, Verdicts, confusion, item_codes, kappa, mean_of, none, verdicts_of
+from assay.analysis.judge.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
+from assay.analysis.judge.corrected import Corrected, corrected
+from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
+from assay.engine.evaluate.judges import CALIBRATIONS
+from assay.engine.evaluate.people import FILE, Label, read_labels
+from assay.engine.experiment.sources import Source, find_source
+from assay.errors import UserError
+from assay.records import Item
+from assay.registry import nearest
+from assay.stats.agreement import Agreement, agreement
+from assay.stats.correction import Confusion
+from assay.store.repair import open_rows, row_decoder
+from assay.store.stores import FlatStore
+
+Rows = str | Path | Iterable[Mapping[str, Any]]
+
+
+class Agreed(msgspec.Struct, kw_only=True):
+    """`by_majority` is the agreement that always giving the more frequent label would have."""
+
+    percent: Estimate
+    by_majority: float
+    kappa: Estimate
+
+
+class People(msgspec.Struct, kw_only=True):
+    """Who labelled. `split` answers were left out, as equally many people said either; `percent` and Krippendorff's
+    `alpha` are people's own agreement on the `shared` answers, which two or more labelled."""
+
+    names: list[str]
+    split: int
+    shared: int
+    percent: Estimate
+    alpha: Estimate
+
+
+class Calibration(msgspec.Struct, kw_only=True):
+    """What is known about the judge of one label. Of the answers with a label, `errored` have no verdict; `ties`, so
+    called by judge or people, count for the agreement alone. In a `match` a pass is a win of the first player.
+    `confusion` has effective numbers, for corrections, `counted` plain ones."""
+
+    label: str
+    scorer: str
+    judge: str
+    models: list[str]
+    match: bool
+    created: float
+    level: float
+    threshold: float | None
+    labels: int
+    items: int
+    errored: int
+    ties: int
+    people: People
+    base_rate: Estimate
+    judge_rate: Estimate
+    confusion: Confusion
+    counted: Confusion
+    agreement: Agreed
+    sensitivity: Estimate
+    specificity: Estimate
+    position_bias: Estimate
+    length_bias: Estimate
+    self_preference: Estimate
+    corrected: dict[str, Corrected]
+
+
+class Calibrated(msgspec.Struct, kw_only=True):
+    """A calibration for each label; `stored` is the manifest that has them, if one does."""
+
+    path: str
+    source: str
+    level: float
+    calibrations: list[Calibration]
+    notes: list[str]
+    stored: str = ""
+
+
+class _Options(msgspec.Struct, kw_only=True, frozen=True):
+    threshold: float | None
+    level: float
+    seed: int
+
+
+def calibrate(
+    path: str | Path,
+    labels: Rows | None = None,
+    *,
+    label: str = "",
+    annotators: Sequence[str] = (),
+    threshold: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Calibrated:
+    """Compare the judges of an experiment with people's labels: a file, rows, or what `assay judge label` left there.
+
+    `label`: only this judge's; `annotators`: only these people's labels; `threshold`: where labels are numbers, the
+    least that is a pass.
+    """
+    if not 0 < level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
+    source = find_source(path, "evaluation")
+    everything = read_judged(source)
+    judged = _chosen(everything, label, source)
+    read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
+    notes = list(read.notes)
+    about = {one.label: give_labels(one, read, threshold, chosen=bool(label)) for one in judged}
+    used = {id(given) for given_labels in about.values() for given in given_labels}
+    left = [given for given in read.rows if id(given) not in used]
+    why = unused(left, everything.values(), _items(source) if left else None)
+    if not used:
+        fix = "; ".join(why) or "name their judge with --label, or add `model` or `scorer` to the labels"
+        raise UserError("no label is about a judged answer", where=read.source, fix=fix)
+    options = _Options(threshold=threshold, level=level, seed=seed)
+    lengths = answer_lengths(source, judged)
+    found: list[Calibration] = []
+    for one in judged:
+        problem = _problem(one, about[one.label])
+        if problem:
+            notes.append(problem)
+        else:
+            found.append(_calibration(one, about[one.label], source, lengths, options))
+    if not found:
+        raise UserError(notes[-1], where=str(source.path), fix="label more answers, or score those that are labelled")
+    result = Calibrated(path=str(path), source=read.source, level=level, calibrations=found, notes=[*notes, *why])
+    _keep(source, result)
+    return result
+
+
+def _problem(judged: Judged, given: Sequence[Label]) -> str:
+    """Why nothing can be said about a judge."""
+    if not given:
+        return f"no label is about {judged.label!r}"
+    if not judged.labelled():
+        return f"people disagree about every answer that they labelled for {judged.label!r}"
+    if all(answer.judge is None for answer in judged.labelled()):
+        return f"no labelled answer has a verdict of the judge {judged.label!r}"
+    return ""
+
+
+def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Judged]:
+    if not judged:
+        fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
+        raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
+    if label and label not in judged:
+        raise UserError(f"no judge gave the label {label!r}", where=str(source.path), fix=nearest(label, judged))
+    chosen = [judged[label]] if label else list(judged.values())
+    for one in chosen:
+        if len(one.ids) > 1:
+            raise UserError(
+                f"the label {one.label!r} was given by {len(one.ids)} different judges",
+                where=str(source.path),
+                fix="score all answers with the same one: assay evaluate",
+            )
+    return chosen
+
+
+def _labels_file(source: Source) -> Path:
+    file = (source.folder or source.path.parent) / FILE
+    if not file.is_file():
+        fix = f"--labels FILE, or label some answers: assay judge label {source.path}"
+        raise UserError("there are no people's labels to compare with", where=str(file), fix=fix)
+    return file
+
+
+# ---- one judge
+
+
+def _calibration(
+    judged: Judged, given: Sequence[Label], source: Source, lengths: Mapping[int, int], options: _Options
+) -> Calibration:
+    answers, level = judged.labelled(), options.level
+    found = verdicts_of(answers)
+    decided = found.decided()
+    passes, fails = decided.where(decided.truth == 1), decided.where(decided.truth == 0)
+    made = confusion(found)
+    return Calibration(
+        label=judged.label,
+        scorer=judged.scorer,
+        judge=next(iter(judged.ids)),
+        models=sorted(judged.models),
+        match=judged.match,
+        created=time.time(),
+        level=level,
+        threshold=options.threshold,
+        labels=len(answers),
+        items=len({answer.item for answer in answers}),
+        errored=len(answers) - len(found.item),
+        ties=len(found.item) - len(decided.item),
+        people=_people(judged, given, level),
+        base_rate=mean_of(found.item, found.truth, found.weight, level, ""),
+        judge_rate=mean_of(found.item, found.judge, found.weight, level, ""),
+        confusion=made,
+        counted=_counted(decided),
+        agreement=_agreed(found, options),
+        sensitivity=mean_of(passes.item, passes.judge, passes.weight, level, "people passed none of the answers"),
+        specificity=mean_of(fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"),
+        position_bias=position_bias(judged, level, options.seed),
+        length_bias=length_bias(judged, lengths, level),
+        self_preference=self_preference(judged, own_models(source, judged), level, options.seed),
+        corrected=corrected(judged, made, level),
+    )
+
+
+def _counted(decided: Verdicts) -> Confusion:
+    """How many answers there are of each kind, as they are."""
+    cells = {
+        name: float(((decided.truth == truth) & (decided.judge == judge)).sum())
+        for name, truth, judge in (("tp", 1, 1), ("fp", 0, 1), ("fn", 1, 0), ("tn", 0, 0))
+    }
+    return Confusion(**cells)
+
+
+def _agreed(found: Verdicts, options: _Options) -> Agreed:
+    shares = [float(np.average(found.truth == kind, weights=found.weight)) for kind in (0.0, 0.5, 1.0)]
+    same = (found.truth == found.judge).astype(np.float64)
+    return Agreed(
+        percent=mean_of(found.item, same, found.weight, options.level, ""),
+        by_majority=max(shares),
+        kappa=kappa(found, options.level, options.seed),
+    )
+
+
+def _people(judged: Judged, given: Sequence[Label], level: float) -> People:
+    names = sorted({label.annotator for label in given})
+    touched = [answer for answer in judged.answers if answer.said]
+    both = [answer for answer in touched if len(answer.said) > 1]
+    percent = alpha = none("no answer was labelled by two people")
+    if both:
+        votes = np.array([[answer.said.get(name, np.nan) for name in names] for answer in both])
+        codes = item_codes(both)
+        percent = _of_people(agreement(votes, codes, coefficient="percent"), level)
+        alpha = _of_people(agreement(votes, codes, coefficient="krippendorff_alpha"), level)
+    split = sum(answer.truth is None for answer in touched)
+    return People(names=names, split=split, shared=len(both), percent=percent, alpha=alpha)
+
+
+def _of_people(found: Agreement, level: float) -> Estimate:
+    if found.value is None:
+        return none(found.reason or "there is no value", found.answers)
+    low, high, method = found.interval(level)
+    return Estimate(value=found.value, low=low, high=high, method=method, n=found.answers)
+
+
+# ---- what stands beside the evaluations
+
+
+def _items(source: Source) -> set[str]:
+    rows = (row for log in behind(source, "dataset") for _, row in open_rows(log, None, row_decoder(Item)))
+    return {item.id for item in rows}
+
+
+def _keep(source: Source, result: Calibrated) -> None:
+    manifest = source.manifest("evaluation")
+    if manifest is None:
+        result.notes.append("nothing was stored: these rows are not in an experiment's folder")
+        return
+    store = FlatStore(source.files["evaluation"].parent)
+    with store.lock("evaluation", manifest.id):
+        manifest = store.manifest("evaluation", manifest.id)
+        assert manifest is not None
+        kept = {one.label: msgspec.to_builtins(one) for one in result.calibrations}
+        manifest.metadata = {**manifest.metadata, CALIBRATIONS: {**manifest.metadata.get(CALIBRATIONS, {}), **kept}}
+        store.put_manifest(manifest)
+    result.stored = str(store.folder / "manifest.json")

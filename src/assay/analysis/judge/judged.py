@@ -1,0 +1,239 @@
+"""What judges said about each answer, and what people said about the same one.
+
+A judge's label is one whose rows name the judge in their details. In a match the two seats of a pair are one answer.
+An unparsed or refused verdict is a fail, an errored one is none: that is how metrics count by default.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.analysis.compare.paired import rows_of
+from assay.engine.evaluate.people import Label, Labels, majority, verdict
+from assay.engine.experiment.sources import Source
+from assay.errors import UserError
+from assay.records import EvaluationOutcome
+from assay.registry import nearest
+from assay.store.keys import short
+from assay.store.repair import open_rows, row_decoder
+
+
+class _Judge(msgspec.Struct, gc=False):
+    id: str = ""
+    model: str = ""
+    models: list[str] = []
+
+
+class JudgedRow(msgspec.Struct, gc=False):
+    """What is read of an evaluation."""
+
+    item_id: str
+    label: str = ""
+    sample_index: int = 0
+    model_name: str = ""
+    passed: bool | None = None
+    score: float | None = None
+    scorer: str = ""
+    outcome: EvaluationOutcome = "scored"
+    responses: list[str] = []
+    seat: int | None = None
+    players: tuple[str, str] | None = None
+    detailed_results: Any = None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return self.detailed_results if isinstance(self.detailed_results, dict) else {}
+
+    def judge(self) -> _Judge | None:
+        """Who gave the label; details of other scorers may hold anything under that name."""
+        named = self.details.get("judge")
+        try:
+            return None if named is None else msgspec.convert(named, _Judge)
+        except msgspec.ValidationError:
+            return None
+
+
+class Answer(msgspec.Struct, gc=False):
+    """A judged answer, or in a match a pair of them. `judge` and `truth` are 1 for a pass (the first player) and 0 for
+    a fail; 0.5 is a tie, None no verdict. `responses` has the beginnings of their keys, in the order of the players,
+    `seats` what the judge said in each seat, `said` what each annotator did."""
+
+    item: str
+    sample: int
+    model: str
+    players: tuple[str, ...]
+    responses: tuple[int, ...]
+    judge: float | None = None
+    truth: float | None = None
+    weight: float = 1.0
+    seats: dict[int, float] = {}
+    said: dict[str, float] = {}
+
+
+class Judged(msgspec.Struct):
+    """All answers that a judge gave one label to."""
+
+    label: str
+    scorer: str
+    answers: list[Answer]
+    ids: dict[str, None]
+    models: dict[str, None]
+    match: bool = False
+
+    def labelled(self) -> list[Answer]:
+        return [answer for answer in self.answers if answer.truth is not None]
+
+
+def read_judged(source: Source) -> dict[str, Judged]:
+    """By label, in alphabetical order, all that judges said."""
+    found: dict[str, Judged] = {}
+    places: dict[tuple[Any, ...], Answer] = {}
+    shared: dict[Any, Any] = {}  # one object for equal strings: a row costs little more than its numbers
+    for row in _rows(source):
+        judged = found.get(row.label)
+        if judged is None:
+            judged = found[row.label] = Judged(row.label, row.scorer, [], {}, {}, row.players is not None)
+        named = row.judge()
+        if named is not None and named.id:
+            judged.ids[named.id] = None
+            judged.models.update(dict.fromkeys([named.model] if named.model else named.models))
+        _add(row, judged, places, shared)
+    for judged in found.values():  # sums must not depend on the order of rows, not even in their last bit
+        judged.answers.sort(key=lambda one: (one.item, one.sample, one.model, one.responses))
+    return {label: found[label] for label in sorted(found) if found[label].ids}
+
+
+def _rows(source: Source) -> Iterator[JudgedRow]:
+    for _, row in open_rows(rows_of(source), None, row_decoder(JudgedRow)):
+        yield row
+
+
+def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]) -> None:
+    responses = tuple(short(key) for key in row.responses)
+    if row.seat:
+        responses = responses[::-1]
+    place = row.label, row.item_id, row.sample_index, row.model_name, responses
+    answer = places.get(place) if judged.match else None
+    if answer is None:
+        item, model, players = (
+            shared.setdefault(name, name) for name in (row.item_id, row.model_name, row.players or ())
+        )
+        answer = Answer(item, row.sample_index, model, players, responses)
+        judged.answers.append(answer)
+        if judged.match:
+            places[place] = answer
+    if row.outcome == "scored":
+        said = float(row.passed if row.passed is not None else (row.score or 0) > 0)
+        if judged.match:
+            answer.seats = {**answer.seats, row.seat or 0: said if row.score is None else row.score}
+            mean = sum(answer.seats.values()) / len(answer.seats)
+            said = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
+        answer.judge = said
+    elif row.outcome in ("unparsed", "refused") and not judged.match:
+        answer.judge = 0.0
+
+
+def judge_ids(source: Source, label: str) -> set[str]:
+    """The identities of the judges that gave a label."""
+    named = (row.judge() for row in _rows(source) if row.label == label)
+    return {judge.id for judge in named if judge is not None and judge.id}
+
+
+# ---- labels and answers
+
+
+def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chosen: bool) -> list[Label]:
+    """Put people's verdicts on the answers that they are about, and return the labels that were used.
+
+    `chosen`: the judge was asked for by name, so that labels without a model may be about its matches, and the
+    threshold is meant for it. Else labels that are all 0 and 1 are verdicts: another judge's are on a scale.
+    """
+    find = _finder(judged)
+    found: list[tuple[Label, Answer]] = []
+    for label in labels.rows:
+        if label.scorer and not _about(judged, label.scorer):
+            continue
+        if judged.match and not (chosen or label.model or label.scorer or label.response):
+            continue
+        answer = find(label)
+        if answer is not None:
+            found.append((label, answer))
+    if not chosen and all(label.value in (0, 1) for label, _ in found):
+        threshold = None
+    for label, answer in found:
+        answer.said = {**answer.said, label.annotator: verdict(label, threshold, match=judged.match)}
+        answer.truth = majority(answer.said.values())
+        answer.weight = 1 / label.probability
+    return [label for label, _ in found]
+
+
+def _about(judged: Judged, scorer: str) -> bool:
+    """Whether labels for `scorer` are about this judge: it gives that very label, or is one of the panel that does."""
+    own, _, repeat = judged.label.rpartition(".")
+    names = [judged.label, own] if repeat.isdecimal() else [judged.label]
+    return judged.label == scorer or any(f"{scorer}.{model}" in names for model in judged.models)
+
+
+def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
+    by_place: dict[tuple[str, int], list[Answer]] = {}
+    by_response: dict[int, list[Answer]] = {}
+    for answer in judged.answers:
+        by_place.setdefault((answer.item, answer.sample), []).append(answer)
+        for response in answer.responses:
+            by_response.setdefault(response, []).append(answer)
+
+    def find(label: Label) -> Answer | None:
+        if label.response:
+            about = by_response.get(short(label.response), [])
+        else:
+            about = by_place.get((label.item, label.sample), [])
+        about = [one for one in about if (one.item, one.sample) == (label.item, label.sample)]
+        about = [one for one in about if not label.model or one.model == label.model]
+        if len(about) > 1:
+            raise _ambiguous(label, judged, about)
+        return about[0] if about else None
+
+    return find
+
+
+def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserError:
+    models = sorted({one.model for one in about})
+    which = f"{len(about)} answers to item {label.item!r}, sample {label.sample}, have the label {judged.label!r}"
+    if len(models) > 1:
+        fix = f"add `model` to the labels, one of {', '.join(models)}"
+    else:
+        fix = "add `response` to the labels: the answer's `key` in responses.jsonl"
+    return UserError(f"which answer is meant? {which}", where=label.place, fix=fix)
+
+
+def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str] | None) -> list[str]:
+    """Why these labels are about no judged answer: a sentence for each reason. `items`: those of the dataset."""
+    samples: dict[str, set[int]] = {}
+    models: dict[str, set[tuple[str, int]]] = {}
+    for answer in (answer for one in judged for answer in one.answers):
+        samples.setdefault(answer.item, set()).add(answer.sample)
+        models.setdefault(answer.model, set()).add((answer.item, answer.sample))
+    reasons: dict[str, list[Label]] = {}
+    for label in labels:
+        place = label.item, label.sample
+        if label.item not in samples:
+            why = "items that were not judged" if items and label.item in items else "items that do not exist"
+        elif label.sample not in samples[label.item]:
+            why = "samples that the item does not have"
+        elif label.model and label.model not in models:
+            why = f"models that were not judged ({nearest(label.model, models)})"
+        elif label.model and place not in models[label.model]:
+            why = "answers that were not judged"
+        else:
+            continue  # it is about a judge that was not asked for
+        reasons.setdefault(why, []).append(label)
+    return [
+        f"{len(found):,} label{'' if len(found) == 1 else 's'} for {why}: {_first(found)}"
+        for why, found in reasons.items()
+    ]
+
+
+def _first(labels: Sequence[Label]) -> str:
+    shown = [f"{label.item!r} sample {label.sample} ({label.place})" for label in labels[:3]]
+    return ", ".join(shown) + (", …" if len(labels) > 3 else "")

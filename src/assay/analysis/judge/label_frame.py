@@ -1,0 +1,238 @@
+"""The answers that can be labelled, and how much a label of each would tell about its judge.
+
+It tells most where judges disagree, or one judge with itself, where the two seats of a pair contradict each other,
+where the score is near the threshold, and where what the judge said is no verdict.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from assay.analysis.compare.paired import behind, rows_of
+from assay.analysis.judge.judged import JudgedRow
+from assay.engine.evaluate.people import WAITING
+from assay.engine.experiment.sources import Source
+from assay.errors import UserError
+from assay.records import ResponseOutcome
+from assay.registry import nearest
+from assay.store.repair import open_rows, row_decoder
+
+_FAILED = ("unparsed", "errored", "refused")
+
+
+class Address(NamedTuple):
+    """What a label is about. `response` is the key of the answer, in a match that of the first player."""
+
+    item: str
+    sample: int
+    model: str
+    response: str
+
+
+class Unit(msgspec.Struct, gc=False):
+    """An answer, or in a match a pair of answers, with the keys of its responses in the order of the players.
+    `telling` says how much a label of it would tell: from 0, nothing in particular, to 1. `graded`: the score is more
+    than a count of votes for and against, so that it may be near a threshold."""
+
+    address: Address
+    responses: tuple[str, ...]
+    telling: float = 0.0
+    score: float | None = None
+    passed: bool | None = None
+    graded: bool = True
+
+
+class Frame(msgspec.Struct, kw_only=True):
+    """All answers that have one label and can be labelled. `scale` has the ends of the judge's scale, if it has one;
+    `asked` is what the judge was asked, as far as that is known."""
+
+    label: str
+    units: list[Unit]
+    match: bool = False
+    scale: tuple[float, float] | None = None
+    asked: str = ""
+
+
+# ---- rows
+
+
+class _Row(JudgedRow, gc=False):
+    def unit(self) -> Unit:
+        keys = tuple(self.responses[::-1] if self.seat else self.responses)
+        address = Address(self.item_id, self.sample_index, self.model_name, keys[0] if keys else "")
+        votes = self.votes
+        graded = not votes or any(vote is not None and 0 < vote < 1 for vote in votes)
+        return Unit(address, keys, score=self.score, passed=self.passed, graded=graded)
+
+    @property
+    def votes(self) -> list[float | None]:
+        """What the members of a panel said, or one judge that was asked repeatedly; None for no verdict."""
+        votes = self.details.get("votes")
+        given = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
+        return [float(vote) if isinstance(vote, (int, float)) else None for vote in given]
+
+
+class _Answered(msgspec.Struct, gc=False):
+    """What is read of a response."""
+
+    item_id: str
+    sample_index: int = 0
+    model_name: str = ""
+    key: str = ""
+    outcome: ResponseOutcome = "ok"
+    error: str | None = None
+
+
+def read_frame(source: Source, label: str = "") -> Frame:
+    """The answers with a label; without one, the only label of a judge, or else the only one there is."""
+    label, scorer = _chosen_label(source, label)
+    unanswered = _unanswered(source)
+    units: dict[Address, Unit] = {}
+    grades: dict[float, float] = {}
+    match = False
+    for row in _rows(source):
+        failed = row.outcome in _FAILED
+        if row.label != label and not (failed and row.label == row.scorer == scorer):
+            continue
+        unit = row.unit()
+        skipped = row.outcome == "skipped" and not row.details.get(WAITING)
+        if skipped or (failed and not unanswered.isdisjoint(unit.responses or (unit.address[:3],))):
+            continue
+        known = units.setdefault(unit.address, unit)
+        known.telling = max(known.telling, _divided(row), _contradicted(known, unit))
+        match = match or row.players is not None
+        if isinstance(grade := row.details.get("grade"), (int, float)) and row.score is not None:
+            grades[float(grade)] = row.score
+    if not units:
+        raise UserError(
+            f"no response with the label {label!r} holds an answer",
+            where=str(source.path),
+            fix="look at the responses' `error` fields; assay run --retry-errors tries again",
+        )
+    asked, scale = _asked(source, label, scorer)
+    found = Frame(label=label, units=list(units.values()), match=match, asked=asked)
+    found.scale = scale or _scale(grades) if grades else None
+    if not match:
+        _mark_near_threshold(found.units)
+    return found
+
+
+def _rows(source: Source) -> Iterator[_Row]:
+    return (row for _, row in open_rows(rows_of(source), None, row_decoder(_Row)))
+
+
+def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
+    """The label and its scorer. What the members of a panel said is no choice of its own: the panel's label is."""
+    scorers: dict[str, str] = {}
+    judged: dict[str, None] = {}
+    members: set[str] = set()
+    for row in _rows(source):
+        scorers.setdefault(row.label, row.scorer)
+        if row.details.get("judge"):
+            judged[row.label] = None
+        votes = row.details.get("votes")
+        if isinstance(votes, dict):
+            members.update(f"{row.label}.{vote}" for vote in votes)
+    if wanted:
+        if wanted not in scorers:
+            raise UserError(f"no row has the label {wanted!r}", where=str(source.path), fix=nearest(wanted, scorers))
+        return wanted, scorers[wanted]
+    choice = [name for name in sorted(judged or scorers) if name not in members]
+    if len(choice) != 1:
+        raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(choice)}")
+    return choice[0], scorers[choice[0]]
+
+
+def _unanswered(source: Source) -> set[Any]:
+    """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
+    found: set[Any] = set()
+    logs = behind(source, "run")
+    if not logs:
+        raise UserError(
+            "the answers are not there: only their evaluations", where=str(source.path), fix="name the folder of a run"
+        )
+    for log in logs:
+        for _, row in open_rows(log, None, row_decoder(_Answered)):
+            if row.outcome != "ok" or (row.error and not row.key):
+                found |= {row.key, (row.item_id, row.sample_index, row.model_name)}
+    return found - {""}
+
+
+# ---- how much an answer tells
+
+
+def _divided(row: _Row) -> float:
+    """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
+    is learnt about a judge that failed for other reasons than the answer."""
+    if row.outcome != "scored":
+        return float(row.outcome not in ("errored", "skipped"))
+    votes = row.votes
+    scores = [vote for vote in votes if vote is not None]
+    if not scores:
+        return float(bool(votes))
+    mean = sum(scores) / len(scores)
+    spread = 4 * sum((score - mean) ** 2 for score in scores) / len(scores)
+    return min(1.0, max(spread, 0.5 if len(scores) < len(votes) else 0.0))
+
+
+def _contradicted(known: Unit, seat: Unit) -> float:
+    """How far the verdicts of the two seats of a pair lie apart; a tie alone counts as a half."""
+    if len(seat.responses) < 2 or known.score is None or seat.score is None:
+        return 0.0
+    return max(abs(known.score - seat.score), 0.5 if seat.score == 0.5 else 0.0)
+
+
+def _mark_near_threshold(units: Sequence[Unit]) -> None:
+    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone are no scale."""
+    graded = [unit for unit in units if unit.graded and unit.passed is not None]
+    scored = [(unit, unit.score) for unit in graded if unit.score is not None]
+    if not scored:
+        return
+    below = [score for unit, score in scored if not unit.passed]
+    above = [score for unit, score in scored if unit.passed]
+    threshold = (max(below or [min(above)]) + min(above or [max(below)])) / 2
+    furthest = max(abs(score - threshold) for _, score in scored)
+    for unit, score in scored if furthest else ():
+        unit.telling = max(unit.telling, 1 - abs(score - threshold) / furthest)
+
+
+def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
+    """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high - low). Grades from 0
+    to 1 are no scale for people, who then say pass or fail."""
+    if len(grades) < 2:
+        return None
+    (least, first), (most, last) = min(grades.items()), max(grades.items())
+    if last <= first:
+        return None
+    step = (most - least) / (last - first)
+    ends = round(least - first * step, 6), round(least + (1 - first) * step, 6)
+    return None if ends == (0, 1) else ends
+
+
+def _ends(scale: Any) -> tuple[float, float] | None:
+    if isinstance(scale, list) and len(scale) == 2 and all(isinstance(end, (int, float)) for end in scale):
+        return float(scale[0]), float(scale[1])
+    return None
+
+
+def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, float] | None]:
+    """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
+    manifest = source.manifest("evaluation")
+    plan: Iterable[Any] = manifest.plan.get("scorers") or () if manifest else ()
+    params: dict[str, Any] = next((one.get("params") or {} for one in plan if one.get("name") == scorer), {})
+    criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
+    own: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
+    asked = own.get("description") or params.get("criterion")
+    return asked if isinstance(asked, str) else "", _ends(own.get("scale") or params.get("scale"))
+
+
+def _criteria(given: Any) -> dict[str, Any]:
+    """The criteria of a rubric by name, however they are written."""
+    if not isinstance(given, list):
+        return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    found: dict[str, Any] = {}
+    for entry in cast("list[Any]", given):
+        if isinstance(entry, dict):
+            found |= {entry["name"]: entry} if "name" in entry else entry
+    return found

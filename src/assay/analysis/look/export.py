@@ -1,0 +1,191 @@
+"""The tables of an experiment as rows for writers, and what a config writes after a run."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import inspect
+
+from assay.config import Config
+from assay.engine.experiment.bind import bind_outputs
+from assay.engine.experiment.sources import NOUNS, Source, find_source
+from assay.errors import UserError
+from assay.records import Evaluation, Kind, Response
+from assay.registry import nearest
+from assay.store.files import write_file
+from assay.store.log import FileLog
+
+TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _sql_type(found: inspect.Type) -> str:
+    if isinstance(found, inspect.UnionType):
+        inner = [one for one in found.types if not isinstance(one, inspect.NoneType)]
+        return _sql_type(inner[0]) if len(inner) == 1 else "JSON"
+    if isinstance(found, inspect.ListType):
+        inner = _sql_type(found.item_type)
+        return f"{inner}[]" if inner == "VARCHAR" else "JSON"
+    if isinstance(found, inspect.TupleType):
+        return f"{_sql_type(found.item_types[0])}[]"
+    names = {
+        inspect.StrType: "VARCHAR",
+        inspect.LiteralType: "VARCHAR",
+        inspect.IntType: "BIGINT",
+        inspect.FloatType: "DOUBLE",
+        inspect.BoolType: "BOOLEAN",
+    }
+    return names.get(cast("Any", type(found)), "JSON")
+
+
+def _struct_columns(kind: type[msgspec.Struct]) -> dict[str, str]:
+    found = cast("inspect.StructType", inspect.type_info(kind))
+    return {field.encode_name: _sql_type(field.type) for field in found.fields}
+
+
+KNOWN: dict[str, dict[str, str]] = {
+    "items": {"id": "VARCHAR", "data": "JSON", "ground_truth": "JSON", "metadata": "JSON"},
+    "responses": _struct_columns(Response),
+    "evaluations": _struct_columns(Evaluation),
+    "metrics": {
+        "metric_name": "VARCHAR",
+        "metric_type": "VARCHAR",
+        "facets": "VARCHAR[]",
+        "label": "VARCHAR",
+        "value": "DOUBLE",
+    },
+}
+
+
+def check_table(name: str) -> str:
+    if name not in TABLES:
+        raise UserError(f"there is no table {name!r}", fix=nearest(name, TABLES))
+    return name
+
+
+class Tables:
+    """The tables of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __contains__(self, table: str) -> bool:
+        return TABLES[table] in self.source.files
+
+    def log(self, table: str) -> FileLog:
+        """The table's rows; a table without any is refused."""
+        check_table(table)
+        there = ", ".join(name for name in TABLES if name in self) or "none"
+        return self.source.log(TABLES[table], f"tables with rows: {there}")
+
+    def logs(self, table: str) -> list[FileLog]:
+        """The same with the rows of further runs, where evaluations were made from several."""
+        return [self.log(table), *self.source.logs(TABLES[table])[1:]]
+
+    def lines(self, table: str) -> Iterator[tuple[str, bytes]]:
+        """(place, line) of every row, as it stands on disk."""
+        for log in self.logs(table):
+            for number, (_, line) in enumerate(log.scan(), 1):
+                if line and not line.isspace():
+                    yield f"{log.path}, line {number}", line
+
+    def rows(self, table: str) -> Iterator[dict[str, Any]]:
+        """Every row; fields that Assay does not know are kept."""
+        for place, line in self.lines(table):
+            try:
+                row = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                row = foreign_row(line, place)
+            if not isinstance(row, dict):
+                raise _no_row("not an object", place)
+            yield cast("dict[str, Any]", row)
+
+    def columns(self, table: str, most: int | None = None) -> dict[str, str]:
+        """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our order."""
+        known = KNOWN[table]
+        seen: set[str] = set()
+        others: dict[str, str | None] = {}
+        for place, line in islice(self.lines(table), most):
+            try:
+                row = _decode(line)
+            except msgspec.DecodeError:
+                row = {name: msgspec.json.encode(value) for name, value in foreign_row(line, place).items()}
+            seen.update(row)
+            if not row.keys() <= known.keys():
+                for name in [name for name in row if name not in known]:
+                    others[name] = _wider(others.get(name), bytes(row[name]))
+        columns = {name: type for name, type in known.items() if name in seen}
+        return columns | {name: type or "JSON" for name, type in others.items()}
+
+
+def foreign_row(line: bytes, place: str) -> dict[str, Any]:
+    """A row of a writer that puts NaN and Infinity into JSON."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _no_row(str(error), place) from None
+    if not isinstance(row, dict):
+        raise _no_row("not an object", place)
+    return cast("dict[str, Any]", row)
+
+
+def _no_row(reason: str, place: str) -> UserError:
+    fix = "remove the line; the step that wrote it sets it aside when it runs again"
+    return UserError(f"a line is no row: {reason}", where=place, fix=fix)
+
+
+def _wider(before: str | None, value: bytes) -> str | None:
+    """The type that holds this JSON value too; None while only null was seen."""
+    first = value[:1]
+    if first == b"n":
+        return before
+    if first in b"tf":
+        found = "BOOLEAN"
+    elif first == b'"':
+        found = "VARCHAR"
+    elif first in b"{[":
+        found = "JSON"
+    else:
+        found = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
+    if before in (None, found):
+        return found
+    return "DOUBLE" if {before, found} == {"BIGINT", "DOUBLE"} else "JSON"
+
+
+class Export:
+    """What a writer is given: the tables, the chosen one, and where to write (`path` None: standard output)."""
+
+    def __init__(self, tables: Tables, table: str, path: Path | None) -> None:
+        self.tables = tables
+        self.table = check_table(table)
+        self.path = path
+        tables.log(table)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        return self.tables.rows(self.table)
+
+    def columns(self) -> dict[str, str]:
+        return self.tables.columns(self.table)
+
+    def write(self, chunks: Iterable[bytes]) -> None:
+        """Write them as they come; a file takes the place of an older one only when it is whole."""
+        if self.path is not None:
+            write_file(self.path, chunks)
+            return
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+
+
+def write_outputs(config: Config, folder: str | Path) -> list[str]:
+    """Write a config's outputs from the rows in the folder; what there is to know about them."""
+    notes: list[str] = []
+    for output in bind_outputs(config):
+        export = Export(Tables(find_source(folder)), output.table, output.path)
+        notes += output.write(export, **output.params) or ()
+        notes.append(f"{output.table} written to {output.path}")
+    return notes

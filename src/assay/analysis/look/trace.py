@@ -1,0 +1,234 @@
+"""One item through all steps: what was asked, what was called, answered and judged, and the numbers it entered.
+
+Files are scanned once each; only an id is decoded of rows that belong to other items.
+"""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
+from assay.engine.experiment.sources import elsewhere
+from assay.errors import UserError
+from assay.interfaces import Log, Store
+from assay.records import Kind
+from assay.store.log import FileLog
+from assay.store.stores import FlatStore, open_store
+
+Row = dict[str, Any]
+MOST_NEAR = 5
+
+
+class _Mark(msgspec.Struct):
+    """What is decoded of every row."""
+
+    item_id: str = ""
+    id: str | int | float | bool | None = None
+    scorer: str = ""
+    label: str = ""
+
+
+class Sample(msgspec.Struct, kw_only=True):
+    """A response with all that led to it and followed from it."""
+
+    response: Row
+    spans: list[Any] = []
+    evaluations: list[Row] = []
+
+
+class Match(msgspec.Struct, kw_only=True):
+    """Two players' answers that met: one evaluation for each seat. In seat 0 the first player's answer stands first."""
+
+    label: str
+    players: list[str]
+    sample_index: int
+    evaluations: list[Row] = []
+
+
+class Trace(msgspec.Struct, kw_only=True):
+    """`calls` are those inside tasks and scorers, by owner; each evaluation has the rows it entered as `metrics`."""
+
+    folder: str
+    item_id: str
+    item: Row | None = None
+    samples: list[Sample] = []
+    matches: list[Match] = []
+    calls: list[Row] = []
+
+
+def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
+    """Follow an item; an unknown one is an error with the ids that are nearest."""
+    if not Path(folder).is_dir():
+        raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
+    store = open_store(folder)
+    items = _Scan(store, "dataset")
+    found = Trace(folder=str(folder), item_id=item_id, item=next(items.of(item_id), None))
+    responses = _Scan(store, "run")
+    every = list(responses.of(item_id))
+    if not every and found.item is None:
+        raise _unknown(item_id, items.ids | responses.ids, folder)
+    chosen = [row for row in every if _selected(row, sample, model)]
+    if every and not chosen:
+        raise _nothing_chosen(every, item_id, sample, model)
+    found.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
+    found.calls = _logged(store, "calls", item_id)
+    _add_spans(found, _logged(store, "traces", item_id))
+    _add_evaluations(found, store, every)
+    return found
+
+
+class _Scan:
+    """The rows of one kind. `ids` fills with those of other items, `labels` with the labels of each scorer."""
+
+    def __init__(self, store: Store, kind: Kind) -> None:
+        self.store = store
+        self.kind: Kind = kind
+        self.ids: set[str] = set()
+        self.labels: dict[str, set[str]] = {}
+
+    def of(self, item_id: str) -> Iterator[Row]:
+        mark = msgspec.json.Decoder(_Mark).decode
+        for log in _logs(self.store, self.kind):
+            for _, line in log.scan():
+                try:
+                    seen = mark(line)
+                    own = seen.item_id if self.kind != "dataset" else _id_text(seen.id)
+                    if seen.scorer and seen.label:
+                        self.labels.setdefault(seen.scorer, set()).add(seen.label)
+                    if own == item_id:
+                        yield msgspec.json.decode(line, type=Row)
+                    else:
+                        self.ids.add(own)
+                except ValueError:  # a line that is no row belongs to no item
+                    continue
+
+
+def _logs(store: Store, kind: Kind) -> list[Log]:
+    """The rows of a kind, and those elsewhere that an evaluation in the folder was made from."""
+    found = [store.log(kind, id) for id in store.ids(kind) or _unnamed(store)]
+    if isinstance(store, FlatStore):
+        found += [FileLog(file) for file in elsewhere(store.folder).get(kind, [])]
+    return found
+
+
+def _unnamed(store: Store) -> list[str]:
+    """A folder of rows without a manifest, from elsewhere, is an experiment as well."""
+    own = getattr(store, "id", None)
+    return [own] if isinstance(own, str) else []
+
+
+def _id_text(id: str | int | float | bool | None) -> str:
+    return id if isinstance(id, str) else msgspec.json.encode(id).decode()
+
+
+def _unknown(item_id: str, known: set[str], folder: str | Path) -> UserError:
+    near = difflib.get_close_matches(item_id, sorted(known), n=MOST_NEAR, cutoff=0.4)
+    names = ", ".join(map(repr, near or sorted(known)[:MOST_NEAR]))
+    fix = (f"did you mean {names}?" if near else f"there are {len(known)}, such as {names}") if known else ""
+    return UserError(f"there is no item {item_id!r}", where=str(folder), fix=fix or "run the experiment first")
+
+
+def _selected(row: Row, sample: int | None, model: str | None) -> bool:
+    return (sample is None or row.get("sample_index", 0) == sample) and (
+        model is None or row.get("model_name") == model
+    )
+
+
+def _nothing_chosen(rows: list[Row], item_id: str, sample: int | None, model: str | None) -> UserError:
+    models = sorted({str(row.get("model_name")) for row in rows})
+    samples = sorted({int(row.get("sample_index") or 0) for row in rows})
+    wanted = " and ".join(
+        ([f"model {model!r}"] if model is not None else []) + ([f"sample {sample}"] if sample is not None else [])
+    )
+    fix = f"models: {', '.join(models)}; samples: {', '.join(map(str, samples))}"
+    return UserError(f"the item {item_id!r} has no row of {wanted}", fix=fix)
+
+
+def _place(row: Row) -> tuple[str, str, int]:
+    return str(row.get("model_name")), str(row.get("task")), int(row.get("sample_index") or 0)
+
+
+def _logged(store: Store, name: str, item_id: str) -> list[Row]:
+    """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
+    found: dict[bytes, Row] = {}
+    mark = msgspec.json.Decoder(_Mark).decode
+    for kind in ("run", "evaluation"):
+        for id in store.ids(kind):
+            for _, line in store.log(kind, id, name).scan():
+                try:
+                    if mark(line).item_id == item_id:
+                        found[line] = msgspec.json.decode(line, type=Row)
+                except ValueError:
+                    continue
+    return list(found.values())
+
+
+def _add_spans(found: Trace, traces: list[Row]) -> None:
+    by_key: dict[Any, list[Any]] = {}
+    for row in traces:
+        by_key.setdefault(row.get("key"), []).extend(row.get("spans") or [])
+    for one in found.samples:
+        one.spans = by_key.get(one.response.get("key"), [])
+
+
+def _add_evaluations(found: Trace, store: Store, responses: list[Row]) -> None:
+    scan = _Scan(store, "evaluation")
+    rows = sorted(scan.of(found.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
+    metrics = [row for id in store.ids("aggregation") for row in _metric_rows(store, id)]
+
+    def with_metrics(row: Row, response: Row) -> Row:
+        entered = [each for each in metrics if _enters(row, each, response, found.item, scan.labels)]
+        return {**row, "metrics": entered}
+
+    for one in found.samples:
+        single = [row for row in rows if not row.get("players") and _judges(row, one.response)]
+        one.evaluations = [with_metrics(row, one.response) for row in single]
+    for row in rows:
+        if row.get("players") and any(_judges(row, one.response) for one in found.samples):
+            first = next((each for each in responses if each.get("key") in (row.get("responses") or [])[:1]), {})
+            _match_of(found, row).evaluations.append(with_metrics(row, first))
+    for match in found.matches:
+        match.evaluations.sort(key=lambda row: row.get("seat") or 0)
+    found.matches.sort(key=lambda match: (match.label, match.players, match.sample_index))
+
+
+def _match_of(found: Trace, row: Row) -> Match:
+    """The match that an evaluation belongs to. Several runs of one player may meet another on the same item."""
+    sample, answers = int(row.get("sample_index") or 0), sorted(row.get("responses") or [])
+    for known in found.matches:
+        same = known.label == row.get("label") and known.players == row["players"] and known.sample_index == sample
+        if same and sorted(known.evaluations[0].get("responses") or []) == answers:
+            return known
+    found.matches.append(Match(label=str(row.get("label")), players=row["players"], sample_index=sample))
+    return found.matches[-1]
+
+
+def _metric_rows(store: Store, id: str) -> Iterator[Row]:
+    for _, line in store.log("aggregation", id).scan():
+        yield msgspec.json.decode(line, type=Row)
+
+
+def _judges(evaluation: Row, response: Row) -> bool:
+    keys = evaluation.get("responses")
+    if keys and response.get("key"):
+        return response["key"] in keys
+    names = ("sample_index",) if evaluation.get("players") else ("sample_index", "model_name")
+    return all(evaluation.get(name) == response.get(name) for name in names)
+
+
+def _enters(evaluation: Row, metric: Row, response: Row, item: Row | None, labels: dict[str, set[str]]) -> bool:
+    """Whether the row is in the metric's group; a failure without a label counts under all its scorer's labels."""
+    label = evaluation.get("label") or ""
+    own = {label} if label else labels.get(str(evaluation.get("scorer")), {""})
+    if metric.get("label") not in own:
+        return False
+    for facet in metric.get("facets") or ():
+        places = (find_in_row(evaluation, facet), find_in_row(response, facet), find_in_item(item or {}, facet))
+        value = first_of(places)
+        if typed(None if value is UNSET else value) != typed(metric.get(facet)):
+            return False
+    return True

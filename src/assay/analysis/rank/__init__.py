@@ -1,0 +1,1 @@
+"""Who is better, from matches or labels. Values only; reports turn them into text."""

@@ -1,0 +1,243 @@
+"""The rows of matches as columns: who played whom on which item, and what was said in each order of the seats.
+
+A row costs 41 bytes, however long its texts are. The same verdict in two folders counts once.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from assay.analysis.compare.paired import behind, rows_of, text_of
+from assay.engine.aggregate.join import Column, read_fields
+from assay.engine.experiment.sources import Source
+from assay.errors import UserError
+from assay.interfaces import Log
+from assay.records import EvaluationOutcome
+from assay.registry import nearest
+from assay.stats.matches import Ints, Matches, reconciled
+from assay.store.keys import id_hash, short
+from assay.store.repair import row_decoder
+
+Flags = npt.NDArray[np.bool_]
+
+
+class _Row(msgspec.Struct, gc=False):
+    """What is read of an evaluation, in the order of its fields, which decodes fastest."""
+
+    item_id: str
+    sample_index: int = 0
+    label: str = ""
+    passed: bool | None = None
+    score: float | None = None
+    key: str = ""
+    responses: list[str] = []
+    scorer: str = ""
+    outcome: EvaluationOutcome = "scored"
+    players: tuple[str, str] | None = None
+    seat: int | None = None
+
+    def half_points(self) -> int:
+        """2 if the first player won, 1 for a tie, 0 if it lost, -1 for no verdict."""
+        score = float(self.passed) if self.score is None and self.passed is not None else self.score
+        if self.outcome != "scored" or score is None:
+            return -1
+        return 2 if score > 0.5 else 0 if score < 0.5 else 1
+
+
+def _rows(log: Log) -> Iterator[_Row]:
+    """Every row of a match; lines that are no evaluation are passed over."""
+    decode_lines = msgspec.json.Decoder(_Row).decode_lines
+    decode = row_decoder(_Row)
+    for block in log.blocks():
+        try:
+            rows = decode_lines(block)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            rows: list[_Row] = []
+            for line in block.splitlines():
+                with suppress(ValueError, RecursionError):
+                    rows.append(decode(line))
+        for row in rows:
+            if row.players is not None and row.outcome != "skipped":
+                yield row
+
+
+class Verdicts:
+    """The rows of all sources; `names` are the players that the rows name, `kinds` pairs of label and scorer."""
+
+    def __init__(self, *, responses: bool) -> None:
+        self.names: dict[str, int] = {}
+        self.kinds: dict[tuple[str, str], int] = {}
+        self.scored: dict[str, str] = {}
+        self._answers = responses
+        self._numbers, self._hashes = array("i"), array("Q")
+        self._half_points = array("b")
+        self._responses = array("Q")
+
+    def add(self, source: Source, number: int) -> None:
+        names, kinds = self.names, self.kinds
+        for row in _rows(rows_of(source)):
+            assert row.players is not None
+            points = row.half_points()
+            if points >= 0:
+                self.scored[row.label] = row.scorer
+            first, second = row.players
+            kind = kinds.setdefault((row.label, row.scorer), len(kinds))
+            one, other = names.setdefault(first, len(names)), names.setdefault(second, len(names))
+            self._numbers.extend((number, kind, row.sample_index, one, other, row.seat or 0))
+            self._hashes.extend((id_hash(row.item_id), short(row.key) if row.key else 0))
+            self._half_points.append(points)
+            if self._answers:
+                keys = [short(key) for key in row.responses]
+                self._responses.extend((keys[::-1] if row.seat else keys) if len(keys) == 2 else (0, 0))
+
+    def columns(self, label: str) -> "Rows":
+        """The rows under a label. A call that failed before it could name one counts under all of its scorer's."""
+        source, kind, sample, first, second, seat = np.frombuffer(self._numbers, np.int32).reshape(-1, 6).T
+        item, keys = np.frombuffer(self._hashes, np.uint64).reshape(-1, 2).T
+        answers = np.frombuffer(self._responses, np.uint64).reshape(-1, 2).T
+        scorer = self.scored[label]
+        named = [own == label or (own == by == scorer and own not in self.scored) for own, by in self.kinds]
+        at = np.flatnonzero(np.array(named)[kind])
+        if source.max(initial=0) > 0:
+            at = at[_first_of_each(keys[at])]
+        turned = first[at] > second[at]
+        points = np.frombuffer(self._half_points, np.int8)[at]
+        return Rows(
+            item=item[at],
+            source=source[at],
+            sample=sample[at],
+            first=np.where(turned, second[at], first[at]),
+            second=np.where(turned, first[at], second[at]),
+            seat=seat[at],
+            half_points=np.where(turned & (points >= 0), 2 - points, points).astype(np.int8),
+            answers=np.where(turned, answers[::-1, at], answers[:, at]) if self._answers else None,
+        )
+
+
+class Rows(msgspec.Struct):
+    """Verdicts as columns: `item` is a hash; `first` is the lower player number; `answers` the two responses' keys."""
+
+    item: npt.NDArray[np.uint64]
+    source: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int32]
+    second: npt.NDArray[np.int32]
+    seat: npt.NDArray[np.int32]
+    half_points: npt.NDArray[np.int8]
+    answers: npt.NDArray[np.uint64] | None
+
+
+class Played(msgspec.Struct):
+    """What the rows come to. `failed` has the verdicts that are missing, by player; `same` counts matches of a player
+    against itself, which are left out."""
+
+    names: list[str]
+    matches: Matches
+    verdicts: int
+    failed: Ints
+    disagreements: int
+    one_sided: int
+    unread: int
+    same: int
+
+
+def read_verdicts(sources: Sequence[Source], *, responses: bool = False) -> Verdicts:
+    """All matches of the sources; `responses`: with the keys of the answers."""
+    found = Verdicts(responses=responses)
+    for number, source in enumerate(sources):
+        found.add(source, number)
+    if not found.kinds:
+        raise UserError(
+            "these rows are no matches: they have no `players`",
+            where=", ".join(str(source.path) for source in sources),
+            fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
+        )
+    return found
+
+
+def label_of(found: Verdicts, wanted: str) -> str:
+    """The label to look at: the one wanted, or the only one."""
+    if wanted and wanted not in found.scored:
+        raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, found.scored))
+    if not found.scored:
+        raise UserError("no match has a verdict: all calls failed", fix="assay run --retry-errors tries again")
+    if not wanted and len(found.scored) > 1:
+        raise UserError("the matches have several labels", fix=f"add --label, one of {', '.join(sorted(found.scored))}")
+    return wanted or next(iter(found.scored))
+
+
+def played(found: Verdicts, label: str, sources: Sequence[Source], by: str = "") -> Played:
+    """The matches under a label, one for each pair of answers; players are those of the rows, or with `by` the values
+    that this field has in the responses."""
+    rows = found.columns(label)
+    order = np.lexsort((rows.seat, rows.second, rows.first, rows.sample, rows.item, rows.source))
+    rows = _taken(rows, order)
+    names, first, second = list(found.names), rows.first, rows.second
+    if by:
+        names, (first, second) = _players_by(by, rows, sources)
+    alphabetical = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.argsort(alphabetical).astype(np.int32)
+    first, second = rank[first], rank[second]
+    begins = np.ones(len(order), np.bool_)
+    for column in (rows.source, rows.item, rows.sample, rows.first, rows.second):
+        begins[1:] &= column[1:] == column[:-1]
+    begins[1:] = ~begins[1:]
+    starts = np.flatnonzero(begins)
+    swapped = np.bincount(rows.source, rows.seat == 1) > 0
+    one = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
+    same, unread = first[starts] == second[starts], one.half_points < 0
+    kept = ~same & ~unread
+    at = starts[kept]
+    numbered = np.unique(rows.item[at], return_inverse=True)[1]
+    missing = rows.half_points < 0
+    return Played(
+        names=[names[number] for number in alphabetical],
+        matches=Matches(numbered.astype(np.int32), first[at], second[at], one.half_points[kept], len(names)),
+        verdicts=len(order),
+        failed=np.bincount(np.concatenate([first[missing], second[missing]]), minlength=len(names)),
+        disagreements=int(one.disagreed[kept].sum()),
+        one_sided=int(one.one_sided[kept].sum()),
+        unread=int(unread.sum()),
+        same=int(same.sum()),
+    )
+
+
+def _taken(rows: Rows, order: Ints) -> Rows:
+    columns: dict[str, Any] = {name: getattr(rows, name) for name in rows.__struct_fields__}
+    answers = columns.pop("answers")
+    taken = {name: column[order] for name, column in columns.items()}
+    return Rows(**taken, answers=None if answers is None else answers[:, order])
+
+
+def _first_of_each(keys: npt.NDArray[np.uint64]) -> Flags:
+    """Where each key stands first; 0 is none."""
+    chosen = keys == 0
+    chosen[np.unique(keys, return_index=True)[1]] = True
+    return chosen
+
+
+def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Names of players, and their numbers on both sides of each row."""
+    assert rows.answers is not None
+    keys, column = array("Q"), Column(numbers=False)
+    logs = [log for source in sources for log in behind(source, "run")]
+    for (key,), (value,) in read_fields(logs, "responses", ("key",), (field,)):
+        keys.append(short(str(key)) if key else 0)
+        column.append(value)
+    known = np.frombuffer(keys, np.uint64)
+    order = np.argsort(known, kind="stable")
+    at = np.searchsorted(known[order], rows.answers).clip(max=max(len(known) - 1, 0))
+    if not len(known) or (known[order][at] != rows.answers).any():
+        where = ", ".join(str(source.path) for source in sources)
+        raise UserError(f"players by {field!r} need the responses of all matches", where=where, fix="leave --by out")
+    numbers = column.codes[order][at]
+    if (numbers < 0).any():
+        raise UserError(f"there are responses without {field!r}", fix="--by takes a field of all responses")
+    names = [text_of(None if value is UNSET else value) for value in column.values]
+    return names, numbers.astype(np.int32)

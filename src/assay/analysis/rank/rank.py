@@ -1,0 +1,243 @@
+"""Who is best? Players in the order of their strength, with intervals and the ranks that the data leave open.
+
+Players are what the rows of matches name, or the values of a field of their responses. Both orders of the seats of a
+pair of answers are one match. A ranking of players who are not linked by matches is refused.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+import numpy as np
+
+from assay.analysis.rank.match_rows import Played, label_of, played, read_verdicts
+from assay.engine.experiment.sources import find_sources
+from assay.errors import UserError
+from assay.registry import nearest
+from assay.stats.elo import START, elo
+from assay.stats.match_graph import bounded, pieces, rungs
+from assay.stats.matches import Counted, Matches, counted
+from assay.stats.ranking import Ranked, bradley_terry, win_rates
+
+Method = Literal["bradley-terry", "elo", "win-rate"]
+METHODS: tuple[str, ...] = get_args(Method)
+POINTS = 400 / float(np.log(10))  # Elo points in one unit of log odds
+ROUNDS = 1000
+_MOST_NAMED = 6
+
+
+class Standing(msgspec.Struct, kw_only=True):
+    """One player. `value` is a rating around 1500, or a win rate; `ranks` the best and the worst place that the matches
+    leave open. `failed` counts verdicts that are missing, `standard_error` Elo's noise of shuffling."""
+
+    player: str
+    ranks: tuple[int, int]
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    win_rate: float
+    wins: int
+    ties: int
+    losses: int
+    matches: int
+    failed: int
+    standard_error: float | None = None
+
+
+class WinMatrix(msgspec.Struct):
+    """How often the player of a row won against that of a column, and how often they tied."""
+
+    players: list[str]
+    wins: list[list[int]]
+    ties: list[list[int]]
+
+
+class Ranking(msgspec.Struct, kw_only=True):
+    """`standings` from the best to the worst. `verdicts` are rows, `matches` pairs of answers with a verdict:
+    `disagreements` of them are ties because the two orders of the seats disagree, `one_sided` because only one order
+    has a verdict; `unread` pairs have none. `tie_parameter` is Davidson's ν, `prior` the weight of virtual matches."""
+
+    method: str
+    label: str
+    level: float
+    seed: int
+    rounds: int
+    ci_method: str
+    items: int
+    matches: int
+    verdicts: int
+    disagreements: int
+    one_sided: int
+    unread: int
+    tie_parameter: float | None
+    prior: float | None
+    standings: list[Standing]
+    win_matrix: WinMatrix
+    notes: list[str]
+
+
+class Options(msgspec.Struct, kw_only=True, frozen=True):
+    """How to rank. `by`: the field of the responses that names the players; `prior`: virtual matches of each player,
+    by default none unless somebody won or lost everything."""
+
+    method: Method = "bradley-terry"
+    label: str = ""
+    by: str = ""
+    level: float = 0.95
+    rounds: int = ROUNDS
+    seed: int = 0
+    prior: float | None = None
+
+
+def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
+    """The ranking of the players in the matches of these experiments; options as in Options."""
+    chosen = Options(**options)
+    _check(chosen)
+    sources = find_sources(list(paths), "evaluation")
+    found = read_verdicts(sources, responses=bool(chosen.by))
+    label = label_of(found, chosen.label)
+    return ranking_of(played(found, label, sources, chosen.by), label, chosen)
+
+
+def ranking_of(found: Played, label: str, options: Options) -> Ranking:
+    """The same of matches that are already read."""
+    names, failed, matches = _with_matches(found)
+    notes = _notes(found, names)
+    table = counted(matches)
+    _check_pieces(names, table, options.method, notes)
+    settings: dict[str, Any] = {"level": options.level, "rounds": options.rounds, "seed": options.seed}
+    tie = prior = errors = None
+    if options.method == "bradley-terry":
+        if not bounded(table.wins, table.ties):
+            notes.append(_unbounded(names, table, options.prior))
+        fitted = bradley_terry(matches, prior=options.prior, **settings)
+        tie, prior, ranked = fitted.tie, fitted.prior, _on_elo_scale(fitted.ranked)
+    elif options.method == "elo":
+        shuffled, ranked = elo(matches, **settings)
+        errors = shuffled.standard_error
+    else:
+        ranked = win_rates(matches, **settings)
+    order = sorted(range(len(names)), key=lambda number: (-round(float(ranked.value[number]), 9), names[number]))
+    return Ranking(
+        method=options.method,
+        label=label,
+        level=options.level,
+        seed=options.seed,
+        rounds=options.rounds,
+        ci_method=ranked.method,
+        items=matches.items,
+        matches=len(matches.item),
+        verdicts=found.verdicts,
+        disagreements=found.disagreements,
+        one_sided=found.one_sided,
+        unread=found.unread,
+        tie_parameter=tie,
+        prior=prior,
+        standings=[_standing(at, names, ranked, table, failed, errors) for at in order],
+        win_matrix=_matrix(order, names, table),
+        notes=notes,
+    )
+
+
+def _check(options: Options) -> None:
+    if options.method not in METHODS:
+        raise UserError(f"there is no method {options.method!r}", fix=nearest(options.method, METHODS))
+    if not 0 < options.level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {options.level:g}", fix="0.95 is usual")
+    if options.rounds < 100:
+        raise UserError(f"{options.rounds} rounds are too few for an interval", fix=f"at least 100; {ROUNDS} is usual")
+    if options.prior is not None and not 0 <= options.prior < float("inf"):
+        raise UserError(f"a prior is a number of matches, got {options.prior:g}", fix="--prior 1")
+
+
+def _with_matches(found: Played) -> tuple[list[str], list[int], Matches]:
+    """Names, failures and matches without the players who have none."""
+    matches = found.matches
+    sides = np.concatenate([matches.first, matches.second])
+    there = np.flatnonzero(np.bincount(sides, minlength=matches.players))
+    if len(there) < 2:
+        raise UserError(
+            "there is no match with a verdict between two players",
+            fix=f"of {found.verdicts:,} verdicts {found.unread:,} pairs have none that can be read",
+        )
+    number = np.zeros(matches.players, np.int32)
+    number[there] = np.arange(len(there))
+    kept = matches._replace(first=number[matches.first], second=number[matches.second], players=len(there))
+    return [found.names[at] for at in there], found.failed[there].tolist(), kept
+
+
+def _notes(found: Played, names: Sequence[str]) -> list[str]:
+    notes: list[str] = []
+    unranked = sorted(set(found.names) - set(names))
+    if unranked:
+        notes.append(f"not ranked, because no match of theirs has a verdict: {_named(unranked)}")
+    if found.same:
+        notes.append(f"{found.same:,} matches of a player against itself are left out")
+    return notes
+
+
+def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list[str]) -> None:
+    groups = pieces(table.played > 0)
+    if len(groups) < 2:
+        return
+    shown = " | ".join(_named([names[at] for at in group]) for group in groups[:_MOST_NAMED])
+    more = f" | and {len(groups) - _MOST_NAMED} more" if len(groups) > _MOST_NAMED else ""
+    what = f"the players fall into {len(groups)} groups that never met: {shown}{more}"
+    if method != "win-rate":
+        raise UserError(what, fix="play matches between the groups, or count with --method win-rate")
+    notes.append(f"{what}; rates of different groups say nothing about each other")
+
+
+def _unbounded(names: Sequence[str], table: Counted, prior: float | None) -> str:
+    """What to say where no finite strengths are the most likely ones; an error where a prior is ruled out."""
+    groups = [_named([names[at] for at in group]) for group in rungs(table.wins, table.ties)]
+    if len(groups) > 1:
+        what = f"nobody ever won or tied against a better group: {' > '.join(groups[:_MOST_NAMED])}"
+        what += " > …" if len(groups) > _MOST_NAMED else ""
+    elif table.wins.any():
+        what = "wins go one way only: between no two players, nor round any circle, are there more wins than ties"
+    else:
+        what = "every match is a tie"
+    if prior == 0:
+        fix = "leave --prior out, or count with --method win-rate"
+        raise UserError(f"no finite strengths are the most likely ones: {what}", fix=fix)
+    weight = 1 if prior is None else prior
+    return f"{what}; so each player is given {weight:g} virtual match{'' if weight == 1 else 'es'}, half won, half lost"
+
+
+def _on_elo_scale(ranked: Ranked) -> Ranked:
+    value, low, high = (START + POINTS * one for one in ranked[:3])
+    return ranked._replace(value=value, low=low, high=high)
+
+
+def _standing(
+    at: int, names: Sequence[str], ranked: Ranked, table: Counted, failed: Sequence[int], errors: Any
+) -> Standing:
+    wins, ties, losses = int(table.wins[at].sum()), int(table.ties[at].sum()), int(table.wins[:, at].sum())
+    low, high = float(ranked.low[at]), float(ranked.high[at])
+    return Standing(
+        player=names[at],
+        ranks=(int(ranked.best[at]), int(ranked.worst[at])),
+        value=float(ranked.value[at]),
+        ci_low=None if np.isnan(low) else low,
+        ci_high=None if np.isnan(high) else high,
+        win_rate=(wins + ties / 2) / (wins + ties + losses),
+        wins=wins,
+        ties=ties,
+        losses=losses,
+        matches=wins + ties + losses,
+        failed=failed[at],
+        standard_error=None if errors is None else float(errors[at]),
+    )
+
+
+def _matrix(order: Sequence[int], names: Sequence[str], table: Counted) -> WinMatrix:
+    wins, ties = (one[np.ix_(order, order)].tolist() for one in (table.wins, table.ties))
+    return WinMatrix([names[at] for at in order], wins, ties)
+
+
+def _named(names: Sequence[str]) -> str:
+    """A few names; of more, how many there are."""
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"{shown}, … ({len(names)} in all)" if len(names) > _MOST_NAMED else shown

@@ -1,0 +1,1 @@
+"""The three steps, in five rooms: what calls need, run, evaluate, aggregate, and the experiment that joins them."""

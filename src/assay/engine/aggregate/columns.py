@@ -1,0 +1,250 @@
+"""Evaluation rows as columns: one streaming pass that decodes only what the metrics need.
+
+A row costs 24 bytes: item, sample, score, and the code of its combination of label, outcome, verdict and facet values,
+of which there are few. Rows of foreign files and unusual types of facet values take slower ways to the same numbers.
+"""
+
+import json
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from assay.engine.aggregate.facets import find_in_row, typed
+from assay.engine.aggregate.layouts import Layout, layouts
+from assay.errors import UserError
+from assay.interfaces import FloatArray, Log
+from assay.records import EvaluationOutcome
+from assay.store.keys import id_hash
+
+Ints = npt.NDArray[np.int64]
+OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
+SKIPPED = OUTCOMES.index("skipped")
+VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
+_BATCH = 256
+_MOST_HASHES = 8192  # one megabyte; samples of one item mostly stand near one another
+_item_id = attrgetter("item_id")
+
+
+class Combination(NamedTuple):
+    """What a row is apart from its item, sample and score. A facet that the row lacks is UNSET."""
+
+    label: str
+    scorer: str
+    outcome: EvaluationOutcome
+    passed: bool | None
+    values: tuple[Any, ...]
+
+
+class Columns(msgspec.Struct):
+    """Rows in the order of reading. `item` is a place in `ids`, the sorted hashes of the item ids, so that it does not
+    depend on the order of rows; `starts` has the first row of each log; `row` is the number of each among all rows
+    read, where a row that counts under several labels stands there several times."""
+
+    item: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int32]
+    score: FloatArray
+    combination: npt.NDArray[np.int32]
+    combinations: list[Combination]
+    ids: npt.NDArray[np.uint64]
+    starts: list[int]
+    positions: Ints
+    row: Ints | None = None
+
+
+class _Hashes(dict[str, int]):
+    """Samples of one item mostly stand near one another, and a lookup is quicker than hashing again."""
+
+    def __missing__(self, id: str) -> int:
+        self[id] = found = id_hash(id)
+        return found
+
+
+class Reader:
+    """Reads logs of evaluation rows, one after another; `positions` keeps where each row stands."""
+
+    def __init__(self, facets: Sequence[str], *, positions: bool = False) -> None:
+        self.facets = list(facets)
+        self._keep_positions = positions
+        self._layouts = layouts(self.facets)
+        self._codes: dict[Any, int] = {}
+        self._combinations: list[Combination] = []
+        self._item, self._sample, self._score = array("Q"), array("i"), array("d")
+        self._combination, self._positions = array("i"), array("q")
+        self._starts: list[int] = []
+        self._hashes = _Hashes()
+
+    def read(self, log: Log, where: str) -> None:
+        self._starts.append(len(self._item))
+        if not self._keep_positions:
+            for count, block in enumerate(log.blocks()):
+                if not self._read_narrow(block):
+                    self._read_whole(block[:-1].split(b"\n"), partial(place_in_block, log, where, count))
+            return
+        scan, number = log.scan(), 0
+        while pairs := list(islice(scan, _BATCH)):
+            lines, places = [line for _, line in pairs], [position for position, _ in pairs]
+            taken: list[int] | range = range(len(lines))
+            block = b"\n".join(lines)
+            if not self._read_narrow(block, len(lines)):
+                taken = self._read_whole(lines, partial(_line, where, number))
+            self._positions.extend([places[at] for at in taken])
+            number += len(lines)
+
+    def columns(self) -> Columns:
+        self._hashes.clear()
+        ids, item = _numbered(np.frombuffer(self._item, dtype=np.uint64))
+        self._item = array("Q")
+        columns = Columns(
+            item=item,
+            sample=np.frombuffer(self._sample, dtype=np.int32),
+            score=np.frombuffer(self._score, dtype=np.float64),
+            combination=np.frombuffer(self._combination, dtype=np.int32),
+            combinations=self._combinations,
+            ids=ids,
+            starts=self._starts,
+            positions=np.frombuffer(self._positions, dtype=np.int64),
+        )
+        self._sample, self._score = array("i"), array("d")  # whoever gives a column up frees it
+        self._combination, self._positions = array("i"), array("q")
+        return columns
+
+    def _read_narrow(self, block: bytes, lines: int = 0) -> bool:
+        """False, with nothing taken, where the rows fit no layout, or where these are not so many `lines`."""
+        for layout in self._layouts:
+            try:
+                rows = layout.decode_lines(block)
+            except msgspec.DecodeError:
+                continue
+            if not lines or len(rows) == lines:
+                self._take(layout, rows)
+                self._layouts = layout.improved(self._layouts)
+                return True
+        return False
+
+    def _take(self, layout: Layout, rows: list[Any]) -> None:
+        codes = list(map(layout.known.get, map(layout.key, rows)))
+        if None in codes:
+            layout.learn(rows, self._code_of)
+            codes = list(map(layout.known.get, map(layout.key, rows)))
+        hashes = self._hashes
+        if len(hashes) > _MOST_HASHES:
+            hashes.clear()
+        self._item.extend([hashes[row.item_id] for row in rows])
+        if layout.few:
+            at = np.array(codes)
+            for column, table in zip((self._combination, self._sample, self._score), layout.table, strict=True):
+                column.frombytes(table[at].tobytes())
+        else:
+            self._combination.extend(cast("list[int]", codes))
+            self._sample.extend([row.sample_index for row in rows])
+            self._score.extend([math.nan if row.score is None else row.score + 0.0 for row in rows])
+
+    def _read_whole(self, lines: list[bytes], place: Callable[[int], str]) -> list[int]:
+        """Which of the lines hold rows: a foreign file may have blank ones. `place` says where a line stands."""
+        taken: list[int] = []
+        for at, line in enumerate(lines):
+            if not line.strip():
+                continue
+            row = decode_row(line, partial(place, at))
+            if "item_id" not in row:
+                raise UserError("an evaluation row without item_id", where=place(at))
+            outcome, passed, score = _verdict(row)
+            values = tuple(find_in_row(row, facet) for facet in self.facets)
+            self._combination.append(
+                self._code(_label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values)
+            )
+            self._item.append(id_hash(str(row["item_id"])))
+            self._sample.append(int(row.get("sample_index") or 0))
+            self._score.append(score)
+            taken.append(at)
+        return taken
+
+    def _code_of(self, row: Any, values: tuple[Any, ...]) -> int:
+        return self._code(row.label, row.scorer, row.outcome, row.passed, values)
+
+    def _code(
+        self, label: str, scorer: str, outcome: EvaluationOutcome, passed: bool | None, values: tuple[Any, ...]
+    ) -> int:
+        key = (label, scorer, outcome, passed, *(UNSET if value is UNSET else typed(value) for value in values))
+        if key not in self._codes:
+            self._codes[key] = len(self._combinations)
+            self._combinations.append(Combination(label, scorer, outcome, passed, values))
+        return self._codes[key]
+
+
+def _numbered(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+    """The distinct hashes, sorted, and for each row its place among them; runs of equal ones are looked up once.
+    `np.unique` would need twice the memory."""
+    if not len(hashes):
+        return hashes, np.zeros(0, np.int32)
+    begins = _begins(hashes)
+    firsts = hashes if begins.all() else hashes[begins]
+    order = np.argsort(firsts)
+    ordered = firsts[order]
+    distinct = _begins(ordered)
+    ids = ordered[distinct]
+    del ordered
+    places = np.empty(len(firsts), np.int32)
+    places[order] = np.cumsum(distinct, dtype=np.int32)
+    places -= 1
+    del order
+    return ids, places if firsts is hashes else np.repeat(places, np.diff(np.flatnonzero(begins), append=len(hashes)))
+
+
+def _begins(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Where a value differs from the one before."""
+    begins = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    return begins
+
+
+def _line(where: str, before: int, at: int) -> str:
+    return f"{where}, line {before + at + 1}"
+
+
+def place_in_block(log: Log, where: str, blocks: int, at: int) -> str:
+    """Where a line of a block stands. The lines before it are counted only when there is something to say."""
+    return _line(where, sum(block.count(b"\n") for block in islice(log.blocks(), blocks)), at)
+
+
+def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
+    """A whole row; NaN and Infinity, which foreign writers put into JSON, are tolerated."""
+    try:
+        row = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            place = where if isinstance(where, str) else where()
+            raise UserError(f"not a JSON row: {error}", where=place, fix="remove the line") from None
+    if not isinstance(row, dict):
+        place = where if isinstance(where, str) else where()
+        raise UserError("a row must be a JSON object", where=place, fix="remove the line")
+    return cast("dict[str, Any]", row)
+
+
+def _label(label: Any) -> str:
+    name: Any = cast("dict[str, Any]", label).get("name") if isinstance(label, dict) else label
+    return "" if name is None else str(name)
+
+
+def _verdict(row: dict[str, Any]) -> tuple[EvaluationOutcome, bool | None, float]:
+    """Outcome, passed and score (NaN: none) of a row of any origin."""
+    details, outcome = row.get("detailed_results"), row.get("outcome")
+    if outcome not in OUTCOMES:
+        failed = row.get("error") or (isinstance(details, dict) and cast("dict[str, Any]", details).get("error"))
+        unjudged = row.get("passed") is None and row.get("score") is None
+        outcome = "errored" if failed or unjudged else "scored"
+    passed, score = row.get("passed"), row.get("score")
+    if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
+        return "errored" if outcome == "scored" else outcome, None, math.nan
+    return outcome, None if passed is None else bool(passed), math.nan if score is None else float(score)

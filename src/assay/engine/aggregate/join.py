@@ -1,0 +1,295 @@
+"""What evaluation rows lack and their responses and items have: facet values, and columns that metrics declare.
+
+One more pass over the evaluations for the keys of their responses, one over the responses, one over the items, and only
+where something is missing. Kept are a few bytes for each row, never the rows.
+"""
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from assay.engine.aggregate.columns import Columns, Combination, Ints, decode_row, place_in_block
+from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, narrow, typed
+from assay.interfaces import FloatArray, Log
+from assay.store.keys import id_hash, short
+
+ABSENT, FLOAT, INT = -1, -2, -3
+_EXACT = 1 << 53  # whole numbers up to here are exact as floats
+
+
+class Column:
+    """The values of one field, row by row. With `numbers=False` numbers have codes too: for fields with few values."""
+
+    def __init__(self, *, numbers: bool = True) -> None:
+        self.values: list[Any] = []
+        self._numbers = numbers
+        self._codes, self._floats = array("i"), array("d")
+        self._known: dict[bytes, int] = {}
+
+    def append(self, value: Any) -> None:
+        """Take up a row's value; UNSET where it has none."""
+        code, number = ABSENT, math.nan
+        if value is UNSET:
+            pass
+        elif self._numbers and type(value) is float:
+            code, number = FLOAT, value
+        elif self._numbers and type(value) is int and -_EXACT < value < _EXACT:
+            code, number = INT, float(value)
+        else:
+            code = self._known.setdefault(typed(value), len(self.values))
+            if code == len(self.values):
+                self.values.append(value)
+        self._codes.append(code)
+        self._floats.append(number)
+
+    @property
+    def codes(self) -> npt.NDArray[np.int32]:
+        return np.frombuffer(self._codes, np.int32)
+
+    @property
+    def floats(self) -> FloatArray:
+        return np.frombuffer(self._floats, np.float64)
+
+    def take(self, rows: Ints) -> list[Any]:
+        """The values of these rows; None for those that have none, and for row -1."""
+        return [None if row < 0 else self._value(row) for row in rows.tolist()]
+
+    def _value(self, row: int) -> Any:
+        code = self._codes[row]
+        if code >= 0:
+            return self.values[code]
+        number = self._floats[row]
+        return number if code == FLOAT else int(number) if code == INT else None
+
+
+def read_fields(
+    logs: Iterable[Log], what: str, base: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+    """Of each row the values of the top-level fields `base` (None where missing) and of `names` (UNSET), which are
+    found like facets."""
+    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: msgspec.Raw)
+    decode = None if found is None else msgspec.json.Decoder(found.type).decode_lines
+    places = [[attrgetter(place) for place in places] for places in found.places] if found else []
+    for log in logs:
+        for count, block in enumerate(log.blocks()):
+            try:
+                rows = None if decode is None else cast("list[Any]", decode(block))
+            except msgspec.DecodeError:
+                rows = None
+            if rows is None:
+                yield from _whole(log, block, count, what, base, names)
+                continue
+            for row in rows:
+                yield (
+                    tuple([getattr(row, name) for name in base]),
+                    [_decoded(first_of(place(row) for place in each)) for each in places],
+                )
+
+
+def _whole(
+    log: Log, block: bytes, count: int, what: str, base: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+    for at, line in enumerate(block[:-1].split(b"\n")):
+        if line.strip():
+            row = decode_row(line, partial(place_in_block, log, what, count, at))
+            yield tuple([row.get(name) for name in base]), [find_in_row(row, name) for name in names]
+
+
+def _decoded(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+
+
+Keys = npt.NDArray[np.uint64]
+_PLACE = ("item_id", "sample_index", "model_name")
+
+
+class Sources:
+    """The logs that an aggregation reads; rows are numbered through all evaluations."""
+
+    def __init__(self, evaluations: Sequence[Log], runs: Sequence[Log], datasets: Sequence[Log]) -> None:
+        self.evaluations = evaluations
+        self.runs = runs
+        self.datasets = datasets
+
+    @cached_property
+    def _sought(self) -> Keys:
+        """The key of the (first) response of each evaluation row."""
+        sought = array("Q")
+        for (responses, *place), _ in read_fields(self.evaluations, "evaluation rows", ("responses", *_PLACE), ()):
+            first = responses[0] if isinstance(responses, list) and responses else None
+            sought.append(response_key(first, place))
+        return np.frombuffer(sought, np.uint64)
+
+    def of_evaluations(self, names: Sequence[str]) -> dict[str, "Joined"]:
+        """Fields of the evaluation rows themselves."""
+        columns = [Column() for _ in names]
+        for _, values in read_fields(self.evaluations, "evaluation rows", (), names):
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+        return {name: Joined(column, None) for name, column in zip(names, columns, strict=True)}
+
+    def of_responses(
+        self, names: Sequence[str], *, numbers: bool = True, answered: bool = False
+    ) -> tuple[dict[str, "Joined"], "Joined"]:
+        """Fields of the responses behind the rows, with `answered` only of those that did not fail; and the number of
+        each row's response."""
+        columns = [Column(numbers=numbers) for _ in names]
+        keys = array("Q")
+        for (key, *place), (outcome, error, *values) in read_fields(
+            self.runs, "responses", ("key", *_PLACE), ("outcome", "error", *names)
+        ):
+            keys.append(response_key(key, place))
+            failed = answered and (outcome in ("errored", "skipped") or (error is not UNSET and error))
+            for column, value in zip(columns, values, strict=True):
+                column.append(UNSET if failed else value)
+        match = _Match(np.frombuffer(keys, np.uint64), self._sought)
+        joined = {name: Joined(column, match.rows(column)) for name, column in zip(names, columns, strict=True)}
+        return joined, Joined(None, match.found)
+
+    def of_items(self, names: Sequence[str], columns: Columns, *, numbers: bool = True) -> dict[str, "Joined"]:
+        """Fields of the rows' items."""
+        made = [Column(numbers=numbers) for _ in names]
+        rows = np.full(len(columns.ids), -1, dtype=np.int64)
+        taken = 0
+        for log in self.datasets:
+            for count, (_, line) in enumerate(log.scan(), 1):
+                if not line.strip():
+                    continue
+                row = decode_row(line, f"items, line {count}")
+                id = np.uint64(id_hash(str(row.get("id"))))
+                item = int(np.searchsorted(columns.ids, id))
+                if item < len(columns.ids) and columns.ids[item] == id:
+                    rows[item], taken = taken, taken + 1
+                    for column, name in zip(made, names, strict=True):
+                        column.append(find_in_item(row, name))
+        return {name: Joined(column, rows[columns.item]) for name, column in zip(names, made, strict=True)}
+
+
+class Joined(msgspec.Struct):
+    """A column seen from the evaluation rows: `rows` has its row for each of them, -1 for none; None: the same row."""
+
+    column: Column | None
+    rows: Ints | None
+
+    def take(self, at: Ints) -> list[Any]:
+        """The values of these evaluation rows; without a column the numbers of the rows themselves."""
+        rows = at if self.rows is None else self.rows[at]
+        if self.column is None:
+            return [None if row < 0 else row for row in rows.tolist()]
+        return self.column.take(rows)
+
+    def codes(self) -> Ints:
+        """The column's code for each evaluation row, -1 where there is none."""
+        assert self.column is not None
+        if self.rows is None or not len(self.column.codes):
+            return np.full(0 if self.rows is None else len(self.rows), -1)
+        return np.where(self.rows < 0, -1, self.column.codes[self.rows]).astype(np.int64)
+
+
+class _Match:
+    """Which response row has the key that each evaluation row seeks."""
+
+    def __init__(self, keys: Keys, sought: Keys) -> None:
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+        if not len(keys):
+            self._first = self.found = np.full(len(sought), -1, dtype=np.int64)
+            return
+        first = np.searchsorted(self._keys, sought).clip(max=len(keys) - 1)
+        known = self._keys[first] == sought
+        self._first = np.where(known, first, -1)
+        self.found: Ints = np.where(known, self._order[first], -1)
+
+    def rows(self, column: Column) -> Ints:
+        """The same without those whose key has several rows that disagree about this column."""
+        if not len(self._keys):
+            return self.found
+        codes, floats = column.codes[self._order], column.floats[self._order]
+        equal = (codes[1:] == codes[:-1]) & ((floats[1:] == floats[:-1]) | np.isnan(floats[1:]))
+        differs = np.flatnonzero((self._keys[1:] == self._keys[:-1]) & ~equal)
+        if not len(differs):
+            return self.found
+        doubtful = np.zeros(len(self._keys), dtype=np.bool_)
+        doubtful[np.searchsorted(self._keys, self._keys[differs])] = True
+        return np.where((self._first >= 0) & doubtful[self._first], -1, self.found)
+
+
+def join_responses(columns: Columns, facets: Sequence[str], sources: Sources) -> None:
+    """Fill in what `facets` find in the responses behind the rows."""
+    wanted = missing(columns, facets)
+    if wanted and sources.runs:
+        joined, _ = sources.of_responses([facets[at] for at in wanted], numbers=False)
+        _fill_all(columns, facets, wanted, joined)
+
+
+def join_items(columns: Columns, facets: Sequence[str], sources: Sources) -> None:
+    """Fill in what `facets` find in the items of the rows."""
+    wanted = missing(columns, facets)
+    if wanted and sources.datasets:
+        joined = sources.of_items([facets[at] for at in wanted], columns, numbers=False)
+        _fill_all(columns, facets, wanted, joined)
+
+
+def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[str, Joined]:
+    """The columns that metrics declare: a field of the evaluation row, `response.…` of its response (`response`: its
+    number), `item.…` of its item."""
+    found: dict[str, Joined] = {}
+    of_responses = [name for name in names if name == "response" or name.startswith("response.")]
+    of_items = [name for name in names if name.startswith("item.")]
+    own = [name for name in names if name not in of_responses and name not in of_items]
+    if own:
+        found |= sources.of_evaluations(own)
+    if of_responses:
+        fields = [name[len("response.") :] for name in of_responses if name != "response"]
+        joined, number = sources.of_responses(fields, answered=True)
+        found |= {f"response.{name}": column for name, column in joined.items()} | {"response": number}
+    if of_items:
+        joined = sources.of_items([name[len("item.") :] for name in of_items], columns)
+        found |= {f"item.{name}": column for name, column in joined.items()}
+    return found
+
+
+def missing(columns: Columns, facets: Sequence[str]) -> list[int]:
+    """Which facets some row lacks."""
+    return [at for at in range(len(facets)) if any(one.values[at] is UNSET for one in columns.combinations)]
+
+
+def response_key(key: Any, place: Sequence[Any]) -> int:
+    """The row's own key; foreign rows have only where they stand."""
+    if key:
+        return short(str(key))
+    item, sample, model = place
+    text = msgspec.json.encode([str(model), str(item), sample or 0])
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
+
+
+def _fill_all(columns: Columns, facets: Sequence[str], wanted: list[int], joined: dict[str, Joined]) -> None:
+    for at in wanted:
+        found = joined[facets[at]]
+        assert found.column is not None
+        _fill(columns, at, found.column.values, found.codes())
+
+
+def _fill(columns: Columns, at: int, values: list[Any], codes: Ints) -> None:
+    """Split the combinations that lack facet `at` by the joined value of their rows."""
+    lacking = np.array([one.values[at] is UNSET for one in columns.combinations])
+    codes = np.where(lacking[columns.combination], codes, -1)
+    pairs, numbers = np.unique(
+        columns.combination.astype(np.int64) * (len(values) + 1) + codes + 1, return_inverse=True
+    )
+    made: list[Combination] = []
+    for old, code in (divmod(int(pair), len(values) + 1) for pair in pairs):
+        one = columns.combinations[old]
+        if code:
+            one = one._replace(values=(*one.values[:at], values[code - 1], *one.values[at + 1 :]))
+        made.append(one)
+    columns.combinations, columns.combination = made, numbers.astype(np.int32)

@@ -1,0 +1,255 @@
+"""One metric over one group of rows: policy, the metric itself, counts, bounds and interval.
+
+A metric computes a value and nothing else; whatever must be the same for all metrics, and right, is done here.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import compress
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.engine.aggregate.bind import OWN_KEYS, BoundMetric, Policy, bind_metric
+from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED
+from assay.errors import AssayError
+from assay.interfaces import FloatArray, Group, Values
+from assay.records import MetricRow
+from assay.stats.intervals import Interval, bootstrap_statistic, mean_interval
+
+__all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Sample(msgspec.Struct, kw_only=True):
+    """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
+    `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known;
+    `calibration` and `warning` are what is known about the judge that gave the label."""
+
+    label: str
+    facets: dict[str, Any]
+    item: npt.NDArray[np.int32]
+    sample: npt.NDArray[np.int32]
+    passed: Mask
+    score: FloatArray
+    outcome: npt.NDArray[np.int8]
+    load: Callable[[], list[dict[str, Any]]]
+    take: Callable[[str], list[Any]] = lambda name: []
+    planned: int | None = None
+    calibration: dict[str, Any] | None = None
+    warning: str | None = None
+
+
+class _Loaded(msgspec.Struct):
+    """What a metric asked for beside the usual columns, read once for the group."""
+
+    rows: list[dict[str, Any]]
+    columns: dict[str, list[Any]]
+
+
+def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
+    """The row of this group; several where a custom function returned a list."""
+    looks_at_values = bool(bound.wants_rows or bound.columns or not bound.verdicts)
+    used, excluded = _by_policy(bound.policy, sample.outcome, looks_at_values)
+    if not bound.verdicts:
+        used, excluded = used | excluded, np.zeros_like(excluded)
+    loaded = _Loaded(sample.load() if bound.wants_rows else [], {name: sample.take(name) for name in bound.columns})
+    found, error = _called(bound, sample, loaded, used, excluded, None)
+    bounds = _bounds(bound, sample, loaded, used, excluded, found)
+    made: list[MetricRow] = []
+    for values in found:
+        interval = _interval(bound, sample, used, values)
+        row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": list(bound.facets)}
+        row.update(sample.facets)
+        row.update(label=sample.label, value=values.value)
+        row.setdefault(bound.type, values.value)
+        for key, value in values.fields.items():
+            if key not in OWN_KEYS:
+                row.setdefault(key, value)
+        row.update(ci_low=interval.low, ci_high=interval.high, ci_level=bound.level, ci_method=interval.method)
+        row.update(_counts(sample, used))
+        row["policy"] = msgspec.to_builtins(bound.policy)
+        row.update(bounds)
+        if error is not None:
+            row["error"] = error
+        elif values.value is None and values.reason:
+            row["reason"] = values.reason
+        if sample.warning:
+            row.setdefault("warning", sample.warning)
+        made.append(row)
+    return made
+
+
+# ---- policy, counts and bounds
+
+
+def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> tuple[Mask, Mask]:
+    """The rows that count, and those left out although a verdict was due; `values`: typed values count without one."""
+    treatment = {"errored": policy.on_error, "unparsed": policy.on_unparsed, "refused": policy.on_refused}
+    used = np.array([*(name == "scored" or treatment.get(name) == "wrong" for name in OUTCOMES), values])[outcome]
+    return used, ~used & (outcome != SKIPPED) & (outcome != VALUED)
+
+
+def _counts(sample: Sample, used: Mask) -> dict[str, Any]:
+    total, items = len(sample.item), _distinct(sample.item)
+    counts = np.bincount(sample.outcome, minlength=VALUED + 1).tolist()
+    counts[0] += counts.pop(VALUED)
+    return {
+        "planned_sample_count": sample.planned,
+        "total_sample_count": total,
+        "total_item_count": items,
+        "average_sample_count": total // items if total % items == 0 else total / items,
+        "used_sample_count": int(used.sum()),
+        **{f"{name}_count": count for name, count in zip(OUTCOMES, counts, strict=True)},
+    }
+
+
+def _distinct(ordered: npt.NDArray[np.int32]) -> int:
+    return 1 + int(np.count_nonzero(np.diff(ordered))) if len(ordered) else 0
+
+
+def _bounds(
+    bound: BoundMetric, sample: Sample, loaded: _Loaded, used: Mask, excluded: Mask, found: list[Values]
+) -> dict[str, float | None]:
+    """The value if every excluded row were wrong, and if it were right; the value itself where none is excluded."""
+    wrong = right = found[0].value if len(found) == 1 else None
+    if excluded.any() and len(found) == 1:
+        (low, _), (high, _) = (_called(bound, sample, loaded, used, excluded, right) for right in (False, True))
+        wrong, right = low[0].value, high[0].value
+    return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
+
+
+def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) -> Interval:
+    if values.value is None:
+        return Interval(None, None, "none: there is no value")
+    if values.interval is not None:
+        return Interval(*values.interval)
+    if values.resampled is not None:
+        return bootstrap_statistic(values.resampled.counts, values.resampled.statistic, bound.level)
+    if values.per_item is None:
+        return Interval(None, None, f"none: {values.reason or 'the value is no mean over items'}")
+    scored = used & (sample.outcome == 0)
+    low = float(sample.score.min(where=scored, initial=0.0))
+    high = float(sample.score.max(where=scored, initial=1.0))
+    bounded = bound.verdicts and ((0 <= values.value <= 1 and low >= 0 and high <= 1) or None)
+    return mean_interval(
+        values.per_item,
+        samples=int(used.sum()),
+        bounded=bounded,
+        level=bound.level,
+        bootstrap=bound.interval == "bootstrap",
+    )
+
+
+# ---- the call
+
+
+def _called(
+    bound: BoundMetric,
+    sample: Sample,
+    loaded: _Loaded,
+    used: Mask,
+    excluded: Mask,
+    excluded_as: bool | None,
+) -> tuple[list[Values], str | None]:
+    """What the metric says and, should it raise, why; excluded rows are left out (None) or count as given."""
+    kept = used if excluded_as is None else used | excluded
+    if not kept.any():
+        return [Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")], None
+    group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
+    try:
+        if bound.rows_name is None:
+            result = bound.function(group, **bound.params)
+        else:
+            given: dict[str, Any] = {bound.rows_name: group.rows}
+            if bound.takes_facets:
+                given["facets"] = list(bound.facets)
+            result = bound.function(**given, **bound.params)
+        return _values(bound, result), None
+    except Exception as error:  # user code may raise anything: this group's row says it, the others stand
+        text = error.what if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        return [Values(value=None)], text
+
+
+def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
+    """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then an end of the
+    scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
+    scored = sample.outcome == 0
+    passed, score = sample.passed, sample.score
+    if not scored.all():
+        seen = score[scored]
+        low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+        passed = np.where(scored, passed, right)
+        score = np.where(scored, score, np.where(right, high, low))
+    dicts: list[dict[str, Any]] = []
+    if bound.wants_rows:
+        for at in np.flatnonzero(kept).tolist():
+            row = {**loaded.rows[at], "label": sample.label}
+            if sample.outcome[at] != VALUED:
+                row |= {"passed": bool(passed[at]), "score": float(score[at])}
+            dicts.append(row)
+    columns, chosen = loaded.columns, slice(None)
+    if not kept.all():
+        chosen = kept
+        columns = {name: list(compress(values, kept)) for name, values in loaded.columns.items()}
+    return Group(
+        item=sample.item[chosen],
+        sample=sample.sample[chosen],
+        passed=passed[chosen],
+        score=score[chosen],
+        columns=columns,
+        rows=dicts,
+        label=sample.label,
+        facets=sample.facets,
+        level=bound.level,
+        calibration=sample.calibration,
+    )
+
+
+# ---- what metrics return
+
+
+def _values(bound: BoundMetric, result: Any) -> list[Values]:
+    if isinstance(result, Values):
+        return [msgspec.structs.replace(result, value=_number(result.value), fields=_plain(result.fields))]
+    if isinstance(result, list) and result and all(isinstance(entry, dict) for entry in cast("list[Any]", result)):
+        return [_of_mapping(bound, entry) for entry in cast("list[dict[str, Any]]", result)]
+    if isinstance(result, Mapping):
+        return [_of_mapping(bound, cast("Mapping[str, Any]", result))]
+    if result is None or isinstance(result, (int, float, np.number, np.bool_)):
+        value = _number(result)
+        return [Values(value=value, reason="the metric returned no finite number" if value is None else None)]
+    raise TypeError(f"the metric returned {type(result).__name__}, not a number or a mapping")
+
+
+def _of_mapping(bound: BoundMetric, result: Mapping[str, Any]) -> Values:
+    """The value is `value`, or the field named like the metric, or the only number."""
+    fields = cast("dict[str, Any]", _plain(dict(result)))
+    numbers = [key for key, value in fields.items() if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    named = [key for key in ("value", bound.type, bound.name) if key in fields]
+    key = named[0] if named else numbers[0] if len(numbers) == 1 else None
+    if key is None:
+        return Values(value=None, fields=fields, reason="which field is the value? name it `value`")
+    value = _number(fields[key])
+    given = fields.get("reason") or fields.get("error") or f"{key!r} is no finite number"
+    return Values(value=value, fields=fields, reason=str(given) if value is None else None)
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_from_numpy)
+
+
+def _from_numpy(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return cast("Any", value).tolist()
+    raise TypeError(f"a metric's field holds {type(value).__name__}, which is no JSON value")

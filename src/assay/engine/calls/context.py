@@ -1,0 +1,174 @@
+"""The door from tasks and scorers to models, threads, random seeds and traces."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from assay.engine.calls.lanes import Lanes
+from assay.engine.calls.log import CallLog, OwnCalls
+from assay.errors import UserError
+from assay.interfaces import Completion, Log, Message, Model, Request
+from assay.registry import nearest
+from assay.store.keys import call_key, short
+from assay.threads import Threads
+
+_span: ContextVar[int | None] = ContextVar("span", default=None)  # branches that run side by side keep their own
+
+
+class Surroundings:
+    """What all rows of a step share: lanes, threads, named models, and the logs for calls and traces."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        threads: Threads,
+        models: Mapping[str, Model],
+        calls: Callable[[], CallLog],
+        traces: Log,
+        timeout: float | None,
+    ) -> None:
+        self.lanes = lanes
+        self.threads = threads
+        self.models = models
+        self.traces = traces
+        self.timeout = timeout
+        self.loop = asyncio.get_running_loop()
+        self._make_calls = calls
+        self._calls: CallLog | None = None
+
+    @property
+    def calls(self) -> CallLog:
+        """Opened with the first call that is logged: plain prompt tasks never need it."""
+        if self._calls is None:
+            self._calls = self._make_calls()
+        return self._calls
+
+    def model(self, named: "Model | str | None", default: str) -> Model:
+        if named is not None and not isinstance(named, str):
+            return named
+        name = named or default or (next(iter(self.models)) if len(self.models) == 1 else "")
+        if name not in self.models:
+            what = f"unknown model {name!r}" if name else "the call does not say which model it wants"
+            raise UserError(what, fix=nearest(name, self.models))
+        return self.models[name]
+
+
+class RowContext:
+    """The context of one row. `owner` is the row's address: editing code does not change it."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        *,
+        item_id: str,
+        sample_index: int,
+        seed: int,
+        owner: bytes,
+        name: str,
+        model: str,
+    ) -> None:
+        self.item_id = item_id
+        self.sample_index = sample_index
+        self.seed = seed
+        self._around = around
+        self._owner = owner
+        self._name = name
+        self._model = model
+        self._own: OwnCalls | None = None
+        self._spans: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+
+    async def complete(
+        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+    ) -> Completion:
+        target = self._around.model(model, self._model)
+        own = self._calls()
+        key, ordinal = own.key(target, messages, params, step)
+        known = own.find(key)
+        if known is not None:
+            return known
+        limits = self._around.lanes[target.name].limits
+        seed = self.seed ^ short(key) >> 1  # two steps that ask the same are still two samples
+        request = Request(messages, params, self.sample_index, seed, limits.timeout)
+        started = time.perf_counter()
+        completion = await self._around.lanes.send(target, request)
+        seconds = time.perf_counter() - started
+        self._around.lanes[target.name].progress.calls += 1
+        own.add(key, ordinal, target, messages, params, step, completion, seconds)
+        return completion
+
+    def recall(
+        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+    ) -> Completion | None:
+        target = self._around.model(model, self._model)
+        return self._calls().find(call_key(self._owner, step, 0, messages, target.identity, params))
+
+    def _calls(self) -> OwnCalls:
+        if self._own is None:
+            self._own = OwnCalls(self._around.calls, self._owner, self._name, self.item_id)
+        return self._own
+
+    def complete_sync(
+        self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
+    ) -> Completion:
+        if _running_loop() is self._around.loop:
+            raise UserError("complete_sync would wait for itself here", fix="use `await context.complete(...)`")
+        call = self.complete(messages, model=model, step=step, **params)
+        return asyncio.run_coroutine_threadsafe(call, self._around.loop).result()
+
+    def model(self, named: Model | str | None = None) -> Model:
+        return self._around.model(named, self._model)
+
+    async def send(self, model: Model, request: Request) -> Completion:
+        return await self._around.lanes.send(model, request)
+
+    async def thread(self, call: Callable[[], Any]) -> Any:
+        return await self._around.threads.call(partial(copy_context().run, call), self._around.timeout)
+
+    @contextmanager
+    def span(self, name: str, **data: Any) -> Generator[dict[str, Any]]:
+        record: dict[str, Any] = {
+            "name": name,
+            "parent": _span.get(),
+            "start": time.time(),
+            "end": None,
+            "error": None,
+            "data": dict(data),
+        }
+        with self._lock:
+            self._spans.append(record)
+            token = _span.set(len(self._spans) - 1)
+        try:
+            yield record["data"]
+        except BaseException as error:
+            record["error"] = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            record["end"] = time.time()
+            _span.reset(token)
+
+    def write_trace(self, key: bytes) -> None:
+        """Store the row's spans, if it made any; what is no JSON value is stored as its text."""
+        if self._spans:
+            row = {
+                "key": key.hex(),
+                "item_id": self.item_id,
+                "owner": self._name,
+                "sample_index": self.sample_index,
+            }
+            line = msgspec.json.encode({**row, "spans": self._spans}, enc_hook=str)
+            self._around.traces.append(line + b"\n")
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,264 @@
+"""Lanes: one per model. A lane bounds the calls in flight, retries what is worth it, and stops what is hopeless.
+
+A server that answers nobody stops its lane instead of filling the run with error rows.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+from assay.engine.calls.adaptive import Adaptive
+from assay.engine.calls.budget import Budget, expected_tokens
+from assay.engine.calls.prices import cost_of
+from assay.engine.calls.progress import LaneProgress
+from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
+from assay.interfaces import Completion, Limits, Model, Request
+
+BURST = 1.0  # seconds' worth that may go at once
+
+
+class Bucket:
+    """Amounts flow out at a steady rate; a call that comes early is told to wait. Order of asking is order of going."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._rate = per_minute / 60
+        self._burst = max(BURST, 1 / self._rate)
+        self._next = 0.0  # when everything that was taken has flowed out
+
+    def take(self, amount: float) -> float:
+        """Seconds to wait before this amount may go."""
+        now = time.monotonic()
+        start = max(self._next, now)
+        self._next = start + amount / self._rate
+        return max(0.0, self._next - self._burst - now)
+
+    def give_back(self, amount: float) -> None:
+        """What was taken and not used; a negative amount was used on top."""
+        self._next -= amount / self._rate
+
+
+BACKOFF = 0.25
+ACCIDENT = 0.05
+LONGEST_BACKOFF = 30.0
+OVERLOAD_TRIES = 20
+HEALTHY = 1.0  # seconds since a success: a failure is then an accident, and waiting longer each time helps nobody
+PATIENCE = 3.0  # seconds that a server may be silent, whatever the number of tries, before its lane stops
+PAUSES_BETWEEN_PROBES = 30  # a probe that fails costs a pause: at most one part in thirty of the time
+
+
+class Lane:
+    """The limits that all calls of one model share."""
+
+    def __init__(self, name: str, limits: Limits, progress: LaneProgress, budget: Budget | None = None) -> None:
+        self.name = name
+        self.limits = limits
+        self.progress = progress
+        self.budget = budget
+        self._requests = Bucket(limits.requests_per_minute) if limits.requests_per_minute else None
+        self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
+        self.adaptive = Adaptive(limits.max_concurrency)
+        self.stopped: LaneError | None = None
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._paused_until = 0.0
+        self._probe_from = 0.0
+        self._last_answer = self._last_success = float("-inf")
+        self._random = random.Random()
+
+    async def send(self, model: Model, request: Request) -> Completion:
+        """One answer, after as many tries as its errors deserve, within the budget."""
+        if self.budget is None:
+            return self._priced(await self._send(model, request))
+        reserved = await self.budget.reserve(request, self.limits.price)
+        completion = None
+        try:
+            completion = self._priced(await self._send(model, request))
+            return completion
+        finally:
+            self.budget.settle(reserved, self.limits.price, completion)
+
+    def _priced(self, completion: Completion) -> Completion:
+        completion.cost = cost_of(self.limits.price, completion)
+        if completion.cost is None:
+            self.progress.unpriced += 1
+        else:
+            self.progress.cost += completion.cost
+        return completion
+
+    async def _send(self, model: Model, request: Request) -> Completion:
+        failures = overloads = 0
+        first_try = time.monotonic()
+        while True:
+            try:
+                return await self._try(model, request)
+            except TransientError as error:
+                refused = error.overload and not error.timed_out
+                failures += not refused
+                overloads += refused
+                self._give_up_or(error, failures, overloads, first_try)
+                self.progress.retries += 1
+                await self._back_off(error, failures + overloads)
+
+    async def _try(self, model: Model, request: Request) -> Completion:
+        expected = await self._pace(request)
+        await self._enter()
+        token = self.adaptive.sent(self._in_flight)
+        overloaded, pause = False, None
+        try:
+            if getattr(model, "keeps_time", False):
+                completion = await model.complete(request)
+            else:
+                async with asyncio.timeout(request.timeout + 5):
+                    completion = await model.complete(request)
+            self._last_answer = self._last_success = time.monotonic()
+            if self._tokens is not None and completion.total_tokens is not None:
+                self._tokens.give_back(expected - completion.total_tokens)
+            self.progress.why = ""
+            return completion
+        except TimeoutError:
+            overloaded = True
+            what = f"no answer within {request.timeout:g} s"
+            raise TransientError(what, overload=True, timed_out=True) from None
+        except TransientError as error:
+            overloaded, pause = error.overload, error.retry_after
+            if not error.unreachable and not error.timed_out:
+                self._last_answer = time.monotonic()
+            raise
+        except LaneError as error:
+            self.stop(error)
+            raise
+        except CallError:
+            self._last_answer = time.monotonic()
+            raise
+        except Exception as error:
+            raise PermanentError(f"{type(error).__name__}: {error}") from error
+        finally:
+            self.adaptive.finished(token, overloaded, cheap=not pause and time.monotonic() >= self._probe_from)
+            self._leave()
+
+    def stop(self, error: LaneError) -> None:
+        """No further call can succeed: wake everybody who waits for a place."""
+        self.stopped = self.stopped or error
+        self.progress.why = f"stopped: {error.what}"
+        self._wake(len(self._waiting))
+
+    def _give_up_or(self, error: TransientError, failures: int, overloads: int, first_try: float) -> None:
+        if self.stopped is not None:
+            raise self.stopped
+        if failures <= self.limits.max_retries and overloads <= max(OVERLOAD_TRIES, self.limits.max_retries):
+            return
+        silent = (error.unreachable or error.timed_out) and self._last_answer < first_try
+        if silent and time.monotonic() - first_try < PATIENCE:
+            return
+        if silent:
+            stop = LaneError(
+                f"the server of {self.name!r} does not answer: {error.what}",
+                where=error.where,
+                fix="start the server or mend its address; the same command goes on where it stopped",
+            )
+            self.stop(stop)
+            raise stop
+        raise error
+
+    async def _back_off(self, error: TransientError, tries: int) -> None:
+        if error.retry_after is not None:
+            self._paused_until = max(self._paused_until, time.monotonic() + error.retry_after)
+            self._probe_from = self._paused_until + PAUSES_BETWEEN_PROBES * error.retry_after
+            self._wait_until(time.time() + error.retry_after, "the server asks to wait")
+        else:
+            self.progress.why = f"trying again: {error.what}"
+        delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1))
+        if time.monotonic() - self._last_success < HEALTHY:
+            delay = ACCIDENT * 2 ** min(tries - 1, 2) if error.overload else ACCIDENT
+        await asyncio.sleep(delay * self._random.uniform(0.5, 1.0))
+
+    async def _pace(self, request: Request) -> int:
+        """Wait as long as the requests and tokens per minute ask for; the tokens that were taken."""
+        if self._requests is None and self._tokens is None:
+            return 0
+        expected = expected_tokens(request)
+        wait = self._requests.take(1) if self._requests is not None else 0.0
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.take(expected))
+        if wait > 0:
+            self._wait_until(time.time() + wait, "within its limits per minute")
+            await asyncio.sleep(wait)
+        return expected
+
+    def _wait_until(self, when: float, why: str) -> None:
+        self.progress.waiting_until = max(self.progress.waiting_until, when)
+        self.progress.why = why
+
+    async def _enter(self) -> None:
+        while True:
+            if self.stopped is not None:
+                raise self.stopped
+            pause = self._paused_until - time.monotonic() if self._paused_until else 0.0
+            if pause > 0:
+                await asyncio.sleep(pause)
+                continue
+            if self._in_flight < int(self.adaptive.limit):
+                self._in_flight += 1
+                return
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._wake(1)
+                raise
+
+    def _leave(self) -> None:
+        self._in_flight -= 1
+        self._wake(max(1, int(self.adaptive.limit) - self._in_flight))
+
+    def _wake(self, count: int) -> None:
+        while count > 0 and self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                count -= 1
+
+
+class Lanes:
+    """All lanes of a run, made when they are first asked for."""
+
+    def __init__(
+        self,
+        limits: Mapping[str, Limits],
+        default: Limits,
+        progress: Callable[[str], LaneProgress],
+        budget: Budget | None = None,
+    ) -> None:
+        self._limits = limits
+        self._default = default
+        self._progress = progress
+        self._budget = budget
+        self._lanes: dict[str, Lane] = {}
+
+    def __getitem__(self, name: str) -> Lane:
+        if name not in self._lanes:
+            self._lanes[name] = Lane(name, self._limits.get(name, self._default), self._progress(name), self._budget)
+        return self._lanes[name]
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self._lanes.values())
+
+    def stop(self, error: LaneError) -> None:
+        """No lane sends anything more."""
+        for lane in self:
+            lane.stop(error)
+
+    def raise_if_stopped(self) -> None:
+        """Say why not everything could be done: a budget used up, or a lane that had to stop."""
+        if self._budget is not None and self._budget.exhausted is not None:
+            raise self._budget.exhausted
+        for lane in self:
+            if lane.stopped is not None:
+                raise RunFailed(lane.stopped.what, where=lane.stopped.where, fix=lane.stopped.fix)
+
+    def send(self, model: Model, request: Request) -> Awaitable[Completion]:
+        return self[model.name].send(model, request)

@@ -1,0 +1,256 @@
+"""Scorers made ready: what form a function has is recognised once, from its signature; `pairwise` makes any decider a
+scorer of matches."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import msgspec
+
+from assay import registry
+from assay.engine.evaluate.judges import settle_judge
+from assay.engine.evaluate.people import PeoplesVerdicts, read_verdicts
+from assay.errors import UserError
+from assay.interfaces import Context, Model
+from assay.records import Item, Response
+from assay.store.keys import canonical, digest
+from assay.usercode import identity
+
+Form = Literal["item", "match", "seed"]
+Mode = Literal["inline", "thread", "async"]
+Reads = Literal["item", "ground_truth"]
+
+_SEED_NAMES = {"response", "ground_truth"}
+_CONTEXTS = ("context", "contexts")
+
+
+class Case(msgspec.Struct, gc=False):
+    """What one scorer call is about: an item and one response, or two for a match. `lines` are the raw rows."""
+
+    item: Item
+    responses: list[Response]
+    lines: list[bytes] = []
+
+
+class BoundScorer(msgspec.Struct, kw_only=True):
+    """A scorer with its parameters. `reads` says which part of an item its identity depends on; `batch` is how many
+    cases one call takes (0: one, unbatched); `judges` are the identities of the models that it asks, by name.
+
+    Of a match, `player` is the field that names its two sides, `same_items` refuses players that answer different
+    items, `skip_failures` leaves out matches in which a response failed, and `people` has what people decided."""
+
+    name: str
+    function: Callable[..., Any]
+    params: dict[str, Any]
+    identity: bytes
+    form: Form
+    mode: Mode
+    reads: Reads
+    takes_context: bool
+    timeout: float | None = None
+    batch: int = 0
+    player: str = "model_name"
+    both_seats: bool = True
+    same_items: bool = False
+    skip_failures: bool = False
+    people: PeoplesVerdicts | None = None
+    judges: dict[str, Any] = {}
+
+    def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
+        keywords = dict(self.params)
+        if self.takes_context:
+            keywords["context"] = context
+        if self.form == "seed":
+            row = msgspec.json.decode(case.lines[0]) if case.lines else msgspec.to_builtins(case.responses[0])
+            keywords["inference_result"] = row
+            return [case.responses[0].response, case.item.ground_truth], keywords
+        return [case.item, *case.responses], keywords
+
+
+def bind_scorer(
+    function: Callable[..., Any],
+    *,
+    name: str = "",
+    params: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    models: Mapping[str, Model] | None = None,
+    helpers: Sequence[str] = (),
+    base: Path | None = None,
+    where: str = "",
+) -> BoundScorer:
+    """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
+    `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
+    marks: dict[str, Any] = getattr(function, "__assay__", {})
+    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
+    called = inspect.signature(function).parameters
+    batch = int(marks.get("batch", 0))
+    form = _form(function, called, batch, where)
+    checked = registry.check_params(
+        _parameter_view(function, form),
+        params or {},
+        where=where,
+        reserved=["context", "contexts"],
+        given=_given(form, batch),
+    )
+    judges: dict[str, Any] = {}
+    if marks.get("judge"):
+        defaults = {name: p.default for name, p in called.items() if name in ("model", "prompt")}
+        checked = settle_judge({**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where)
+        judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
+    if check := marks.get("check"):
+        check({**{each: p.default for each, p in registry.parameters(function).items()}, **checked}, where)
+    is_async = inspect.iscoroutinefunction(function)
+    reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
+    label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
+    return BoundScorer(
+        name=label,
+        function=_seed_call(function) if form == "seed" else function,
+        params=checked,
+        identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
+        form=form,
+        mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
+        reads=reads,
+        takes_context=("contexts" if batch else "context") in called and form != "seed",
+        timeout=timeout,
+        batch=batch,
+        player=str(marks.get("player", "model_name")),
+        both_seats=bool(marks.get("both_seats", True)),
+        judges=judges,
+    )
+
+
+def load_scorer(
+    type: str, *, path: str | None, module: str | None, function_name: str | None, base: Path, where: str = ""
+) -> Callable[..., Any]:
+    """The function that a config's evaluation method names."""
+    if path is not None:
+        return registry.load_function(path, function_name or type, base=base, where=where)
+    if module is not None:
+        return registry.scorer.get(f"{module}.{function_name or type}", base=base, where=where)
+    return registry.scorer.get(function_name if type == "custom" and function_name else type, base=base, where=where)
+
+
+def _given(form: Form, batch: int) -> int:
+    """How many arguments come from the engine."""
+    return {"seed": 0, "match": 3, "item": 1 if batch else 2}[form]
+
+
+def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str) -> Form:
+    if set(called) >= _SEED_NAMES:
+        return "seed"
+    positional = [
+        p for p in called.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
+    ]
+    if len(positional) == (1 if batch else 2):
+        return "item"
+    if len(positional) == 3 and not batch:
+        return "match"
+    raise UserError(
+        f"{getattr(function, '__name__', function)} is no scorer: {inspect.signature(function)}",
+        where=where,
+        fix="use (item, response, *, …), (item, first, second, *, …), (response, ground_truth, **params) "
+        "or, with @scorer(batch=128), (cases, *, …)",
+    )
+
+
+def _parameter_view(function: Callable[..., Any], form: Form) -> Callable[..., Any]:
+    """Seed-form functions take their parameters by any keyword: check only what they name."""
+    if form != "seed":
+        return function
+
+    def view(**params: Any) -> None: ...
+
+    called = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in called.values()):
+        return view
+    fixed = _SEED_NAMES | {"inference_result"}
+    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called.values() if p.name not in fixed]
+    view.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    view.__name__ = getattr(function, "__name__", "scorer")
+    return view
+
+
+def _seed_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The first seed's form, called by keyword; `inference_result` only if the function takes it."""
+    called = inspect.signature(function).parameters
+    takes = "inference_result" in called or any(p.kind is p.VAR_KEYWORD for p in called.values())
+
+    def call(response: str, ground_truth: Any, *, inference_result: Any, **params: Any) -> Any:
+        if takes:
+            params["inference_result"] = inference_result
+        return function(response=response, ground_truth=ground_truth, **params)
+
+    return call
+
+
+PEOPLE = "people"
+
+
+class Binding(TypedDict):
+    """What every scorer is bound with; see `bind_scorer`."""
+
+    name: str
+    params: Mapping[str, Any]
+    timeout: float | None
+    models: Mapping[str, Model]
+    helpers: Sequence[str]
+    base: Path
+
+
+def is_pairwise(function: Callable[..., Any]) -> bool:
+    return bool(getattr(function, "__assay__", {}).get("pairwise"))
+
+
+def bind_pairwise(function: Callable[..., Any], *, folder: Path, **binding: Unpack[Binding]) -> BoundScorer:
+    """The decider that `decide` names, as a scorer of matches. Parameters that are not ours are the decider's own;
+    `folder` is the experiment's, where labelling sessions leave their labels."""
+    given = binding["params"]
+    own = registry.parameters(function)
+    settings = {name: p.default for name, p in own.items()}
+    settings |= registry.check_params(function, {name: value for name, value in given.items() if name in own})
+    rest = {name: value for name, value in given.items() if name not in own}
+    if settings["decide"] == PEOPLE:
+        bound = _people(binding["name"], rest, folder, binding["base"])
+    else:
+        decider = registry.scorer.get(settings["decide"], base=binding["base"])
+        if is_pairwise(decider):
+            raise UserError("`pairwise` cannot decide for itself", fix="decide: judge_pairwise")
+        binding["params"] = rest
+        bound = bind_scorer(decider, **binding)
+    if bound.form != "match":
+        raise UserError(
+            f"{settings['decide']!r} looks at one answer, and cannot decide between two",
+            fix="a function of the form (item, first, second, *, …), `judge_pairwise` or `people`",
+        )
+    return msgspec.structs.replace(
+        bound,
+        player=settings["players"],
+        both_seats=settings["both_seats"] and bound.people is None,
+        same_items=settings["items"] == "refuse",
+        skip_failures=settings["skip_on_any_failure"],
+    )
+
+
+def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> BoundScorer:
+    """Nobody is called: what people have said is there, or is not. They see each pair once, in an order that is drawn,
+    so that there is one seat."""
+    unknown = [each for each in params if each != "labels"]
+    if unknown:
+        raise UserError(f"people have no parameter {unknown[0]!r}", fix=registry.nearest(unknown[0], ["labels"]))
+    file = base / str(params["labels"]) if params.get("labels") else None
+    return BoundScorer(
+        name=name,
+        function=_undecided,
+        params=dict(params),
+        identity=digest("scorer", canonical((name, PEOPLE))),
+        form="match",
+        mode="inline",
+        reads="item",
+        takes_context=False,
+        people=read_verdicts(name, folder, file),
+    )
+
+
+def _undecided(item: Any, first: Any, second: Any) -> None:
+    raise AssertionError("every match that people decide is settled")

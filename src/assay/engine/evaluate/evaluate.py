@@ -1,0 +1,145 @@
+"""The second executor: responses → labels, one row each.
+
+A scorer call whose rows are there is not made again. All labels of a call are one commit. A scorer that raises,
+hangs or returns nonsense gives an error row; a response that is an error, or was refused, is never scored.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+from assay.engine.calls.executor import Executor, Shared
+from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.job import CHUNK_SECONDS as CHUNK_SECONDS
+from assay.engine.evaluate.job import LARGEST_CHUNK as LARGEST_CHUNK
+from assay.engine.evaluate.job import Job
+from assay.engine.evaluate.judges import OWN_ANSWERS, own_answers
+from assay.engine.run.plan import is_finished, plan_digest
+from assay.errors import UserError
+from assay.interfaces import Store
+from assay.records import Manifest
+from assay.threads import run_blocking
+
+
+class Evaluator(Executor):
+    """Scores stored runs; scorers that are not async run in as many `threads`."""
+
+    def __init__(self, store: Store, *, threads: int = 8, **shared: Unpack[Shared]) -> None:
+        super().__init__(store, **shared)
+        self.threads = threads
+
+    def evaluate(
+        self,
+        runs: Sequence[str],
+        scorers: Sequence[BoundScorer],
+        *,
+        id: str = "",
+        name: str = "",
+        dataset: str = "",
+        retry_errors: bool = False,
+        budget: int | None = None,
+    ) -> Manifest:
+        """The evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it. With a
+        `budget` only so many matches are played, those that tell most about who is better."""
+        return run_blocking(
+            lambda: self.evaluate_async(
+                runs, scorers, id=id, name=name, dataset=dataset, retry_errors=retry_errors, budget=budget
+            )
+        )
+
+    async def evaluate_async(
+        self,
+        runs: Sequence[str],
+        scorers: Sequence[BoundScorer],
+        *,
+        id: str = "",
+        name: str = "",
+        dataset: str = "",
+        retry_errors: bool = False,
+        budget: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Manifest:
+        """The same; `metadata` is for the manifest."""
+        check_scorers(runs, scorers)
+        inputs, source = self._inputs(runs, dataset)
+        plan: dict[str, Any] = {"runs": inputs, "scorers": [_planned(scorer) for scorer in scorers]}
+        if budget is not None:
+            plan["matches"] = budget
+        wanted = plan_digest(plan)
+        evaluation_id = id or wanted[:16]
+        self.progress.begin("evaluate")
+        with self.store.lock("evaluation", evaluation_id):
+            old = self.store.manifest("evaluation", evaluation_id)
+            rows = self.store.log("evaluation", evaluation_id)
+            if old is not None and is_finished(old, wanted, rows, retry_errors):
+                self._show_present(scorers, old)
+                return old
+            manifest = Manifest(
+                kind="evaluation",
+                id=evaluation_id,
+                name=name or (old.name if old else ""),
+                created=old.created if old else time.time(),
+                started=time.time(),
+                digest=wanted,
+                plan=plan,
+                inputs=inputs,
+                metadata={**(old.metadata if old else {}), **(metadata or {})},
+            )
+            self._note_own_answers(manifest, scorers, runs)
+            items = self.datasets.index(source)
+            return await Job(self, manifest, items, runs, scorers).run(retry_errors, budget)
+
+    def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
+        inputs: list[dict[str, Any]] = []
+        sources: dict[str, None] = {dataset: None} if dataset else {}
+        for run in runs:
+            manifest = self.store.manifest("run", run)
+            segments = self.store.log("run", run).segments()
+            if manifest is None and not segments:
+                raise UserError(f"there is no run {run!r}", fix=f"stored: {', '.join(self.store.ids('run'))}")
+            stats = [(segment.name, segment.size, segment.mtime_ns) for segment in segments]
+            inputs.append({"kind": "run", "id": run, "digest": manifest.digest if manifest else "", "rows": stats})
+            if manifest is not None and not dataset:
+                sources.update((entry["id"], None) for entry in manifest.inputs if entry.get("kind") == "dataset")
+        if len(sources) != 1:
+            known = ", ".join(map(repr, sources)) or "none"
+            raise UserError(f"the runs must share one dataset, found {known}", fix="evaluate them one by one")
+        source = next(iter(sources))
+        stored = self.store.manifest("dataset", source)
+        inputs.append({"kind": "dataset", "id": source, "digest": stored.digest if stored else ""})
+        return inputs, source
+
+    def _note_own_answers(self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]) -> None:
+        """A judge is kinder to its own answers: metrics of such rows say so."""
+        judges = {scorer.name: scorer.judges for scorer in scorers if scorer.judges}
+        found = own_answers(judges, [self.store.manifest("run", run) for run in runs])
+        manifest.metadata.pop(OWN_ANSWERS, None)
+        if found:
+            manifest.metadata[OWN_ANSWERS] = found
+
+    def _show_present(self, scorers: Sequence[BoundScorer], old: Manifest) -> None:
+        for scorer in scorers:
+            shown = self.progress.lane(scorer.name)
+            shown.total = shown.present = (old.planned or 0) // max(1, len(scorers))
+            shown.ended = shown.started
+
+
+def _planned(scorer: BoundScorer) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params}
+    if scorer.form == "match":
+        found |= {"player": scorer.player, "both_seats": scorer.both_seats, "skip_failures": scorer.skip_failures}
+    if scorer.people is not None:
+        found["people"] = scorer.people.digest
+    return found
+
+
+def check_scorers(runs: Sequence[str], scorers: Sequence[BoundScorer]) -> None:
+    if not runs:
+        raise UserError("there is no run to evaluate", fix="name at least one run")
+    if not scorers:
+        raise UserError("there is nothing to score with", fix="add `evaluation_methods:`")
+    names: set[str] = set()
+    for scorer in scorers:
+        if scorer.name in names:
+            raise UserError(f"two scorers are called {scorer.name!r}", fix="give one of them another `name:`")
+        names.add(scorer.name)

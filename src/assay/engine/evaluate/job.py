@@ -1,0 +1,188 @@
+"""An evaluation at work: which calls are missing, who makes them, and the commit of what came back."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, compress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from assay.engine.calls.context import Surroundings
+from assay.engine.calls.lanes import Lanes
+from assay.engine.calls.log import CallLog
+from assay.engine.calls.stop import Stop, finish
+from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.call import call_scorer
+from assay.engine.evaluate.cases import Call, calls_of
+from assay.engine.evaluate.matches import Matches
+from assay.engine.evaluate.rounds import Rounds
+from assay.engine.evaluate.rows import rows_of
+from assay.engine.run.existing import Existing
+from assay.errors import BudgetError, Interrupted, LaneError
+from assay.records import Evaluation, Manifest
+from assay.store.index import ItemIndex
+from assay.store.sync import GroupSync
+from assay.threads import Threads
+
+if TYPE_CHECKING:
+    from assay.engine.evaluate.evaluate import Evaluator
+
+LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
+CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
+
+
+class Job:
+    """One call of `Evaluator.evaluate`."""
+
+    def __init__(
+        self,
+        evaluator: "Evaluator",
+        manifest: Manifest,
+        items: ItemIndex,
+        runs: Sequence[str],
+        scorers: Sequence[BoundScorer],
+    ) -> None:
+        self.evaluator = evaluator
+        self.manifest = manifest
+        self.items = items
+        self.scorers = scorers
+        self.runs = [(run, evaluator.store.log("run", run)) for run in runs]
+        self.stop = evaluator.stop or Stop()
+        self.log = evaluator.store.log("evaluation", manifest.id)
+        self.existing = Existing(evaluator.store, "evaluation", manifest.id)
+        self.encode = msgspec.json.Encoder().encode_lines
+        self.sync = GroupSync()
+        self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
+        rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
+        for scorer in scorers:
+            self.progress[scorer.name].total = rows if rows and scorer.form != "match" else None
+        self.matches: list[Matches] = []
+        self.rounds: list[Rounds] = []
+        self.unfinished = 0  # calls that a worker has taken and not yet committed
+        self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
+
+    async def run(self, retry_errors: bool, budget: int | None) -> Manifest:
+        store, progress = self.evaluator.store, self.evaluator.progress
+        playing = [scorer for scorer in self.scorers if scorer.form == "match"]
+        self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in playing]
+        single = calls_of(self.scorers, self.runs, self.items)
+        planned = ((call.key, True) for call in chain(single, self._match_calls()))
+        self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
+        if budget is not None:
+            self.rounds = [Rounds(each, self.log, budget, self.evaluator.seed) for each in self.matches]
+        for each in self.matches:
+            self.progress[each.scorer.name].total = each.count if budget is None else None
+        self.manifest.complete = False
+        store.put_manifest(self.manifest)
+        lanes = Lanes(
+            self.evaluator.limits,
+            self.evaluator.default_limits,
+            lambda name: progress.lane(f"calls to {name}"),
+            self.evaluator.budget,
+        )
+        threads = Threads(self.evaluator.threads)
+        calls = store.log("evaluation", self.manifest.id, "calls")
+        traces = store.log("evaluation", self.manifest.id, "traces")
+        around = Surroundings(lanes, threads, self.evaluator.models, lambda: CallLog(calls), traces, None)
+        finished = False
+        try:
+            await self._score_all(around)
+            finished = True
+        finally:
+            threads.close()
+            self.sync.close()
+            calls.close()
+            traces.close()
+            self._close_manifest(finished)
+        return self.manifest
+
+    async def _score_all(self, around: Surroundings) -> None:
+        width = 1
+        for scorer in self.scorers:
+            if scorer.mode == "async":
+                width = max(width, self.evaluator.default_limits.max_concurrency)
+            elif scorer.mode == "thread":
+                width = max(width, self.evaluator.threads)
+        single = calls_of(self.scorers, self.runs, self.items, self.evaluator.progress.note)
+        matches = () if self.rounds else self._match_calls()
+        await self._score(self._missing(chain(single, matches)), width, around)
+        for rounds in self.rounds:
+            while calls := rounds.next():
+                await self._score(self._missing(calls), width, around)
+
+    async def _score(self, missing: Iterator[list[Call]], width: int, around: Surroundings) -> None:
+        workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
+        await finish(workers, self.stop, self.evaluator.grace)
+        if self.stop.requested and (self.unfinished or next(missing, None) is not None):
+            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+        around.lanes.raise_if_stopped()
+
+    def _match_calls(self) -> Iterator[Call]:
+        return (call for matches in self.matches for call in matches.calls())
+
+    def _missing(self, calls: Iterable[Call]) -> Iterator[list[Call]]:
+        """The calls that have no rows yet, in chunks of one scorer: a chunk is what a worker takes at a time."""
+        chunks: dict[str, list[Call]] = {scorer.name: [] for scorer in self.scorers}
+        nothing_there = not self.existing.total
+        for call in calls:
+            name = call.scorer.name
+            if not nothing_there and call.key in self.existing:
+                self.progress[name].present += 1
+                continue
+            chunks[name].append(call)
+            if len(chunks[name]) >= self.chunk_size[name]:
+                yield chunks[name]
+                chunks[name] = []
+        yield from (chunk for chunk in chunks.values() if chunk)
+
+    async def _work(self, missing: Iterator[list[Call]], around: Surroundings) -> None:
+        for chunk in missing:
+            self.unfinished += len(chunk)
+            if self.stop.requested:
+                return
+            can_score = [call.settled is None for call in chunk]
+            scorable = [*compress(chunk, can_score)]
+            started = time.perf_counter()
+            try:
+                results = await call_scorer(scorable, around, self.evaluator.seed)
+            except (LaneError, BudgetError):
+                return
+            seconds = (time.perf_counter() - started) / max(1, len(scorable))
+            self._size_chunks(chunk[0].scorer, len(chunk), seconds)
+            answers = iter(results)
+            written: list[Evaluation] = []
+            for call, scored in zip(chunk, can_score, strict=True):
+                rows = rows_of(call, next(answers) if scored else None, seconds)
+                written += rows
+                self._count(call, rows)
+            self.sync.append(self.log, self.encode(written))
+            self.unfinished -= len(chunk)
+            await asyncio.sleep(0)
+
+    def _size_chunks(self, scorer: BoundScorer, size: int, seconds: float) -> None:
+        """Quick scorers get larger chunks; slow, async and batched ones keep theirs."""
+        if scorer.mode != "async" and not scorer.batch:
+            fitting = int(CHUNK_SECONDS / seconds) if seconds else LARGEST_CHUNK
+            self.chunk_size[scorer.name] = max(1, min(2 * size, fitting, LARGEST_CHUNK))
+
+    def _count(self, call: Call, rows: list[Evaluation]) -> None:
+        for row in rows:
+            self.existing.count(row.outcome, row.error_kind, first=row.part[0] == 0)
+        for rounds in self.rounds:
+            rounds.record(rows[0])
+        shown = self.progress[call.scorer.name]
+        shown.done += 1
+        shown.errors += rows[0].outcome == "errored"
+
+    def _close_manifest(self, finished: bool) -> None:
+        self.manifest.counts = self.existing.counts()
+        self.manifest.planned = self.existing.total if finished else None
+        self.manifest.segments = self.log.segments()
+        self.manifest.ended = time.time()
+        self.manifest.complete = finished
+        self.evaluator.store.put_manifest(self.manifest)
+
+
+def _row_count(run: Manifest | None) -> int:
+    return sum(count for name, count in run.counts.items() if name != "transient") if run is not None else 0

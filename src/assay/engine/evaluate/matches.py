@@ -1,0 +1,238 @@
+"""Matches: which players meet on which item, and the calls that decide who is better.
+
+A first pass over the responses keeps some 30 bytes of each: its item, sample, player and place. The second reads the
+answers to one item at a time. Players are in sorted order whatever the order of the runs, and each pair that has
+answers to the same item and sample meets: once, or once per seat.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.engine.evaluate.bind import BoundScorer, Case
+from assay.engine.evaluate.cases import Call, Seen, content_of, failed, response_decoder
+from assay.errors import UserError
+from assay.interfaces import Log, Score
+from assay.records import Response
+from assay.store.index import ItemIndex, id_number
+from assay.store.keys import canonical, digest, evaluation_key
+
+MOST_NAMED = 12
+SHARED = ("item_id", "sample_index", "sample_id")  # what two answers that meet have in common
+
+
+class _Answer(NamedTuple):
+    """One side of a match. `seen` is the response's key and content."""
+
+    player: int
+    line: bytes
+    row: Response
+    seen: tuple[str, bytes]
+
+
+class Matches:
+    """The matches of one scorer. Players, and groups of answers to one item and sample, go by their numbers."""
+
+    def __init__(
+        self,
+        scorer: BoundScorer,
+        runs: Sequence[tuple[str, Log]],
+        items: ItemIndex,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.scorer = scorer
+        self._logs = [log for _, log in runs]
+        self._items = items
+        self._seen = Seen()
+        self._decode = response_decoder()
+        self._read(runs, note)
+        self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
+        self._check(note)
+
+    # -- the first pass
+
+    def _read(self, runs: Sequence[tuple[str, Log]], note: Callable[[str], None]) -> None:
+        ids, samples, players, logs, positions = array("Q"), array("i"), array("i"), array("i"), array("q")
+        numbers: dict[str, int] = {}
+        unreadable = 0
+        for number, (run, log) in enumerate(runs):
+            place_of = _place_decoder(self.scorer.player, run)
+            for position, line in log.scan():
+                try:
+                    item_id, sample, player = place_of(line)
+                except (ValueError, RecursionError):
+                    unreadable += bool(line.strip())
+                    continue
+                ids.append(id_number(item_id))
+                samples.append(sample)
+                players.append(numbers.setdefault(player, len(numbers)))
+                logs.append(number)
+                positions.append(position)
+        if unreadable:
+            note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
+        self.players = sorted(numbers)
+        place = self._items.positions(ids)
+        del ids
+        missing = int((place < 0).sum())
+        if missing:
+            note(f"{missing} responses belong to items that are not in the dataset: they meet nobody")
+        rank = {name: number for number, name in enumerate(self.players)}
+        renamed = np.array([rank[name] for name in numbers], np.int32)
+        sample, player = np.array(samples, np.int32), renamed[np.array(players, np.int32)]
+        order = np.lexsort((player, sample, place))[missing:]  # those without a place come first
+        self._player, self._log = player[order], np.array(logs, np.int32)[order]
+        self._position = np.array(positions, np.int64)[order]
+        place, sample = place[order], sample[order]
+        begins = np.ones(len(place), np.bool_)
+        begins[1:] = (place[1:] != place[:-1]) | (sample[1:] != sample[:-1])
+        starts = np.flatnonzero(begins)
+        self.places, self.samples = place[starts], sample[starts]
+        self._bounds = np.append(starts, len(place))
+
+    def presence(self) -> npt.NDArray[np.bool_]:
+        """Which player (rows) has an answer in which group (columns)."""
+        found = np.zeros((len(self.players), len(self.places)), np.bool_)
+        found[self._player, np.repeat(np.arange(len(self.places)), np.diff(self._bounds))] = True
+        return found
+
+    def group_of(self, item_id: str, sample: int) -> int:
+        """The group of the answers to an item and sample, which must be there."""
+        place = self._items.positions(array("Q", [id_number(item_id)]))[0]
+        begin, end = np.searchsorted(self.places, [place, place + 1])
+        return int(begin + np.searchsorted(self.samples[begin:end], sample))
+
+    def _check(self, note: Callable[[str], None]) -> None:
+        if len(self.players) < 2:
+            found = ", ".join(map(repr, self.players)) or "none"
+            raise UserError(
+                f"the match scorer {self.scorer.name!r} needs two players, found {found}",
+                fix="add a model, or evaluate several runs together: assay evaluate RUN1 RUN2 -c CONFIG -o FOLDER",
+            )
+        is_new = np.ones(len(self._player), np.bool_)  # not an answer that another run has as well
+        is_new[1:] = self._player[1:] != self._player[:-1]
+        is_new[self._bounds[:-1]] = True
+        answers = np.bincount(self._player[is_new], minlength=len(self.players)).tolist()
+        if set(answers) == {len(self.places)}:
+            return
+        counts = dict(zip(self.players, answers, strict=True))
+        shown = ", ".join(f"{name} {count:,}" for name, count in list(counts.items())[:MOST_NAMED])
+        more = f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else ""
+        what = f"the players of {self.scorer.name!r} answer different items: of {len(self.places):,} {shown}{more}"
+        if self.scorer.same_items:
+            fix = "complete the runs, or compare on what both of a pair have with `items: intersection`"
+            raise UserError(what, fix=fix)
+        note(f"{what}; each pair meets where both have an answer")
+
+    # -- the second pass
+
+    @property
+    def count(self) -> int:
+        """How many calls there are, unless two runs have the same answers."""
+        sizes = np.diff(self._bounds)
+        return int((sizes * (sizes - 1) // 2).sum()) * (2 if self.scorer.both_seats else 1)
+
+    def calls(self) -> Iterator[Call]:
+        """Every call, in the order of the items."""
+        for group in np.flatnonzero(np.diff(self._bounds) > 1).tolist():
+            for first, second in combinations(self._answers(group), 2):
+                yield from self._meeting(first, second)
+
+    def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
+        """The calls of one pair on one item and sample."""
+        answers = [answer for answer in self._answers(group) if answer.player in players]
+        return [call for pair in combinations(answers, 2) for call in self._meeting(*pair)]
+
+    def _answers(self, group: int) -> list[_Answer]:
+        """The answers in a group, by player; an answer that two runs have alike is one."""
+        begin, end = int(self._bounds[group]), int(self._bounds[group + 1])
+        found: list[_Answer] = []
+        for at in range(begin, end):
+            player = int(self._player[at])
+            line = self._logs[self._log[at]].read(int(self._position[at]))
+            row = self._decode(line)
+            answer = _Answer(player, line, row, (row.key, content_of(row)))
+            last = found[-1] if found else None
+            if last is None or last.player != player or last.row.item_id != row.item_id:
+                found.append(answer)
+            elif last.seen != answer.seen:
+                raise self._alike(answer)
+        return found
+
+    def _alike(self, answer: _Answer) -> UserError:
+        return UserError(
+            f"two responses to item {answer.row.item_id!r} belong to one player {self.players[answer.player]!r}",
+            where=f"scorer {self.scorer.name}",
+            fix="name a field that tells them apart: `players: task`, or for several runs of one model `players: run`, "
+            "and `assay rank --by model_name`",
+        )
+
+    def _meeting(self, first: _Answer, second: _Answer) -> Iterator[Call]:
+        item = self._items.get(first.row.item_id)
+        if first.row.item_id != second.row.item_id or item is None:
+            return  # ids that differ share a group if their hashes are equal
+        scorer = self.scorer
+        players, encoded = self._names(first.player, second.player)
+        settled = self._settled(players, first.row, second.row)
+        about = digest("match", self._seen.of(item, scorer), encoded, *_parts(settled))
+        for seat in (0, 1) if scorer.both_seats else (0,):
+            one, other = (second, first) if seat else (first, second)
+            key = evaluation_key(scorer.identity, about, (one.seen, other.seen), seat)
+            yield Call(scorer, Case(item, [one.row, other.row], [one.line, other.line]), key, players, seat, settled)
+
+    def _names(self, first: int, second: int) -> tuple[tuple[str, str], bytes]:
+        known = self._names_of.get((first, second))
+        if known is None:
+            names = self.players[first], self.players[second]
+            known = self._names_of[first, second] = names, canonical(names)
+        return known
+
+    def _settled(self, players: tuple[str, str], first: Response, second: Response) -> Score | None:
+        """The label of a match that nobody has to be asked about."""
+        for row in (first, second):
+            if row.outcome != "ok":
+                found = failed(row)
+                if self.scorer.skip_failures:
+                    found.outcome = "skipped"
+                return found
+        if self.scorer.people is None:
+            return None
+        return self.scorer.people.of(first.item_id, first.sample_index, players, first.key)
+
+
+def _parts(settled: Score | None) -> list[bytes]:
+    """What a label that is settled adds to the key of its row: it is another row when the label is another one."""
+    return [] if settled is None else [canonical((settled.outcome, settled.score, settled.details))]
+
+
+def _place_decoder(player: str, run: str) -> Callable[[bytes], tuple[str, int, str]]:
+    """Item, sample and player of a response's line; no more of it is decoded, unless somebody else wrote it."""
+    if player in SHARED:
+        raise UserError(f"{player!r} cannot tell players apart: they meet where it is equal", fix="players: model_name")
+    field = player.removeprefix("metadata.")
+    own = player in Response.__struct_fields__
+    value = ("value", Any, msgspec.field(default=None, name=field))
+    fields: list[Any] = [("item_id", str), ("sample_index", int, 0)]
+    if own:
+        fields.append(value)
+    elif player != "run":
+        fields.append(("metadata", msgspec.defstruct("Metadata", [value], gc=False), msgspec.UNSET))
+    decode = msgspec.json.Decoder(msgspec.defstruct("Place", fields, gc=False)).decode
+    decode_whole = response_decoder()
+
+    def place_of(line: bytes) -> tuple[str, int, str]:
+        try:
+            row: Any = decode(line)
+            found = run if player == "run" else getattr(row if own else row.metadata, "value", None)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            row = decode_whole(line)
+            found = run if player == "run" else getattr(row, field) if own else row.metadata.get(field)
+        if found is None:
+            raise UserError(f"the responses have no field {player!r} to name players by", fix="players: model_name")
+        return row.item_id, row.sample_index, str(found)
+
+    return place_of

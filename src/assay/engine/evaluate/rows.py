@@ -1,0 +1,199 @@
+"""The rows of one scorer call: whatever the scorer returned as labels of one shape, or why there are none."""
+
+import math
+import time
+from copy import copy
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from assay.engine.evaluate.cases import Call
+from assay.errors import CallError
+from assay.interfaces import Score
+from assay.records import Evaluation
+
+Result = tuple[Any, BaseException | None]
+"""What a scorer returned, and what it raised."""
+
+
+def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
+    """The rows of one call; a call without labels still leaves one, so that it is not made again."""
+    kind = None
+    more: dict[str, Any] = {}
+    if call.settled is not None:
+        scores = [call.settled]
+        seconds = 0.0
+    else:
+        assert result is not None
+        if _is_ready(result[0]):
+            return [_row(call, result[0], (0, 1), more, seconds, kind)]
+        value, failure = result
+        scores: list[Score] = []
+        if failure is None:
+            try:
+                scores, more = _storable(*labels_of(value, call.scorer.name))
+            except Exception as raised:  # a scorer is user code: whatever it returns is this row's result
+                failure = raised
+        if failure is not None:
+            error, kind = _described(failure)
+            scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
+    if not scores:
+        return [_row(call, Score(label=call.scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)]
+    count = len(scores)
+    return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
+
+
+def _is_ready(value: Any) -> bool:
+    """Whether a scorer's result is what it would be completed to: most are, and a million of them are to be written."""
+    return (
+        type(value) is Score
+        and type(value.passed) is bool
+        and type(value.score) is float
+        and value.score - value.score == 0.0  # finite
+        and value.outcome == "scored"
+        and not value.label
+        and not value.details
+        and not value.value
+    )
+
+
+def _row(
+    call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
+) -> Evaluation:
+    response = call.case.responses[0]
+    payoff, passed = score.score, score.passed
+    if call.players is not None and payoff is not None:
+        payoff = 1.0 - payoff if call.seat else payoff
+        passed = payoff > 0.5
+    model_name = response.model_name if call.players is None else " vs ".join(call.players)
+    return Evaluation(
+        item_id=response.item_id,
+        sample_id=response.sample_id,
+        sample_index=response.sample_index,
+        label=score.label or call.scorer.name,
+        model_name=model_name,
+        passed=passed,
+        score=payoff,
+        detailed_results=score.details,
+        evaluation_time=seconds,
+        timestamp=time.time(),
+        metadata={**response.metadata, "evaluation": more} if more else response.metadata,
+        key=call.key.hex(),
+        part=part,
+        responses=[row.key for row in call.case.responses],
+        scorer=call.scorer.name,
+        outcome=score.outcome,
+        error=score.error,
+        error_kind=kind or ("permanent" if score.outcome == "errored" else None),  # type: ignore[arg-type]
+        value=score.value,
+        players=call.players,
+        seat=call.seat,
+    )
+
+
+def _storable(scores: list[Score], more: dict[str, Any]) -> tuple[list[Score], dict[str, Any]]:
+    """The same as JSON values; TypeError or UnicodeError for what can be none."""
+    for score in scores:
+        score.label.encode()
+        score.details, score.value = _json_value(score.details), _json_value(score.value)
+    return scores, _json_value(more)
+
+
+def _json_value(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_from_numpy)) if value else value
+
+
+def _from_numpy(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"the scorer returned {type(value).__name__}, which is no JSON value")
+
+
+def _described(error: BaseException) -> tuple[str, str]:
+    if isinstance(error, CallError):
+        return error.what, error.kind
+    if isinstance(error, TimeoutError):
+        return f"the scorer {error}" if str(error) else "the scorer took too long", "transient"
+    return f"{type(error).__name__}: {error}", "permanent"
+
+
+# ---- what scorers return
+
+
+def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
+    """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it."""
+    entries, more = [result], {}
+    if isinstance(result, (list, tuple)):
+        entries = list(result)
+    elif isinstance(result, dict) and "labels" in result:
+        entries, more = result["labels"], _further(result, "labels")
+        if not isinstance(entries, list):
+            raise ValueError(f"`labels` must be a list, found {type(entries).__name__}")
+    elif isinstance(result, dict) and "result" in result:
+        more = _further(result, "label", "result")
+    return [_complete(_entry(entry, name), name) for entry in entries], more
+
+
+def _further(result: dict[str, Any], *own: str) -> dict[str, Any]:
+    custom = result.get("custom_fields") or {}
+    return {**{key: value for key, value in result.items() if key not in (*own, "custom_fields")}, **custom}
+
+
+def _entry(entry: Any, name: str) -> Score:
+    if isinstance(entry, Score):
+        return copy(entry)  # the scorer may return the same one again
+    if isinstance(entry, (bool, np.bool_)):
+        return Score(passed=bool(entry))
+    if isinstance(entry, (int, float, np.number)):
+        return Score(score=float(entry))
+    if not isinstance(entry, dict):
+        raise ValueError(f"a scorer must return a Score, a bool, a number or a dict, found {type(entry).__name__}")
+    if "result" not in entry:
+        return _score(entry, _label(entry.get("label"), name))
+    if not isinstance(entry["result"], dict):
+        raise ValueError(f"`result` must be an object, found {type(entry['result']).__name__}")
+    label = entry.get("label")
+    score = _score(entry["result"], _label(label, name))
+    if isinstance(label, dict) and label.get("description"):
+        score.details.setdefault("label_description", label["description"])
+    return score
+
+
+def _label(label: Any, name: str) -> str:
+    if isinstance(label, dict):
+        label = label.get("name")
+    return name if label is None or label == "" else str(label)
+
+
+def _score(fields: dict[str, Any], label: str) -> Score:
+    custom = fields.get("custom_fields")
+    details = {key: value for key, value in fields.items() if key not in ("passed", "score", "custom_fields", "label")}
+    if isinstance(custom, dict):
+        details.update(custom)
+    return Score(label=label, passed=fields.get("passed"), score=fields.get("score"), details=details)
+
+
+def _complete(score: Score, name: str) -> Score:
+    """Fill in what follows from what is there; refuse what cannot be a score."""
+    if not score.label or score.label[0] == ".":
+        score.label = name + score.label
+    if score.outcome != "scored":
+        return score
+    passed: Any = score.passed
+    number: Any = score.score
+    if passed is not None and not isinstance(passed, (bool, int, np.bool_)):
+        raise ValueError(f"`passed` must be true or false, found {passed!r}")
+    if number is not None and not isinstance(number, (bool, int, float, np.number)):
+        raise ValueError(f"`score` must be a number, found {number!r}")
+    if number is not None and not math.isfinite(number):
+        raise ValueError(f"the score is {number}, which is no number to compute with")
+    if passed is None and number is None:
+        if score.value is None:
+            raise ValueError("the scorer gave neither `passed` nor `score`")
+        return score
+    score.score = float(number) if number is not None else 1.0 if passed else 0.0
+    score.passed = bool(passed) if passed is not None else score.score > 0
+    return score

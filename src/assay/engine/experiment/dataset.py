@@ -1,0 +1,242 @@
+"""A config's dataset becomes `items.jsonl`: read, normalised, checked, with its content hash.
+
+Everything that can be wrong with an item is found here, before anything is spent: rows that cannot be read, ids that
+repeat, templates that use a field the item does not have. A file that did not change is not read again.
+"""
+
+import inspect
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from assay import registry
+from assay.config import DatasetConfig, load
+from assay.datasets._files import files
+from assay.datasets._shape import shaped
+from assay.datasets.stored import manifests, repository_of
+from assay.errors import ConfigError, UserError
+from assay.interfaces import Prompt, Store
+from assay.records import Manifest
+from assay.store.items import encode_item, normalise_placed
+from assay.store.keys import canonical, digest
+from assay.store.stores import FlatStore
+
+Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
+MOST_PROBLEMS = 5
+
+
+def ingest(
+    store: Store,
+    id: str,
+    rows: Rows,
+    *,
+    prompts: Sequence[Prompt] = (),
+    stamp: dict[str, Any] | None = None,
+    limit: int | None = None,
+    name: str = "",
+) -> Manifest:
+    """Store the rows as dataset `id`. `stamp` tells whether the source is the one that was read the last time."""
+    log = store.log("dataset", id)
+    old = store.manifest("dataset", id)
+    mark = None
+    if stamp is not None:
+        mark = digest("source", canonical({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})).hex()
+        if old is not None and old.complete and old.plan.get("source") == mark and old.segments == log.segments():
+            return old
+    job = _Ingest(prompts)
+    log.replace(job.lines(lambda: islice(rows(), limit)))
+    manifest = Manifest(
+        kind="dataset",
+        id=id,
+        name=old.name if old else name,
+        created=old.created if old else time.time(),
+        started=time.time(),
+        ended=time.time(),
+        complete=True,
+        digest=job.hash.hexdigest(),
+        planned=job.count,
+        counts={"items": job.count},
+        plan={"source": mark, **(stamp or {})},
+        segments=log.segments(),
+    )
+    store.put_manifest(manifest)
+    return manifest
+
+
+def file_stamp(path: Path) -> dict[str, Any]:
+    """What tells that a file is still the one that was read."""
+    stat = path.stat()
+    return {"path": str(path), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+class _Ingest:
+    def __init__(self, prompts: Sequence[Prompt]) -> None:
+        self.prompts = prompts
+        self.hash = blake2b(digest_size=16)
+        self.count = 0
+        self.problems: list[UserError] = []
+        self.ids = array("Q")
+
+    def lines(self, rows: Rows) -> Iterator[bytes]:
+        """The stored lines; whatever is wrong is raised before the last one, so that a bad dataset replaces nothing."""
+        for place, item in normalise_placed(rows()):
+            for prompt in self.prompts:
+                problem = prompt.check(item)
+                if problem is not None:
+                    self.problems.append(UserError(f"item {item.id!r}: {problem}", where=place))
+            if len(self.problems) >= MOST_PROBLEMS:
+                break
+            line = encode_item(item, place) + b"\n"
+            self.hash.update(line)
+            self.count += 1
+            self.ids.append(_hash_of(item.id))
+            yield line
+        if self.problems:
+            raise ConfigError(self.problems, source="the dataset")
+        if not self.count:
+            raise UserError("the dataset has no items", fix="check its path and `limit`")
+        self._check_ids(rows)
+
+    def _check_ids(self, rows: Rows) -> None:
+        """Given ids that repeat are refused, with the places of both."""
+        ids = np.sort(np.frombuffer(self.ids, np.uint64))
+        repeated = set(ids[1:][ids[1:] == ids[:-1]].tolist())
+        if not repeated:
+            return
+        places: dict[str, str] = {}
+        for place, item in normalise_placed(rows()):
+            if _hash_of(item.id) not in repeated:
+                continue
+            if item.id in places:
+                raise UserError(
+                    f"two items have the id {item.id[:200]!r}",
+                    where=f"{places[item.id]} and {place}",
+                    fix="give each item its own id, or leave the ids out",
+                )
+            places[item.id] = place
+
+
+def _hash_of(id: str) -> int:
+    return int.from_bytes(blake2b(id.encode(), digest_size=8).digest(), "big")
+
+
+def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) of every row of a config's dataset, one file after the other, then shaped as the config says."""
+    return shaped(_read(source, base), source)
+
+
+def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
+    """Equal stamps mean equal rows; None where nothing can tell, as for a function."""
+    read = registry.dataset.get(source.type, base=base, where="dataset.type")
+    own: Callable[..., dict[str, Any]] | None = getattr(read, "__assay__", {}).get("stamp")
+    if source.type == "function":
+        return None
+    if own is not None:
+        found = own(_name(source), **_params(read, source))
+    else:
+        paths = files(source.path or source.name)
+        if not all(path.is_file() for path in paths):
+            return None
+        found = {"files": [file_stamp(path) for path in paths]}
+    return {**found, "dataset": msgspec.to_builtins(source)}
+
+
+def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    read = registry.dataset.get(source.type, base=base, where="dataset.type")
+    if source.type == "function":
+        function = _function(source, base)
+        params = registry.check_params(function, source.params, where="dataset.params", given=0)
+        yield from read(function, params=params)
+    elif _takes_name(read):
+        yield from read(_name(source), **_params(read, source))
+    else:
+        params = _params(read, source)
+        for path in files(source.path or source.name):
+            yield from read(path, **params)
+
+
+def _function(source: DatasetConfig, base: Path) -> Callable[..., Any]:
+    if source.path:
+        return registry.load_function(str(source.path), source.function_name, base=base, where="dataset")
+    name = f"{source.module}.{source.function_name}" if source.module else source.function_name
+    return registry.dataset.get(name, base=base, where="dataset")
+
+
+def _takes_name(read: Callable[..., Any]) -> bool:
+    """A format's first argument is the `path` of one file; a source's is the `name` of the whole."""
+    return next(iter(inspect.signature(read).parameters), "") == "name"
+
+
+def _name(source: DatasetConfig) -> str:
+    name = source.name or source.path
+    if isinstance(name, list):
+        raise UserError(f"a {source.type} dataset is one, not a list", where="dataset.path", fix="name one of them")
+    return name
+
+
+def _params(read: Callable[..., Any], source: DatasetConfig) -> dict[str, Any]:
+    keys = {"subset": source.subset, "revision": source.revision, "repository": source.repository}
+    if source.split is not None and not source.split.ratio:
+        keys["split"] = source.split.name
+    given = {**source.params, **{key: value for key, value in keys.items() if value}}
+    return registry.check_params(read, given, where="dataset")
+
+
+class Kept(msgspec.Struct):
+    """The dataset, and whether it is new: the same content under the same name is not stored again."""
+
+    manifest: Manifest
+    new: bool
+
+
+def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
+    """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
+    overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
+    config = load({"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={})  # no model is asked
+    found = config.dataset
+    assert found is not None
+    return found
+
+
+def keep(source: DatasetConfig, *, name: str, repository: str = "", id: str = "", labels: Iterable[str] = ()) -> Kept:
+    """Store the rows of a source; a name or an id that is taken by other content is refused with both hashes."""
+    if not name.strip():
+        raise UserError("a dataset needs a name", fix="--name NAME")
+    own = id or name
+    taken = _taken(repository, name, own)
+    if taken is None:
+        store = repository_of(repository).store
+        with store.lock("dataset", own):
+            taken = _taken(repository, name, own)  # another process may have been faster
+            if taken is None:
+                manifest = ingest(store, own, lambda: open_dataset(source, Path()), name=name)
+                manifest.labels = sorted(set(labels))
+                manifest.plan = stamp_of(source, Path()) or {"dataset": msgspec.to_builtins(source)}
+                store.put_manifest(manifest)
+                return Kept(manifest, True)
+    return _compared(taken, source, name)
+
+
+def _taken(repository: str, name: str, id: str) -> Manifest | None:
+    return next((known for known in manifests(repository) if known.name == name or known.id == id), None)
+
+
+def _compared(taken: Manifest, source: DatasetConfig, name: str) -> Kept:
+    with TemporaryDirectory(prefix="assay-") as folder:
+        found = ingest(FlatStore(folder), "trial", lambda: open_dataset(source, Path()))
+    if found.digest != taken.digest:
+        raise UserError(
+            f"{name!r} is stored already with other content: its hash is {taken.digest}, this one's {found.digest}",
+            fix="stored datasets do not change: give another --name",
+        )
+    if taken.name != name:
+        raise UserError(f"the id {taken.id!r} belongs to the dataset {taken.name!r}", fix="give another --id")
+    return Kept(taken, False)

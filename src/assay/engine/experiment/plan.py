@@ -1,0 +1,132 @@
+"""What a run would do: `assay plan` and `--dry-run`. Nothing is written into the experiment's folder."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from assay.engine.calls.budget import UNKNOWN_ANSWER
+from assay.engine.experiment.bind import bind_limits
+from assay.engine.experiment.experiment import Experiment
+from assay.engine.run.existing import Existing
+from assay.engine.run.plan import estimated_tokens, marked
+from assay.store.index import ItemIndex
+
+
+class TaskSurvey(msgspec.Struct):
+    """The selected cells of one task, and an estimate of their tokens."""
+
+    name: str
+    model: str
+    cells: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+
+
+class Survey(msgspec.Struct, kw_only=True):
+    """Counts of cells: `planned` in the whole plan, `selected` by the flags, of which `present` have rows and
+    `missing` would run (`retried` of them because they failed); `stale` rows would be set aside, `returning` ones
+    brought back. Tokens, dollars and seconds are estimates for the missing ones; null where nobody can know."""
+
+    folder: str
+    items: int
+    samples: int
+    planned: int
+    selected: int
+    present: int
+    missing: int
+    retried: int
+    stale: int
+    returning: int
+    prompt_tokens: int
+    answer_tokens: int
+    usd: float | None
+    seconds: float | None
+    tasks: list[TaskSurvey]
+
+
+def survey(experiment: Experiment) -> Survey:
+    _, tasks, samples = experiment.bind_tasks()
+    selection = experiment.selection(tasks)
+    shown = {task.name: TaskSurvey(task.name, task.model_name) for task in tasks}
+    answers = _usual_answers(experiment)
+    with experiment.trial_store() as trial:
+        experiment.ingest(trial)
+        items = ItemIndex(trial.log("dataset", experiment.id))
+
+        def planned() -> Iterator[tuple[bytes, bool]]:
+            for cell, selected in marked(tasks, items, samples, selection):
+                if selected:
+                    counted = shown[cell.task.name]
+                    counted.cells += 1
+                    counted.prompt_tokens += estimated_tokens(cell.work)
+                    counted.answer_tokens += answers.get(cell.task.model_name, UNKNOWN_ANSWER)
+                yield cell.key, selected
+
+        existing = Existing(experiment.store, "run", experiment.id)
+        found = existing.compare(
+            planned(), retry_errors=experiment.options.retry_errors, fresh=not experiment.config.resume
+        )
+        if found is None:
+            for _ in planned():
+                pass
+    selected = sum(task.cells for task in shown.values())
+    missing = selected if found is None else found.missing()
+    share = missing / selected if selected else 0.0
+    return Survey(
+        folder=str(experiment.folder),
+        items=len(items),
+        samples=samples,
+        planned=len(items) * len(tasks) * samples,
+        selected=selected,
+        present=selected - missing,
+        missing=missing,
+        retried=found.retried if found else 0,
+        stale=found.stale if found else 0,
+        returning=found.returning if found else 0,
+        prompt_tokens=round(share * sum(task.prompt_tokens for task in shown.values())),
+        answer_tokens=round(share * sum(task.answer_tokens for task in shown.values())),
+        usd=_usd(experiment, list(shown.values()), share),
+        seconds=_seconds(experiment, list(shown.values()), share),
+        tasks=[task for task in shown.values() if task.cells],
+    )
+
+
+def _usual_answers(experiment: Experiment) -> dict[str, int]:
+    """Tokens of an answer by model: what the config allows, else what earlier answers had."""
+    run = experiment.store.manifest("run", experiment.id)
+    usual: dict[str, int] = {}
+    for model, used in (run.metadata.get("usage", {}) if run is not None else {}).items():
+        if used["responses"]:
+            usual[model] = round(used["completion_tokens"] / used["responses"])
+    for model in experiment.config.models:
+        limit = {**experiment.config.sample_params, **model.inference}.get("max_tokens")
+        if isinstance(limit, int) and limit > 0:
+            usual[model.name] = min(limit, usual.get(model.name, limit))
+    return usual
+
+
+def _usd(experiment: Experiment, tasks: list[TaskSurvey], share: float) -> float | None:
+    prices = {name: limits.price for name, limits in bind_limits(experiment.config).items()}
+    total = 0.0
+    for task in tasks:
+        price = prices.get(task.model)
+        if price is None and task.cells:
+            return None
+        total += price.cost(task.prompt_tokens, task.answer_tokens) if price is not None else 0.0
+    return total * share
+
+
+def _seconds(experiment: Experiment, tasks: list[TaskSurvey], share: float) -> float | None:
+    """At the rate of the last run; limits per minute make it longer."""
+    run = experiment.store.manifest("run", experiment.id)
+    rate = run.metadata.get("rate") if run is not None else None
+    cells = share * sum(task.cells for task in tasks)
+    longest = cells / rate if rate else None
+    for name, limits in bind_limits(experiment.config).items():
+        own = [task for task in tasks if task.model == name]
+        if limits.requests_per_minute:
+            longest = max(longest or 0, 60 * share * sum(task.cells for task in own) / limits.requests_per_minute)
+        if limits.tokens_per_minute:
+            tokens = sum(task.prompt_tokens + task.answer_tokens for task in own)
+            longest = max(longest or 0, 60 * share * tokens / limits.tokens_per_minute)
+    return longest

@@ -1,0 +1,139 @@
+"""Several runs taken together: those that are named and those behind earlier evaluations, with their items, and with
+the rows that the earlier evaluations have already."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.engine.experiment.dataset import file_stamp, ingest
+from assay.engine.experiment.sources import Source, elsewhere, find_source, name_apart
+from assay.errors import UserError
+from assay.interfaces import Log, Store
+from assay.records import Item
+from assay.store.index import content_hash
+from assay.store.items import decode_item, encode_item
+from assay.store.keys import canonical, digest, short
+from assay.store.keyset import Seen
+from assay.store.log import FileLog
+from assay.store.stores import FlatStore
+
+
+def runs_of(sources: Iterable[Source], folder: Path | None = None) -> list[Source]:
+    """The runs behind some sources, each once, and those behind the evaluation that is in a folder already. A source
+    that is an evaluation stands for the runs that it was made from."""
+    found: dict[Path, Source] = {}
+    named = list(sources)
+    if folder is not None and FlatStore(folder).ids("evaluation"):
+        named.insert(0, find_source(folder))
+    for source in named:
+        for log in source.logs("run"):
+            if log.path.resolve() not in found:
+                found[log.path.resolve()] = _run(source, log.path)
+    return name_apart(list(found.values()))
+
+
+def refuse_lost_runs(folders: Iterable[Path]) -> None:
+    """An evaluation whose responses are gone cannot be gone on with: the plan would no longer have its matches."""
+    for folder in folders:
+        for file in elsewhere(folder).get("run", []):
+            if not file.exists():
+                raise UserError(
+                    "the responses of an earlier run are gone, and its matches would go with them",
+                    where=str(file),
+                    fix="put them back, or evaluate the runs that are left into another folder with -o",
+                )
+
+
+def _run(source: Source, file: Path) -> Source:
+    if source.files["run"] == file and not source.more.get("run"):
+        return msgspec.structs.replace(source)  # a copy: it may be named anew
+    one = find_source(file, "run")
+    items = one.files.get("dataset") or source.files.get("dataset")
+    files = {"run": file, **({"dataset": items} if items else {})}
+    return msgspec.structs.replace(one, files=files, more={})  # type: ignore[arg-type]
+
+
+# ---- items
+
+
+def items_of(runs: Iterable[Source]) -> list[Path]:
+    """The files of the runs' items, one of each content."""
+    files = dict.fromkeys(run.files["dataset"] for run in runs if "dataset" in run.files)
+    if len(files) < 2:
+        return list(files)
+    return list({content_hash(FileLog(file)): file for file in reversed(files)}.values())[::-1]
+
+
+def unite_items(store: Store, id: str, files: Sequence[Path]) -> None:
+    """Store the items of several datasets as one. Runs over parts of one dataset can be compared, runs over different
+    datasets cannot: items of one id must be equal."""
+    stamp = {"united": [file_stamp(file.absolute()) for file in files]}
+    ingest(store, id, lambda: _united(files), stamp=stamp)
+
+
+def _united(files: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    ids, items = Seen(), Seen()
+    for file in files:
+        for number, (_, line) in enumerate(FileLog(file).scan(), 1):
+            if not line.strip():
+                continue
+            place = f"{file}, line {number}"
+            item = decode_item(line, place)
+            is_new = ids.add(short(digest("id", item.id.encode())))
+            if items.add(short(digest("item", canonical(msgspec.to_builtins(item))))) and not is_new:
+                raise _different(item, place, files)
+            if is_new:
+                yield place, msgspec.json.decode(encode_item(item, place))
+
+
+def _different(item: Item, place: str, files: Sequence[Path]) -> UserError:
+    return UserError(
+        f"the runs are over different datasets: they have two different items {item.id!r}",
+        where=f"{place}, and another of {', '.join(map(str, files))}",
+        fix="compare runs over one dataset, or name the one that counts with `dataset:` in the config of -c",
+    )
+
+
+# ---- rows that are there
+
+
+class _Row(msgspec.Struct):
+    key: str = ""
+    scorer: str = ""
+
+
+def take_over(
+    store: Store, id: str, sources: Iterable[Source], scorers: Sequence[str], note: Callable[[str], None]
+) -> None:
+    """Lay the rows of earlier evaluations beside those of evaluation `id`, from where the evaluator takes what it
+    needs: a match that was decided elsewhere is not decided again."""
+    aside = store.log("evaluation", id, "superseded")
+    seen = Seen()
+    for log in (store.log("evaluation", id), aside):
+        for row, _ in _rows(log):
+            seen.add(short(row.key))
+    files = dict.fromkeys(source.files["evaluation"] for source in sources if "evaluation" in source.files)
+    for file in files:
+        taken, last, is_new = 0, "", False
+        for row, line in _rows(FileLog(file)):
+            if row.key != last:  # the labels of one call are neighbours
+                last, is_new = row.key, row.scorer in scorers and seen.add(short(row.key))
+            if is_new:
+                aside.append(line + b"\n")
+                taken += 1
+        if taken:
+            note(f"{taken:,} rows of an earlier evaluation are used where they fit: {file}")
+    aside.sync()
+
+
+def _rows(log: Log) -> Iterator[tuple[_Row, bytes]]:
+    decode = msgspec.json.Decoder(_Row).decode
+    for _, line in log.scan():
+        try:
+            row = decode(line)
+        except (ValueError, RecursionError):
+            continue  # the evaluation that owns the file sets it aside
+        if row.key:
+            yield row, line

@@ -1,0 +1,258 @@
+"""What a path stands for: an experiment folder, or one file of rows from anywhere.
+
+Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay.errors import UserError
+from assay.interfaces import Log
+from assay.records import ROWS_FILE, Kind, Manifest
+from assay.store.keys import digest
+from assay.store.log import FileLog
+from assay.store.stores import FlatStore, FolderStore
+
+ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files are that it was made from
+
+
+class Source(msgspec.Struct, kw_only=True):
+    """`files` has the rows of each kind, `more` further files where an evaluation was made from several runs. `folder`
+    is None for a file that is not part of an experiment's folder."""
+
+    path: Path
+    name: str
+    files: dict[Kind, Path]
+    folder: Path | None = None
+    more: dict[Kind, list[Path]] = {}
+
+    def logs(self, kind: Kind) -> list[FileLog]:
+        """All rows of a kind, file by file; none if there are none."""
+        first = [self.files[kind]] if kind in self.files else []
+        return [FileLog(file) for file in (*first, *self.more.get(kind, ()))]
+
+    def log(self, kind: Kind, missing: str) -> FileLog:
+        """The rows of a kind; `missing` says what to do where there are none."""
+        file = self.files.get(kind)
+        log = None if file is None else FileLog(file)
+        if log is None or not any(segment.size for segment in log.segments()):
+            where = str(file or self.path / ROWS_FILE[kind])
+            raise UserError(f"there are no {NOUNS[kind]} in {str(self.path)!r}", where=where, fix=missing)
+        return log
+
+    def manifest(self, kind: Kind) -> Manifest | None:
+        """What the rows of a kind are, if they are ours."""
+        file = self.files.get(kind)
+        if file is None or file.name != ROWS_FILE[kind]:
+            return None
+        store = FlatStore(file.parent)
+        return next((store.manifest(kind, id) for id in store.ids(kind)), None)
+
+
+NOUNS: dict[Kind, str] = {
+    "dataset": "items",
+    "run": "responses",
+    "evaluation": "evaluations",
+    "aggregation": "metrics",
+}
+
+
+def find_source(path: str | Path, kind: Kind | None = None) -> Source:
+    """The source at a path. `kind` is what a file holds that is not called like one of ours."""
+    path = Path(path)
+    if path.is_dir():
+        files, more = _files(path)
+        return Source(path=path, name=_name(path), files=files, folder=path, more=more)
+    if not path.is_file():
+        from assay.config.source import similar_files
+
+        raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
+    own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
+    if own is None or (kind is not None and own != kind):
+        found = kind or _kind_of(path)
+        return Source(path=path, name=path.stem, files={found: path})
+    folder = path.parent
+    files, more = _files(folder)
+    ours = bool(FlatStore(folder).ids(own))
+    return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)
+
+
+def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Source]:
+    """Several sources with different names: where two folders are called alike, the path is the name."""
+    if not paths:
+        raise UserError("there is nothing to read", fix="name an experiment's folder")
+    sources = [find_source(path, kind) for path in paths]
+    for number, source in enumerate(sources):
+        if source.path.resolve() in {other.path.resolve() for other in sources[:number]}:
+            raise UserError(f"{str(source.path)!r} is given twice", fix="name each experiment once")
+    return name_apart(sources)
+
+
+def name_apart(sources: list[Source]) -> list[Source]:
+    """The sources, those of one name called by their paths."""
+    names = [source.name for source in sources]
+    for source in sources:
+        if names.count(source.name) > 1:
+            source.name = str(source.path)
+    return sources
+
+
+def _name(folder: Path) -> str:
+    return folder.resolve().name or "experiment"
+
+
+def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:
+    """The files of a folder's rows, by kind, and further ones of a kind."""
+    found: dict[Kind, Path] = {}
+    for kind, name in ROWS_FILE.items():
+        if FileLog(folder / name).segments():
+            found[kind] = folder / name
+    more: dict[Kind, list[Path]] = {}
+    for kind, files in elsewhere(folder).items():
+        for file in files:
+            if not file.exists():
+                continue
+            if kind in found:
+                more.setdefault(kind, []).append(file)
+            else:
+                found[kind] = file
+    items = _items_of_run(folder) if "run" in found and "dataset" not in found else None
+    if items is not None:
+        found["dataset"] = items
+    return found, more
+
+
+def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
+    """The files that the evaluation in a folder was made from, as it remembers them."""
+    store = FlatStore(folder)
+    found: dict[Kind, list[Path]] = {}
+    for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
+        known: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
+        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
+        if not known:
+            found |= _inputs_in_repository(folder, manifest)
+    return found
+
+
+def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[Path]]:
+    """The same for an evaluation that is one of several artefacts in a repository."""
+    found: dict[Kind, list[Path]] = {}
+    if folder.resolve().parent.name == "evaluations":
+        store = FolderStore(folder.resolve().parents[1])
+        for entry in manifest.inputs:
+            kind: Kind = entry["kind"]
+            file = store.directory(kind, entry["id"]) / ROWS_FILE[kind]
+            if file.exists():
+                found.setdefault(kind, []).append(file)
+    return found
+
+
+def _items_of_run(folder: Path) -> Path | None:
+    """The items of a run that is one of several in a repository."""
+    store = FlatStore(folder)
+    manifest = next((store.manifest("run", id) for id in store.ids("run")), None)
+    for entry in manifest.inputs if manifest else ():
+        if entry.get("kind") == "dataset":
+            file = FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"]) / ROWS_FILE["dataset"]
+            return file if file.exists() else None
+    return None
+
+
+def _kind_of(path: Path) -> Kind:
+    """The kind of a file's rows, by the fields of its first one."""
+    fields: dict[str, Any] = {}
+    for _, line in FileLog(path).scan():
+        try:
+            row = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            break
+        fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
+        break
+    for kind, marks in _MARKS.items():
+        if any(mark in fields for mark in marks):
+            return kind
+    raise UserError(
+        "the first row of this file is of no known kind",
+        where=str(path),
+        fix="a row has `metric_name`, `label` and `score`, `response`, or `id`",
+    )
+
+
+_MARKS: dict[Kind, tuple[str, ...]] = {
+    "aggregation": ("metric_name",),
+    "evaluation": ("label", "passed", "score"),
+    "run": ("response", "output"),
+    "dataset": ("id", "data", "ground_truth"),
+}
+
+
+_LINES = 256
+
+
+class View(FlatStore):
+    """An experiment folder that shows some artefacts from elsewhere; nothing is ever written to those."""
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__(folder)
+        self._shown: dict[tuple[Kind, str], tuple[Log, Manifest | None]] = {}
+
+    def show(self, kind: Kind, id: str, log: Log, manifest: Manifest | None) -> None:
+        self._shown[kind, id] = log, manifest
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        shown = self._shown.get((kind, id))
+        return super().manifest(kind, id) if shown is None else shown[1]
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        shown = self._shown.get((kind, id))
+        return super().log(kind, id, name) if shown is None or name else shown[0]
+
+
+class _WithField(FileLog, ABC):
+    """Rows with one more field, unless they have one of that name."""
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        return ((position, self._extended(line)) for position, line in super().scan())
+
+    def blocks(self) -> Iterator[bytes]:
+        lines = (line + b"\n" for _, line in self.scan())
+        while block := b"".join(islice(lines, _LINES)):
+            yield block
+
+    def read(self, position: int) -> bytes:
+        return self._extended(super().read(position))
+
+    @abstractmethod
+    def field(self, line: bytes) -> bytes:
+        """The field of a row, as JSON."""
+
+    def _extended(self, line: bytes) -> bytes:
+        """The field comes first: of two fields of one name, readers take the last."""
+        start = line.find(b"{") + 1
+        rest = line[start:].lstrip()
+        if not start or line[: start - 1].strip() or not rest:
+            return line
+        return b"{" + self.field(line) + (rest if rest[:1] == b"}" else b"," + rest)
+
+
+class NamedLog(_WithField):
+    """The rows of one of several sources, each with the name of that in `source`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(path)
+        self._field = b'"source":' + msgspec.json.encode(name)
+
+    def field(self, line: bytes) -> bytes:
+        return self._field
+
+
+class KeyedLog(_WithField):
+    """Responses from elsewhere with the keys by which their evaluations name them."""
+
+    def field(self, line: bytes) -> bytes:
+        return b'"key":"%s"' % digest("line", line).hex().encode()

@@ -1,0 +1,115 @@
+"""What people and scripts see from outside: `status.json` (EEN's fields) and the log that a config asks for.
+
+Texts in the log never hold a secret.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from assay.config import LoggingConfig
+from assay.engine.calls.progress import Progress
+from assay.errors import StoreError
+from assay.store.files import write_file
+
+INTERVAL = 2.0
+
+
+class StatusFile:
+    """Rewritten every two seconds while it is entered, and once more at the end."""
+
+    def __init__(self, folder: Path, progress: Progress, mode: str) -> None:
+        self._path = folder / "status.json"
+        self._progress = progress
+        self._mode = mode
+        self._started = time.time()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        self._write("running", None)
+        self._task = asyncio.create_task(self._keep())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        try:
+            self._write("complete" if error is None else "stopped", error)
+        except StoreError:
+            if error is None:
+                raise
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            self._write("running", None)
+
+    def _write(self, state: str, error: BaseException | None) -> None:
+        write_file(self._path, msgspec.json.format(msgspec.json.encode(self._status(state, error))) + b"\n")
+
+    def _status(self, state: str, error: BaseException | None) -> dict[str, Any]:
+        lanes = self._progress.of("run")
+        total = sum(lane.total or 0 for lane in lanes)
+        rows = sum(lane.present + lane.done for lane in lanes)
+        failed = sum(lane.errors for lane in lanes)
+        return {
+            "mode": "complete" if state == "complete" else self._mode,
+            "state": state,
+            "step": self._progress.step,
+            "total_samples": total,
+            "processed_samples": rows - failed,
+            "failed_samples": failed,
+            "progress_percent": round(100 * rows / total, 2) if total else 0.0,
+            "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
+            "start_time": self._started,
+            "last_update": time.time(),
+            "errors": [str(error)] if error is not None else [],
+            "models": {
+                lane.name: {
+                    "total": lane.total,
+                    "present": lane.present,
+                    "done": lane.done,
+                    "errors": lane.errors,
+                    "retries": lane.retries,
+                    "tokens": lane.tokens,
+                    "cost": None if lane.unpriced else lane.cost,
+                }
+                for lane in lanes
+            },
+            "notes": self._progress.notes,
+        }
+
+
+logger = logging.getLogger("assay")
+
+
+@contextmanager
+def log_to(config: LoggingConfig) -> Generator[None]:
+    """Send Assay's log records to the config's file, if it names one."""
+    before = logger.level
+    logger.setLevel(config.level)
+    handler: logging.Handler | None = None
+    if config.file:
+        path = Path(config.file)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handler = logging.FileHandler(path, encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"the log cannot be written: {error.strerror}", where=str(path)) from error
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
+            handler.close()

@@ -1,0 +1,3 @@
+"""Tasks × items × samples → responses: the plan, existing rows, and the executor.
+
+Scorers and metrics are not known here."""

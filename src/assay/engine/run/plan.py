@@ -1,0 +1,100 @@
+"""What a configuration asks for: its cells, their keys, and how they compare with the rows that are there."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.engine.calls.budget import text_tokens
+from assay.errors import UserError
+from assay.interfaces import Log, Task, Work
+from assay.records import Item, Manifest
+from assay.store.keys import canonical, digest, response_key
+
+
+class Cell(msgspec.Struct, gc=False):
+    """The engine's unit of work: a task, an item, a sample. `problem` says why the item could not be prepared."""
+
+    task: Task
+    item: Item
+    sample: int
+    work: Work
+    key: bytes
+    problem: str | None = None
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """What part of the plan runs now; what is kept never depends on it."""
+
+    tasks: frozenset[str] | None = None
+    items: int | None = None
+    samples: int | None = None
+
+    def takes(self, task: str, item: int = 0, sample: int = 0) -> bool:
+        """Whether a cell, by its task's name, its item's number and its sample, is selected."""
+        return (
+            (self.tasks is None or task in self.tasks)
+            and (self.items is None or item < self.items)
+            and (self.samples is None or sample < self.samples)
+        )
+
+
+def check_tasks(tasks: Sequence[Task]) -> None:
+    if not tasks:
+        raise UserError("there is nothing to run", fix="name at least one model or task")
+    names: set[str] = set()
+    for task in tasks:
+        if task.name in names:
+            raise UserError(f"two tasks are called {task.name!r}", fix="give each model and each template its own name")
+        names.add(task.name)
+
+
+def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterator[Cell]:
+    """Every cell, item by item. An item that a task cannot prepare still has its cells: they become error rows."""
+    for item in items:
+        for task in tasks:
+            problem = None
+            try:
+                work = task.prepare(item)
+            except Exception as error:  # user templates and functions may raise anything; the row will say it
+                problem = f"the item cannot be prepared: {type(error).__name__}: {error}"
+                work = Work(digest("unprepared", problem.encode()))
+            for sample in range(samples):
+                key = response_key(item.id, task.name, sample, work.fingerprint)
+                yield Cell(task, item, sample, work, key, problem)
+
+
+def marked(
+    tasks: Sequence[Task], items: Iterable[Item], samples: int, selection: Selection
+) -> Iterator[tuple[Cell, bool]]:
+    """Every cell of the plan, and whether it is selected."""
+    number, last = -1, None
+    for cell in cells(tasks, items, samples):
+        if cell.item is not last:
+            number, last = number + 1, cell.item
+        yield cell, selection.takes(cell.task.name, number, cell.sample)
+
+
+def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str, Any]:
+    """The plan as a manifest keeps it: enough to recognise it, and to know later what was asked."""
+    return {
+        "dataset": dataset_hash,
+        "samples": samples,
+        "tasks": [{"name": task.name, "identity": dict(task.identity), "facets": dict(task.facets)} for task in tasks],
+    }
+
+
+def plan_digest(plan: dict[str, Any]) -> str:
+    """Equal digests mean equal cells with equal keys. Facets count: they are written into the rows."""
+    return digest("plan", canonical(plan)).hex()
+
+
+def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bool:
+    """Whether an earlier run did all of this, so that nothing has to be rendered or read."""
+    repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
+    return old.complete and old.digest == wanted and not repeat and old.segments == rows.segments()
+
+
+def estimated_tokens(work: Work) -> int:
+    """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
+    return text_tokens(work.payload) if isinstance(work.payload, list) else 0

@@ -1,0 +1,111 @@
+"""What a task answered as a row of `responses.jsonl`, and what the rows of a run used: tokens and dollars by model."""
+
+import time
+
+import msgspec
+
+from assay.engine.run.plan import Cell
+from assay.errors import ErrorKind
+from assay.interfaces import Answer, Log
+from assay.records import Response
+
+_encode = msgspec.json.Encoder().encode
+
+
+def response_of(
+    cell: Cell, answer: Answer, samples: int, seconds: float, error: str | None, kind: ErrorKind | None
+) -> Response:
+    done = answer.completion
+    metadata = {**answer.metadata, **cell.task.facets, "finish_reason": None, "response_id": None}
+    row = Response(
+        item_id=cell.item.id,
+        sample_id=f"{cell.item.id}_sample_{cell.sample}",
+        sample_index=cell.sample,
+        total_samples=samples,
+        model_name=cell.task.model_name,
+        prompt=answer.prompt or cell.work.prompt,
+        response=answer.text,
+        inference_time=seconds,
+        timestamp=time.time(),
+        metadata=metadata,
+        error=error,
+        key=cell.key.hex(),
+        task=cell.task.name,
+        outcome=answer.outcome,
+        error_kind=kind,
+        output=answer.output,
+        messages=answer.messages or cell.work.messages,
+    )
+    if done is not None:
+        metadata["finish_reason"] = done.finish_reason
+        metadata["response_id"] = done.response_id
+        row.total_tokens = done.total_tokens
+        row.prompt_tokens = done.prompt_tokens
+        row.completion_tokens = done.completion_tokens
+        row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
+        row.reasoning = done.reasoning
+        row.tool_calls = done.tool_calls
+        row.cost = done.cost
+        row.served_model = done.served_model
+        row.served_fingerprint = done.served_fingerprint
+        row.logprobs = done.logprobs
+    return row
+
+
+def written(row: Response) -> tuple[Response, bytes]:
+    """The row and its line; an answer that JSON cannot hold (a lone surrogate, a user's object) is an error."""
+    try:
+        return row, _encode(row) + b"\n"
+    except (TypeError, ValueError, OverflowError, RecursionError) as failure:
+        row.error = f"the answer cannot be written as JSON: {failure}"
+        row.outcome, row.error_kind, row.prompt, row.response = "errored", "permanent", "", ""
+        row.output = row.messages = row.reasoning = row.tool_calls = row.logprobs = None
+        row.served_model = row.served_fingerprint = None
+        row.metadata |= {"finish_reason": None, "response_id": None}
+        return row, _encode(row) + b"\n"
+
+
+class Usage(msgspec.Struct):
+    """`cost` sums what is known; `unpriced` responses had tokens and no known price; `errors` are among the rows."""
+
+    responses: int = 0
+    errors: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+class _Row(msgspec.Struct):
+    model_name: str = ""
+    error: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+
+
+def usage_of(log: Log) -> dict[str, Usage]:
+    """By model, in order of name."""
+    decode = msgspec.json.Decoder(_Row).decode
+    found: dict[str, Usage] = {}
+    for _, line in log.scan():
+        try:
+            row = decode(line)
+        except msgspec.DecodeError:  # a blank or foreign line used nothing
+            continue
+        usage = found.get(row.model_name)
+        if usage is None:
+            usage = found[row.model_name] = Usage()
+        usage.responses += 1
+        if row.error is not None:
+            usage.errors += 1
+        usage.prompt_tokens += row.prompt_tokens or 0
+        usage.completion_tokens += row.completion_tokens or 0
+        usage.total_tokens += row.total_tokens or 0
+        if row.cost is not None:
+            usage.cost += row.cost
+        elif row.error is None:
+            usage.unpriced += 1
+    return dict(sorted(found.items()))

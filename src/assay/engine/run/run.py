@@ -1,0 +1,276 @@
+"""The first executor: tasks × items × samples → responses.
+
+Cells whose rows are there are not run again; a finished row reaches the kernel before its worker takes the next
+cell; rows leave the file only when the whole plan, not the part that runs now, no longer has them.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from typing import Unpack
+
+import msgspec
+
+from assay.engine.calls.context import RowContext, Surroundings
+from assay.engine.calls.executor import Executor, Shared
+from assay.engine.calls.lanes import Lane, Lanes
+from assay.engine.calls.log import CallLog
+from assay.engine.calls.progress import LaneProgress
+from assay.engine.calls.stop import Stop, finish
+from assay.engine.run.existing import Existing
+from assay.engine.run.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
+from assay.engine.run.rows import response_of, usage_of, written
+from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
+from assay.interfaces import Answer, Store, Task
+from assay.records import Item, Manifest, Response
+from assay.store.index import ItemIndex
+from assay.store.keys import address, seed_of
+from assay.store.sync import GroupSync
+from assay.threads import Threads, run_blocking
+
+YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
+
+
+class Runner(Executor):
+    """Runs tasks over a stored dataset. `task_timeout` is for tasks that run in threads; `fresh` sets earlier rows
+    aside instead of going on with them."""
+
+    def __init__(
+        self, store: Store, *, task_timeout: float | None = None, fresh: bool = False, **shared: Unpack[Shared]
+    ) -> None:
+        super().__init__(store, **shared)
+        self.task_timeout = task_timeout
+        self.fresh = fresh
+
+    def run(
+        self,
+        dataset: str,
+        tasks: Sequence[Task],
+        samples: int = 1,
+        *,
+        id: str = "",
+        name: str = "",
+        selection: Selection | None = None,
+        retry_errors: bool = False,
+    ) -> Manifest:
+        """The run's manifest, when every selected cell has its row."""
+        return run_blocking(
+            lambda: self.run_async(
+                dataset, tasks, samples, id=id, name=name, selection=selection, retry_errors=retry_errors
+            )
+        )
+
+    async def run_async(
+        self,
+        dataset: str,
+        tasks: Sequence[Task],
+        samples: int = 1,
+        *,
+        id: str = "",
+        name: str = "",
+        selection: Selection | None = None,
+        retry_errors: bool = False,
+    ) -> Manifest:
+        check_tasks(tasks)
+        source = self.store.manifest("dataset", dataset)
+        if source is None:
+            raise UserError(f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}")
+        plan = describe(tasks, samples, source.digest)
+        wanted = plan_digest(plan)
+        run_id = id or wanted[:16]
+        self.progress.begin("run")
+        with self.store.lock("run", run_id):
+            old = self.store.manifest("run", run_id)
+            rows = self.store.log("run", run_id)
+            if not self.fresh and old is not None and is_finished(old, wanted, rows, retry_errors):
+                self._show_present(tasks, old)
+                return old
+            manifest = Manifest(
+                kind="run",
+                id=run_id,
+                name=name or (old.name if old else ""),
+                created=old.created if old else time.time(),
+                started=time.time(),
+                digest=wanted,
+                plan=plan,
+                inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
+            )
+            job = _Job(self, manifest, self.datasets.index(dataset), tasks, samples)
+            return await job.run(selection or Selection(), retry_errors)
+
+    def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
+        for lane in dict.fromkeys(task.lane or task.name for task in tasks):
+            share = sum((task.lane or task.name) == lane for task in tasks)
+            shown = self.progress.lane(lane)
+            shown.total = shown.present = (old.planned or 0) * share // max(1, len(tasks))
+            shown.ended = shown.started
+
+
+class _Job:
+    """One call of `Runner.run`."""
+
+    def __init__(
+        self, runner: Runner, manifest: Manifest, items: ItemIndex, tasks: Sequence[Task], samples: int
+    ) -> None:
+        self.runner = runner
+        self.manifest = manifest
+        self.items = items
+        self.tasks = tasks
+        self.samples = samples
+        self.stop = runner.stop or Stop()
+        self.log = runner.store.log("run", manifest.id)
+        self.existing = Existing(runner.store, "run", manifest.id)
+        self.sync = GroupSync()
+
+    async def run(self, selection: Selection, retry_errors: bool) -> Manifest:
+        progress = self.runner.progress
+        planned = marked(self.tasks, self.items, self.samples, selection)
+        self.existing.settle(
+            ((cell.key, selected) for cell, selected in planned),
+            retry_errors=retry_errors,
+            fresh=self.runner.fresh,
+            note=progress.note,
+        )
+        self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
+        self.manifest.complete = False
+        self.runner.store.put_manifest(self.manifest)
+        lanes = Lanes(self.runner.limits, self.runner.default_limits, progress.lane, self.runner.budget)
+        threads = Threads(max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks))
+        calls = self.runner.store.log("run", self.manifest.id, "calls")
+        traces = self.runner.store.log("run", self.manifest.id, "traces")
+        around = Surroundings(
+            lanes, threads, self.runner.models, lambda: CallLog(calls), traces, self.runner.task_timeout
+        )
+        try:
+            await self._run_lanes(list(self._lanes(selection, lanes)), around)
+        finally:
+            threads.close()
+            self.sync.close()
+            calls.close()
+            traces.close()
+            self._close_manifest()
+            for lane in progress.of("run"):
+                lane.ended = lane.ended or time.monotonic()
+        self._raise_if_stopped(lanes)
+        return self.manifest
+
+    async def _run_lanes(self, groups: list[tuple[Lane, Iterator[Cell], int]], around: Surroundings) -> None:
+        """All lanes side by side; then, one after another, those whose model starts a server of its own."""
+        apart = [group for group in groups if getattr(self.runner.models.get(group[0].name), "exclusive", False)]
+        together = [group for group in groups if group not in apart]
+        for batch in filter(None, [together, *([group] for group in apart)]):
+            model = self.runner.models.get(batch[0][0].name) if batch is not together else None
+            if self.stop.requested:
+                return
+            try:
+                if model is not None:
+                    await model.open()  # type: ignore[attr-defined]
+                workers = [worker for group in batch for worker in self._workers(*group, around)]
+                await finish(workers, self.stop, self.runner.grace)
+            except LaneError as error:
+                batch[0][0].stop(error)
+            finally:
+                if model is not None:
+                    await model.close()
+
+    def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:
+        """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
+        samples = self.samples if selection.samples is None else min(self.samples, selection.samples)
+        items = len(self.items) if selection.items is None else min(len(self.items), selection.items)
+        groups: dict[str, list[Task]] = {}
+        for task in self.tasks:
+            if selection.takes(task.name):
+                groups.setdefault(task.lane or task.name, []).append(task)
+        for name, tasks in groups.items():
+            lane = lanes[name]
+            lane.progress.total = items * len(tasks) * samples
+            yield lane, self._missing(tasks, items, samples, lane.progress), lane.progress.total
+
+    def _missing(self, tasks: list[Task], items: int, samples: int, progress: LaneProgress) -> Iterator[Cell]:
+        def first() -> Iterator[Item]:
+            for number, item in enumerate(self.items):
+                if number >= items:
+                    return
+                yield item
+
+        for cell in cells(tasks, first(), samples):
+            if cell.key in self.existing:
+                progress.present += 1
+            else:
+                yield cell
+
+    def _workers(
+        self, lane: Lane, missing: Iterator[Cell], total: int, around: Surroundings
+    ) -> list[asyncio.Task[None]]:
+        # Those who wait before they try again hold no place in the lane: others use it meanwhile.
+        count = min(2 * lane.limits.max_concurrency, max(1, total))
+        return [asyncio.create_task(self._work(lane, missing, around)) for _ in range(count)]
+
+    async def _work(self, lane: Lane, missing: Iterator[Cell], around: Surroundings) -> None:
+        free_since = time.monotonic()
+        for cell in missing:
+            if self.stop.requested or lane.stopped is not None:
+                return
+            row = await self._row(cell, around)
+            if row is None:
+                return
+            row, line = written(row)
+            try:
+                self.sync.append(self.log, line)
+            except StoreError as error:
+                around.lanes.stop(LaneError(error.what))  # what cannot be written must not be paid
+                raise
+            self.existing.count(row.outcome, row.error_kind)
+            lane.progress.done += 1
+            lane.progress.errors += row.outcome == "errored"
+            lane.progress.tokens += row.total_tokens or 0
+            if time.monotonic() - free_since > YIELD_AFTER:
+                await asyncio.sleep(0)
+                free_since = time.monotonic()
+
+    async def _row(self, cell: Cell, around: Surroundings) -> Response | None:
+        """The cell's row; None if its lane has stopped, so that the next run does it."""
+        task = cell.task
+        owner = address(cell.item.id, task.name, cell.sample)
+        context = RowContext(
+            around,
+            item_id=cell.item.id,
+            sample_index=cell.sample,
+            seed=seed_of(self.runner.seed, owner),
+            owner=owner,
+            name=task.name,
+            model=task.lane,
+        )
+        started = time.perf_counter()
+        answer, error = Answer(outcome="errored"), None
+        kind: ErrorKind | None = None
+        try:
+            if cell.problem is not None:
+                error, kind = cell.problem, "permanent"
+            else:
+                answer = await task.run(cell.work, context)
+        except (LaneError, BudgetError):
+            return None
+        except CallError as failure:
+            error, kind = failure.what, failure.kind
+        except TimeoutError as failure:
+            error, kind = f"the task {failure}", "transient"
+        except (Exception, SystemExit) as failure:  # a task is user code: whatever it raises is this row's result
+            error, kind = f"{type(failure).__name__}: {failure}", "permanent"
+        seconds = time.perf_counter() - started
+        context.write_trace(cell.key)
+        return response_of(cell, answer, self.samples, seconds, error, kind)
+
+    def _close_manifest(self) -> None:
+        self.manifest.counts = self.existing.counts()
+        self.manifest.segments = self.log.segments()
+        self.manifest.metadata["usage"] = msgspec.to_builtins(usage_of(self.log))
+        self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
+        self.manifest.ended = time.time()
+        self.manifest.complete = self.existing.total == self.manifest.planned
+        self.runner.store.put_manifest(self.manifest)
+
+    def _raise_if_stopped(self, lanes: Lanes) -> None:
+        if self.stop.requested and self.existing.total != self.manifest.planned:
+            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+        lanes.raise_if_stopped()

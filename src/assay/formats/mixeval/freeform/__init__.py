@@ -1,0 +1,1 @@
+"""Reading free-form answers by rule: conclusions, phrases, quantities, dates."""

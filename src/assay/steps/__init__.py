@@ -1,1 +1,0 @@
-"""The executors: bind a config's names to plug-ins, run tasks, evaluate responses, aggregate evaluations."""

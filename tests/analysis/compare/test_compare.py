@@ -1,0 +1,282 @@
+"""Comparisons of experiments and of facet values: numbers, words, notes, flips, order and bad input."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from assay.analysis.compare.compare import Comparison, Pair, compare
+from assay.errors import UserError
+from assay.stats.intervals import wilson
+from assay.stats.tests import mcnemar
+from tests.analysis.rows import counted, evaluation, rows_of, save
+from tests.support import Lab
+
+
+def pair_of(tmp_path: Path, baseline: Any, candidate: Any, **options: Any) -> Pair:
+    (pair,) = compare([save(tmp_path / "old", baseline), save(tmp_path / "new", candidate)], **options).pairs
+    return pair
+
+
+def test_two_experiments_of_one_sample_an_item(tmp_path: Path) -> None:
+    found = compare([save(tmp_path / "old", counted(60, 100)), save(tmp_path / "new", counted(80, 100))])
+    assert [(one.name, one.value, one.ranks) for one in found.standings] == [("new", 0.8, (1, 1)), ("old", 0.6, (2, 2))]
+    assert (found.standings[0].ci_low, found.standings[0].ci_high) == wilson(80, 100)
+    (pair,) = found.pairs
+    assert (pair.candidate, pair.baseline, pair.items) == ("new", "old", 100)
+    assert pair.difference == pytest.approx(0.2)
+    assert (pair.gained, pair.lost, pair.test) == (20, 0, "mcnemar")
+    assert pair.p == pair.p_corrected == mcnemar(20, 0)
+    assert 0.1 < pair.ci_low < 0.2 < pair.ci_high < 0.32
+    assert pair.verdict == "better"
+    assert pair.items_needed is None
+
+
+def test_the_other_way_round_it_is_worse(tmp_path: Path) -> None:
+    pair = pair_of(tmp_path, counted(80, 100), counted(60, 100))
+    assert (pair.verdict, pair.gained, pair.lost) == ("worse", 0, 20)
+    assert pair.difference == pytest.approx(-0.2)
+
+
+def test_a_small_difference_is_inconclusive_and_says_what_would_settle_it(tmp_path: Path) -> None:
+    pair = pair_of(tmp_path, counted(60, 100), counted(63, 100))
+    assert pair.verdict == "inconclusive"
+    assert pair.smallest_difference > 0.03
+    assert pair.items_needed is not None
+    assert 200 < pair.items_needed < 500
+    larger = pair_of(tmp_path, counted(600, 1000), counted(630, 1000))
+    assert larger.verdict == "better"
+
+
+def test_equal_sides_are_equivalent_within_a_margin(tmp_path: Path) -> None:
+    assert pair_of(tmp_path, counted(600, 1000), counted(601, 1000)).verdict == "inconclusive"
+    pair = pair_of(tmp_path, counted(600, 1000), counted(601, 1000), margin=0.02)
+    assert pair.verdict == "equivalent"
+    assert pair.p_equivalent is not None
+    assert pair.p_equivalent < 0.001
+    few = pair_of(tmp_path, counted(6, 10), counted(6, 10), margin=0.02)  # ten items cannot tell
+    assert few.verdict == "inconclusive"
+    assert few.items_needed is not None
+    assert few.items_needed > 100
+
+
+def test_several_samples_are_one_difference_an_item(tmp_path: Path) -> None:
+    number = np.random.default_rng(2)
+    old = {f"q{i}": [bool(v) for v in number.random(5) < 0.4] for i in range(80)}
+    new = {f"q{i}": [bool(v) for v in number.random(5) < 0.7] for i in range(80)}
+    pair = pair_of(tmp_path, rows_of(old), rows_of(new))
+    means = [np.mean(new[item]) - np.mean(old[item]) for item in old]
+    assert pair.difference == pytest.approx(np.mean(means))
+    assert (pair.test, pair.verdict) == ("sign_flips", "better")
+    assert pair.gained == sum(mean > 1e-9 for mean in means)
+    assert pair.lost == sum(mean < -1e-9 for mean in means)
+
+
+def test_graded_scores_and_metrics(tmp_path: Path) -> None:
+    old, new = rows_of({"a": 0.2, "b": 0.9, "c": 0.4}), rows_of({"a": 0.4, "b": 0.8, "c": 0.7})
+    assert pair_of(tmp_path, old, new).difference == pytest.approx(0.4 / 3)
+    assert pair_of(tmp_path, old, new, metric="pass_rate").difference == pytest.approx(1 / 3)
+    assert pair_of(tmp_path, old, new, metric="pass@1").difference == pytest.approx(1 / 3)
+
+
+def test_holm_corrects_over_all_pairs_and_ranks_overlap(tmp_path: Path) -> None:
+    sides = {"a": 500, "b": 505, "c": 600}
+    found = compare([save(tmp_path / name, counted(passes, 1000)) for name, passes in sides.items()])
+    assert [(one.name, one.ranks) for one in found.standings] == [("c", (1, 1)), ("b", (2, 3)), ("a", (2, 3))]
+    by_name = {(pair.candidate, pair.baseline): pair for pair in found.pairs}
+    alone = by_name["b", "a"]
+    assert alone.p_corrected == alone.p == mcnemar(5, 0) > 0.05  # the largest of three is not multiplied
+    assert by_name["c", "a"].p_corrected == pytest.approx(3 * mcnemar(100, 0))
+    assert by_name["c", "b"].p_corrected == pytest.approx(2 * mcnemar(95, 0))
+
+
+def test_values_of_a_facet_within_one_experiment(tmp_path: Path) -> None:
+    rows = counted(30, 50, metadata={"model_id": "small"}) + counted(45, 50, metadata={"model_id": "large", "t": 0})
+    folder = save(tmp_path / "one", rows)
+    assert [one.name for one in compare([folder], facet="metadata.model_id").standings] == ["large", "small"]
+    (pair,) = compare([folder], facet="model_id", values=["small", "large"]).pairs
+    assert (pair.candidate, pair.verdict) == ("large", "better")
+    by_type = compare([folder], facet="t", values=["0", "null"])
+    assert [one.name for one in by_type.standings] == ["0", "null"]
+
+
+def test_where_narrows_the_rows(tmp_path: Path) -> None:
+    rows = counted(10, 50, metadata={"p": "x", "m": 1}) + counted(20, 50, metadata={"p": "x", "m": 2})
+    folder = save(tmp_path / "one", rows + counted(50, 50, metadata={"p": "y", "m": 1}))
+    values = [one.value for one in compare([folder], facet="m", where={"p": "x"}).standings]
+    assert values == [0.4, 0.2]
+
+
+def test_only_common_items_count_and_the_rest_is_said(tmp_path: Path) -> None:
+    old = rows_of({"a": True, "b": False, "c": True, "only": True})
+    new = rows_of({"a": True, "b": True, "c": True, "x": False, "y": False})
+    found = compare([save(tmp_path / "old", old), save(tmp_path / "new", new)])
+    (pair,) = found.pairs
+    assert (pair.items, pair.only_candidate, pair.only_baseline) == (3, 2, 1)
+    assert pair.difference == pytest.approx(1 / 3)
+    assert "new and old share 3 items; 2 are only in new, 1 only in old" in found.notes
+
+
+def test_failures_follow_the_policy_and_are_counted(tmp_path: Path) -> None:
+    old = rows_of({"a": True, "b": False, "c": True})
+    new = rows_of({"a": True, "b": "unparsed", "c": "errored"})
+    found = compare([save(tmp_path / "old", old), save(tmp_path / "new", new)])
+    standing = next(one for one in found.standings if one.name == "new")
+    assert standing.value == 0.5
+    assert standing.counts == {"errored": 1, "unparsed": 1, "refused": 0, "skipped": 0}
+    assert found.pairs[0].items == 2
+
+
+def test_a_missing_sample_flips_no_item(tmp_path: Path) -> None:
+    """Unequal numbers of samples weigh items differently, but an item that is always right has not changed."""
+    old = rows_of({"a": [True, True], "b": [False, False], "c": [True, False]})
+    new = rows_of({"a": [True, "errored"], "b": [False, True], "c": [True, False]})
+    pair = pair_of(tmp_path, old, new)
+    assert (pair.gained, pair.lost) == (1, 0)
+    assert [flip.item_id for flip in pair.flips] == ["b"]
+    assert pair.difference == pytest.approx(3 / 5 - 3 / 6)
+
+
+def test_order_of_rows_changes_no_number(tmp_path: Path) -> None:
+    number = np.random.default_rng(8)
+    old, new = ({f"q{i}": [float(v) for v in number.random(3).round(1)] for i in range(40)} for _ in "ab")
+    first, second = rows_of(old), rows_of(new)
+    made: list[Comparison] = []
+    for turn in range(3):
+        random.Random(turn).shuffle(first)
+        random.Random(turn).shuffle(second)
+        paths = [save(tmp_path / "old", first), save(tmp_path / "new", second)]
+        made.append(compare(paths, margin=0.1, flips=7))
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_run_shows_flips_with_both_answers_and_what_differs(tmp_path: Path) -> None:
+    folders: list[Path] = []
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        lab = Lab(tmp_path / name)
+        lab.config["evaluation_methods"] = ["exact_match"]
+        if name == "new":
+            lab.rows[1]["data"]["question"] = "1 + 5"
+            lab.config["evaluation_methods"] = [{"exact_match": {"case_sensitive": False}}]
+        lab.run()
+        folders.append(tmp_path / name / "out")
+    found = compare(folders)
+    (flip,) = found.pairs[0].flips
+    assert (flip.item_id, flip.baseline, flip.candidate) == ("q1", 1.0, 0.0)
+    assert (flip.baseline_answer, flip.candidate_answer) == ("2", "6")
+    assert any("the datasets differ" in note for note in found.notes)
+    assert any("the scorer 'exact_match' differs" in note for note in found.notes)
+    assert not any("served" in note for note in found.notes)
+    assert compare(folders, flips=0).pairs[0].flips == []
+
+
+def test_a_model_that_was_served_differently_is_named(tmp_path: Path) -> None:
+    for name, served in (("old", "gpt-05"), ("new", "gpt-08")):
+        save(tmp_path / name, counted(3, 5))
+        row = {"item_id": "q00000", "model_name": "m", "response": "x", "served_model": served}
+        (tmp_path / name / "responses.jsonl").write_bytes(msgspec.json.encode(row) + b"\n")
+    notes = compare([tmp_path / "old", tmp_path / "new"]).notes
+    assert notes == ["the model 'm' was served as gpt-05, gpt-08"]
+
+
+def test_the_experiments_own_policy_is_used(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    lab.write("score.py", "def score(response, ground_truth):\n    return 1 / (int(response) - 2) > 0\n")
+    lab.config |= {"evaluation_methods": [f"{tmp_path}/score.py:score"], "policy": {"on_error": "wrong"}}
+    lab.config["models"] = [lab.model("a"), lab.model("b")]
+    lab.run()
+    found = compare([tmp_path / "out"], facet="model_name")
+    assert found.policy.on_error == "wrong"
+    assert found.standings[0].value == pytest.approx(2 / 4)
+    assert found.standings[0].counts["errored"] == 2
+
+
+@pytest.mark.slow
+def test_false_alarms_stay_below_alpha(tmp_path: Path) -> None:
+    """Three equal models of 60 items: any `better` or `worse` among the three pairs is a false alarm."""
+    number = np.random.default_rng(9)
+    alarms, repeats = 0, 40
+    for _ in range(repeats):
+        chance = number.beta(2, 2, 60)
+        rows: list[dict[str, Any]] = []
+        for model in "abc":
+            rows += [
+                evaluation(f"q{item}", bool(number.random() < chance[item]), sample, model_name=model)
+                for item in range(60)
+                for sample in range(2)
+            ]
+        found = compare([save(tmp_path / "e", rows)], facet="model_name", resamples=1000)
+        alarms += any(pair.verdict != "inconclusive" for pair in found.pairs)
+    assert alarms / repeats <= 0.05 + 3 * (0.05 * 0.95 / repeats) ** 0.5
+
+
+# ---- bad input
+
+
+def refused(match: str, *paths: Path, **options: Any) -> UserError:
+    with pytest.raises(UserError, match=match) as error:
+        compare(paths, **options)
+    return error.value
+
+
+def test_one_experiment_only(tmp_path: Path) -> None:
+    error = refused("only one side", save(tmp_path / "one", counted(1, 3)))
+    assert "--facet" in error.fix
+
+
+def test_no_common_items(tmp_path: Path) -> None:
+    paths = [save(tmp_path / "old", rows_of({"a": True})), save(tmp_path / "new", rows_of({"b": True}))]
+    refused("have no item in common", *paths)
+
+
+def test_a_facet_or_value_that_does_not_exist(tmp_path: Path) -> None:
+    folder = save(tmp_path / "one", counted(1, 3, metadata={"model_id": "demo-small"}))
+    assert "did you mean 'metadata.model_id'" in refused("exists in no row", folder, facet="metadata.modelid").fix
+    error = refused(
+        "no row has metadata.model_id = 'demo-smal'", folder, facet="metadata.model_id", values=["demo-smal"]
+    )
+    assert "did you mean 'demo-small'" in error.fix
+
+
+def test_labels_that_differ(tmp_path: Path) -> None:
+    old, new = save(tmp_path / "old", counted(1, 3)), save(tmp_path / "new", counted(1, 3, label="C++"))
+    refused(r"no label is common to all: old has match; new has C\+\+", old, new)
+    assert "match" in refused("'new' has no label 'match'", old, new, label="match").what
+    both = save(tmp_path / "both", counted(1, 3) + counted(2, 3, label="C++"))
+    also = save(tmp_path / "also", counted(1, 3) + counted(2, 3, label="C++"))
+    assert refused("several labels", both, also).fix == "add --label, one of C++, match"
+    assert compare([old, both]).label == "match"
+    assert compare([both, also], label="C++").standings[0].value == pytest.approx(2 / 3)
+
+
+def test_all_rows_errored(tmp_path: Path) -> None:
+    good = save(tmp_path / "good", counted(2, 3))
+    bad = save(tmp_path / "bad", rows_of({f"q{i:05}": "errored" for i in range(3)}))
+    assert "3 errored" in refused("mean of 'bad' cannot be computed", good, bad).fix
+    refused("no row has a verdict", bad, save(tmp_path / "worse", rows_of({"q00000": "errored"})))
+
+
+def test_a_metric_that_is_no_mean_over_items(tmp_path: Path) -> None:
+    paths = [save(tmp_path / "old", counted(1, 3)), save(tmp_path / "new", counted(1, 3))]
+    assert "pass_rate" in refused("unknown metric 'pass_rat'", *paths, metric="pass_rat").fix
+    refused("k = 2", *paths, metric="pass@2")
+    refused("between 0 and 1", *paths, level=95)
+    refused("above 0", *paths, margin=0)
+
+
+def test_too_many_sides(tmp_path: Path) -> None:
+    folder = save(tmp_path / "one", counted(50, 200))
+    assert "name those to compare" in refused("there are 200 values of 'item_id'", folder, facet="item_id").fix
+    refused("have no item in common", folder, facet="item_id", values=["q00001", "q00002"])
+
+
+def test_paths_that_hold_nothing(tmp_path: Path) -> None:
+    good = save(tmp_path / "good", counted(2, 3))
+    refused("there is no file or folder", good, tmp_path / "godo")
+    (tmp_path / "empty").mkdir()
+    refused("there are no evaluations", good, tmp_path / "empty")
+    refused("is given twice", good, good)

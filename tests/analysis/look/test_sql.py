@@ -1,0 +1,143 @@
+"""SQL over an experiment's files: right types, and no way to write or to read anything else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import assay
+from assay.analysis.look.sql import ask
+from assay.errors import UserError
+from tests.support import Lab
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose name has everything that a pattern or a quote could trip over."""
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    lab.config["output_dir"] = str(lab.folder / "it's [a] 'lab'*?")
+    lab.run()
+    return Path(lab.config["output_dir"])
+
+
+def one(path: Path, sql: str) -> object:
+    (row,) = assay.query(path, sql)
+    (value,) = row.values()
+    return value
+
+
+def test_the_four_tables(out: Path) -> None:
+    assert assay.query(out, "show tables") == [
+        {"name": name} for name in ("evaluations", "items", "metrics", "responses")
+    ]
+    assert one(out, "select count(*) from responses join items on item_id = id") == 8
+    assert one(out, "select metadata->>'model_id' from evaluations limit 1") == "calculator"
+    assert one(out, "select data from items order by id limit 1") == {"question": "0 + 1", "note": "n"}
+    assert one(out, "select part from evaluations limit 1") == [0, 1]
+    assert one(out, 'select "metadata.model_id" from metrics limit 1') == "calculator"
+    assert one(out, "with a as (from responses) select count(*) from a;  -- done") == 8
+    assert assay.query(out, "select 1 as a, 2 as a") == [{"a": 1, "a_2": 2}]
+
+
+def test_several_experiments_have_a_source(out: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "responses.jsonl").write_text('{"item_id": "x", "response": "1", "extra": 5}\n')
+    found = assay.query([out, other], "select source, count(*) n, max(extra) e from responses group by all order by 2")
+    assert found == [{"source": "other", "n": 1, "e": 5}, {"source": out.name, "n": 8, "e": None}]
+
+
+ATTACKS = [
+    "copy responses to '{other}'",
+    "copy (select 1) to '{own}' (format csv, use_tmp_file false)",
+    "with x as (copy (select 1) to '{own}' (format csv, use_tmp_file false)) select * from x",
+    "with x as (copy (select 1) to '{other}') select * from x",
+    "/* */ with recursive y as (select 1), x as (copy (select 1) to '{own}' (use_tmp_file false)) from x",
+    "select 1) ; copy (select 1) to '{own}' (use_tmp_file false); select * from (select 1",
+    "explain analyze copy (select 1) to '{own}' (format csv, use_tmp_file false)",
+    "prepare x as copy (select 1) to '{other}'",
+    "select 1; drop view responses",
+    "create table t as select 1",
+    "insert into responses select * from responses",
+    "update responses set response = ''",
+    "delete from responses",
+    "attach '{other}' as db",
+    "export database '{other}'",
+    "import database '{other}'",
+    "install httpfs",
+    "load json",
+    "set enable_external_access = true",
+    "reset lock_configuration",
+    "pragma database_list",
+    "call pragma_version()",
+    "pivot responses on model_name using count(*)",
+    "commit",
+    "select * from read_text('{secret}')",
+    "select * from '{secret}'",
+    "select * from read_csv('{secret}')",
+    "select * from read_json('{folder}/../secret.csv')",
+    "select * from glob('{folder}/*')",
+    "select * from query('copy responses to ''{other}''')",
+    "select * from query_table('{secret}')",
+    "select * from 'http://127.0.0.1:9/x.csv'",
+    "select * from sniff_csv('{secret}')",
+    "select * from secret",
+    "",
+]
+
+
+@pytest.mark.parametrize("sql", ATTACKS)
+def test_nothing_else_is_read_or_written(sql: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    own, other, secret = folder / "responses.jsonl", tmp_path / "other.csv", tmp_path / "secret.csv"
+    own.write_text('{"item_id": "x", "response": "hello"}\n')
+    secret.write_text("word\nswordfish\n")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(UserError) as caught:
+        assay.query(folder, sql.format(own=own, other=other, secret=secret, folder=folder))
+    assert "swordfish" not in str(caught.value)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_python_variables_are_no_tables(out: Path) -> None:
+    pytest.importorskip("pandas")
+    import pandas as pd
+
+    secret = pd.DataFrame({"a": [1]})
+    assert len(secret) == 1
+    with pytest.raises(UserError, match="no table 'secret'"):
+        assay.query(out, "select * from secret")
+
+
+def test_mistakes_are_explained(out: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no table 'respones'") as caught:
+        assay.query(out, "select * from respones")
+    assert "did you mean 'responses'?" in caught.value.fix
+    with pytest.raises(UserError, match="syntax error"):
+        assay.query(out, "selct 1")
+    with pytest.raises(UserError, match="reponse"):
+        assay.query(out, "select reponse from responses")
+    (tmp_path / "responses.jsonl").write_text('{"item_id": "x"}\n')
+    with pytest.raises(UserError, match="there are no metrics here"):
+        assay.query(tmp_path, "select * from metrics")
+
+
+def test_bad_rows_are_named(tmp_path: Path) -> None:
+    rows = tmp_path / "responses.jsonl"
+    good = json.dumps({"item_id": "x", "inference_time": 1.0}) + "\n"
+    rows.write_text(good * 1500 + "{broken\n" + good)
+    with pytest.raises(UserError, match="no row") as caught:
+        assay.query(tmp_path, "select avg(inference_time) from responses")
+    assert "line 1501" in caught.value.where
+    rows.write_text(good * 1500 + '{"item_id": 7, "inference_time": "long"}\n')
+    with pytest.raises(UserError, match="do not have one schema"):
+        assay.query(tmp_path, "select avg(inference_time) from responses")
+    rows.write_text(good + '{"item_id": 7, "inference_time": NaN, "metadata": {"a": NaN}}\n')
+    assert one(tmp_path, "select count(*) from responses where item_id = '7'") == 1
+
+
+def test_rows_are_read_as_they_are_asked_for(out: Path) -> None:
+    with ask([out], "select i from range(1000000) t(i)") as answer:
+        assert answer.columns == ["i"]
+        assert [value for (value,) in (next(answer.tuples()) for _ in range(1))] == [0]
