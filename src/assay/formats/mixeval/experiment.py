@@ -17,7 +17,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import file_stamp
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.experiment import Options as RunOptions
-from assay.engine.experiment.import_rows import adopt
+from assay.engine.experiment.import_rows import import_rows
 from assay.errors import UserError
 from assay.formats.mixeval.entries import read_corrections
 from assay.formats.mixeval.files import Joined, write_responses, write_scores, write_verdicts
@@ -160,7 +160,7 @@ class _Files(Experiment):
         left_out = {id for id, change in read_corrections(corrections).items() if change is None}
         imported = Import(self.files, items, left_out)
         stamps = {kind: file_stamp(path.absolute()) for kind, path in self.files.files.items()}
-        manifest = adopt(
+        manifest = import_rows(
             self.store,
             "run",
             self.id,
