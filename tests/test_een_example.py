@@ -93,7 +93,7 @@ def test_metrics_are_those_of_een(experiment: Path) -> None:
     assert json.loads((experiment / "metrics.json").read_text()) == [first, second]
 
 
-def test_the_six_rows_that_the_seed_shows_give_its_number(tmp_path: Path) -> None:
+def test_the_six_rows_that_een_shows_give_its_number(tmp_path: Path) -> None:
     metadata = {"model_id": "model_1", "prompt_template": "template_2"}
     shown = [{**json.loads(line), "metadata": metadata} for line in SHOWN.splitlines()]
     (tmp_path / "evaluation_results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))
