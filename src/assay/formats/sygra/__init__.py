@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.sygra import graphs as graphs  # registers the task `sygra.graph`
+from assay.formats.sygra import task as task  # registers the task kind `graph`
 from assay.formats.sygra.metrics import aliases as aliases  # registers scorers and metrics
 from assay.formats.sygra.modules import install as install
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.errors import UserError
-from assay.tasks.graph.messages import SygraMessage, SygraState
-from assay.tasks.graph.output import OutputGenerator
+from assay.formats.sygra.graph.messages import SygraMessage, SygraState
+from assay.formats.sygra.graph.output import OutputGenerator
 from assay.text.reasoning import without_reasoning
 
 

@@ -85,7 +85,7 @@ def command(
 
 
 def _draw(task: str, file: str) -> None:
-    from assay.formats.sygra.graphs import drawn
+    from assay.formats.sygra.task import drawn
 
     text = drawn(task, "svg" if file.endswith(".svg") else "mmd", Path())
     if file == "-":

@@ -25,13 +25,13 @@ from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
 from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
 from assay.formats.sygra.functions import running_task
-from assay.formats.sygra.graphs import bind_graph, models_used
 from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.names import find_task, read_yaml
 from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
 from assay.formats.sygra.run_metadata import run_metadata
+from assay.formats.sygra.task import bind_graph, models_used
 from assay.interfaces import Limits, Task
 from assay.records import Item, Manifest
 from assay.store.files import write_file

@@ -16,12 +16,12 @@ from assay import registry
 from assay.config.models import with_version
 from assay.errors import UserError
 from assay.formats.sygra.balanced import Balanced
+from assay.formats.sygra.graph import ModelUse
+from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.names import read_yaml
 from assay.interfaces import Limits, Model
 from assay.registry import nearest
-from assay.tasks.graph import ModelUse
-from assay.tasks.graph.called import code_of
 
 FILES = ("sygra/config/models.yaml", "config/models.yaml", "models.yaml")
 CUSTOM_FILE = "studio/config/custom_models.yaml"

@@ -20,7 +20,7 @@ _HERE = "assay.formats.sygra"
 _UNIT = f"{_HERE}.metrics.unit"
 _AGGREGATE = f"{_HERE}.metrics.aggregate"
 _CLASSES = f"{_HERE}.classes"
-_MESSAGES = "assay.tasks.graph.messages"
+_MESSAGES = "assay.formats.sygra.graph.messages"
 
 
 def _offered() -> dict[str, dict[str, str]]:
@@ -44,7 +44,7 @@ def _offered() -> dict[str, dict[str, str]]:
         "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
         "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
         "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
-        "langchain_core.tools": _in("assay.tasks.graph.tools", "tool"),
+        "langchain_core.tools": _in("assay.formats.sygra.graph.tools", "tool"),
         f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
     }
     unit = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import assay
 from assay.errors import UserError
+from assay.formats.sygra.graph import GraphTask, ModelUse, graph
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models.python import python
 from assay.records import Response
-from assay.tasks.graph import GraphTask, ModelUse, graph
 
 Answering = Callable[[list[Message]], Any]
 START_TO = {"from": "START", "to": "ask"}

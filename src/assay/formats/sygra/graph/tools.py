@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from assay.errors import UserError
-from assay.tasks.graph.called import UserFunction, code_of
+from assay.formats.sygra.graph.called import UserFunction, code_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EMPTY: dict[str, Any] = {"type": "object", "properties": {}}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.tasks.graph import called
-from assay.tasks.graph.called import UserFunction
-from tests.tasks.graph.graphs import Quiet
+from assay.formats.sygra.graph import called
+from assay.formats.sygra.graph.called import UserFunction
+from tests.formats.sygra.graph.graphs import Quiet
 
 
 class Clock:

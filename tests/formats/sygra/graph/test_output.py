@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.tasks.graph.output import OutputGenerator
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped, node
+from assay.formats.sygra.graph.output import OutputGenerator
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 
 def output(output_config: Any, helpers: Any = None, **record: Any) -> Any:

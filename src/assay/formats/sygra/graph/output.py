@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.errors import UserError
+from assay.formats.sygra.graph.called import UserFunction, code_of
+from assay.formats.sygra.graph.messages import plain
 from assay.interfaces import Context
 from assay.registry import nearest
-from assay.tasks.graph.called import UserFunction, code_of
-from assay.tasks.graph.messages import plain
 from assay.text.json_out import at_path
 
 

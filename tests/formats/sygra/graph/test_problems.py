@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ConfigError, UserError
-from tests.tasks.graph.graphs import Bench, chain, llm, node
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, node
 
 
 def fn(name: str = "f", **config: Any) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import assay
+from assay.formats.sygra.graph import GraphTask, ModelUse
 from assay.records import Item
-from assay.tasks.graph import GraphTask, ModelUse
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped, node
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 ITEM = Item(id="a", data={"question": "2", "note": "n"})
 SOURCE = chain(

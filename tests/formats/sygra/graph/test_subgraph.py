@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped, node
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 
 def test_a_subgraph_runs_in_place_with_its_overrides() -> None:

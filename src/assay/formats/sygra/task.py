@@ -1,4 +1,4 @@
-"""A task folder as a task of the engine: `assay sygra` builds it from its own models, a config from the config's."""
+"""The task kind `graph`: `assay sygra` builds it with a task folder's models, a config (`graph:`) with the config's."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.sygra.data import open_source, row_schema
 from assay.formats.sygra.functions import running_task
+from assay.formats.sygra.graph import GraphTask, ModelUse, graph
 from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.interfaces import Answer, Context, Model, Task, Work
 from assay.records import Item
 from assay.registry import nearest, task
 from assay.store.keys import digest
-from assay.tasks.graph import GraphTask, ModelUse, graph
 
 _MODEL_NODES = ("llm", "agent")
 
@@ -138,7 +138,7 @@ def _check_unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> 
 
 def drawn(task_name: str, kind: str, base: Path) -> str:
     """A task's graph as SVG, or as Mermaid text; its models need not be described anywhere."""
-    from assay.tasks.graph import draw
+    from assay.formats.sygra.graph import draw
 
     folder = find_task(task_name, base)
     source = read_yaml(folder.graph)
@@ -148,7 +148,8 @@ def drawn(task_name: str, kind: str, base: Path) -> str:
 
 
 @task(name="sygra.graph")
-def sygra_graph(
+@task(name="graph")
+def graph_task(
     source: str,
     *,
     name: str,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
+from assay.formats.sygra.graph.tools import load_tools, tool
 from assay.interfaces import Completion
-from assay.tasks.graph.tools import load_tools, tool
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped
 
 
 def add(a: int, b: int = 1) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped, node
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 
 def step(config: Any, state: Any) -> Any:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.tasks.graph.prompt import Prompt, Template
-from tests.tasks.graph.graphs import Bench, chain, llm
+from assay.formats.sygra.graph.prompt import Prompt, Template
+from tests.formats.sygra.graph.graphs import Bench, chain, llm
 
 values = st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.integers(), max_size=3))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from assay.errors import PermanentError, UserError
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped, node
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 
 class Static:
@@ -99,7 +99,7 @@ def test_turns_come_from_the_input_key() -> None:
 
 
 def test_parameters_of_the_node_go_over_those_of_the_model() -> None:
-    from assay.tasks.graph import ModelUse
+    from assay.formats.sygra.graph import ModelUse
 
     bench = Bench()
     uses = {"eval_model": ModelUse("other", {"temperature": 1, "max_tokens": 5})}
@@ -111,7 +111,7 @@ def test_parameters_of_the_node_go_over_those_of_the_model() -> None:
 
 
 def test_a_model_may_clean_its_texts() -> None:
-    from assay.tasks.graph import ModelUse
+    from assay.formats.sygra.graph import ModelUse
 
     bench = Bench(answer=lambda messages: " <|end|>x\n")
     uses = {"m": ModelUse("m", clean=lambda text: text.replace("<|end|>", ""))}

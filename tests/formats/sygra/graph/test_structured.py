@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.tasks.graph import ModelUse
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped
+from assay.formats.sygra.graph import ModelUse
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped
 
 FIELDS = {"topic": {"type": "str", "description": "One topic."}, "sure": {"type": "float", "default": 0.5}}
 SCHEMA = {

@@ -3,9 +3,9 @@
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
-from assay.tasks.graph import GraphTask
-from assay.tasks.graph.draw import arrows, mermaid, svg
-from tests.tasks.graph.graphs import Bench, llm, node
+from assay.formats.sygra.graph import GraphTask
+from assay.formats.sygra.graph.draw import arrows, mermaid, svg
+from tests.formats.sygra.graph.graphs import Bench, llm, node
 
 SVG = "{http://www.w3.org/2000/svg}"
 

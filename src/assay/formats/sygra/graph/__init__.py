@@ -1,23 +1,22 @@
 """A graph of nodes as a task: models, functions, samplers, agents and subgraphs, joined by edges and conditions.
 
-The graph is a config (the words are those of the fourth seed's YAML); nothing here knows of files. What it needs
-from outside is passed in: `load` resolves dotted paths, `models` says what its models are, `subgraph` loads another
-config, `rows` opens the source of a sampler, `check` refuses a final state by raising.
+Only what a graph is and how a record goes through it may be here; nothing here knows of files, commands or metrics.
+The graph is a config in the words of SyGra's YAML. What it needs from outside is passed in: `load` resolves dotted
+paths, `models` says what its models are, `subgraph` loads another config, `rows` opens the source of a sampler,
+`check` refuses a final state by raising.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from assay.registry import task
-from assay.tasks.graph.asking import ModelUse as ModelUse
-from assay.tasks.graph.expand import Subgraph
-from assay.tasks.graph.history import MODES
-from assay.tasks.graph.nodes import Load, Rows, Surroundings
-from assay.tasks.graph.plan import Plan
-from assay.tasks.graph.run import GraphTask as GraphTask
+from assay.formats.sygra.graph.asking import ModelUse as ModelUse
+from assay.formats.sygra.graph.edges import Subgraph
+from assay.formats.sygra.graph.messages import MODES
+from assay.formats.sygra.graph.nodes import Load, Rows, Surroundings
+from assay.formats.sygra.graph.run import GraphTask as GraphTask
+from assay.formats.sygra.graph.run import Plan
 
 
-@task(name="graph")
 def graph(
     source: Mapping[str, Any],
     *,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.tasks.graph.graphs import Bench, chain, llm, mapped, node
+from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped, node
 
 
 def fn(name: str, *keys: str) -> dict[str, Any]:
