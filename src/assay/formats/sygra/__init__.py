@@ -6,7 +6,8 @@
 from typing import TYPE_CHECKING, Any
 
 from assay.formats.sygra import task as task  # registers the task kind `graph`
-from assay.formats.sygra.metrics import aliases as aliases  # registers scorers and metrics
+from assay.formats.sygra.metrics import measures as measures  # registers the metrics `sygra.…`
+from assay.formats.sygra.metrics import scorers as scorers  # registers the scorers `sygra.…`
 from assay.formats.sygra.modules import install as install
 
 if TYPE_CHECKING:

@@ -23,11 +23,10 @@ from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
-from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
 from assay.formats.sygra.functions import running_task
 from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
-from assay.formats.sygra.names import find_task, read_yaml
+from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside
 from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
 from assay.formats.sygra.run_metadata import run_metadata

@@ -3,8 +3,7 @@
 Everything streams: a million records pass in flat memory, except where a transform of the user's wants a list.
 """
 
-from assay.formats.sygra.data.ids import item_ids
-from assay.formats.sygra.data.records import Load, NoRecords, Record, Records, open_records, open_source
+from assay.formats.sygra.data.records import Load, NoRecords, Record, Records, item_ids, open_records, open_source
 from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.data.sinks import check_sinks, write_sinks
 

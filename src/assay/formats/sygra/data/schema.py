@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.applying import Load
+from assay.formats.sygra.data.transform import Load
 from assay.registry import nearest
 
 Check = Callable[[Mapping[str, Any]], list[str]]

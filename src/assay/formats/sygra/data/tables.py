@@ -1,7 +1,14 @@
-"""Records as a table: CSV and Parquet. Columns are the fields of all records, so the records are read twice."""
+"""Tables: types for the columns of a CSV file, and records as CSV and Parquet files.
+
+A CSV file has only text. A column of numbers holds numbers, and so on, by the rules of pandas, with which task folders
+were written, but for two that lose data: a gap does not turn whole numbers into fractions, and texts such as `NA` or
+`None` are gaps among numbers only. A gap is null. Columns to write are the fields of all records, so the records are
+read twice.
+"""
 
 import csv
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -12,9 +19,60 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import Record
-from assay.formats.sygra.data.values import as_text
+from assay.formats.sygra.data.transform import Record, as_text
 from assay.store.files import store_error, write_file
+
+Rows = Callable[[], Iterator[dict[str, Any]]]
+Convert = Callable[[str], Any]
+
+# Longer numbers stay text: neither JSON nor a fraction holds them exactly.
+_WHOLE = re.compile(r"\s*[-+]?[0-9]{1,19}\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,19}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?\s*", re.ASCII)
+_BOOLEAN = re.compile(r"True|TRUE|true|False|FALSE|false")
+_GAPS = frozenset(
+    {"", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"}
+    | {"NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
+)
+
+
+def typed(rows: Rows) -> Iterator[dict[str, Any]]:
+    """The rows with typed values; they are read twice, because a column's type is known at its end."""
+    convert = _conversions(rows())
+    for row in rows():
+        yield {name: convert[name](text) for name, text in row.items()}
+
+
+def _conversions(rows: Iterator[dict[str, Any]]) -> dict[str, Convert]:
+    kinds: list[tuple[re.Pattern[str], Convert]] = [(_WHOLE, int), (_NUMBER, float), (_BOOLEAN, _boolean)]
+    open_kinds: dict[str, list[tuple[re.Pattern[str], Convert]]] = {}
+    undecided: set[str] = set()
+    for row in rows:
+        if not open_kinds:
+            open_kinds = dict.fromkeys(row, kinds)
+            undecided = set(row)
+        for name in tuple(undecided):
+            text = row[name]
+            if text in _GAPS:
+                continue
+            left = [kind for kind in open_kinds[name] if kind[0].fullmatch(text)]
+            if len(left) < len(open_kinds[name]):
+                open_kinds[name] = left
+            if not left:
+                undecided.discard(name)
+    return {name: _or_gap(left[0][1]) if left else _text for name, left in open_kinds.items()}
+
+
+def _or_gap(convert: Convert) -> Convert:
+    return lambda text: None if text in _GAPS else convert(text)
+
+
+def _boolean(text: str) -> bool:
+    return text in ("True", "TRUE", "true")
+
+
+def _text(text: str) -> str | None:
+    return text or None
+
 
 Open = Callable[[], Iterator[Record]]
 _BATCH = 256
