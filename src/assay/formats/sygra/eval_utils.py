@@ -131,6 +131,11 @@ def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
     return state[node[key]]
 
 
+def result_names(node: Mapping[str, Any]) -> list[str]:
+    """The variables that the results of a lambda node's unit metrics are stored as."""
+    return [name for metric, _ in _unit_metrics(node) for name in _names(node, metric)]
+
+
 def _names(node: Mapping[str, Any], metric: str) -> list[str]:
     declared = node.get("output_keys") or ()
     declared = [declared] if isinstance(declared, str) else declared

@@ -10,12 +10,14 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from assay.config import LoggingConfig
+from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import ingest
@@ -30,6 +32,7 @@ from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read
 from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
 from assay.formats.sygra.run_metadata import run_metadata
+from assay.formats.sygra.scoring import RunStore, Scoring
 from assay.formats.sygra.task import bind_graph, models_used
 from assay.interfaces import Limits, Task
 from assay.records import Item, Manifest
@@ -135,7 +138,7 @@ class SygraRun:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
-        store = FlatStore(self.folder)
+        store = RunStore(self.folder)
         async with AsyncExitStack() as stack:
             stack.enter_context(store.lock("run", store.id))
             stack.enter_context(self._logging())
@@ -144,15 +147,18 @@ class SygraRun:
             try:
                 dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
             except NoRecords:
-                self._write_nothing()
+                await self._write_nothing()
                 raise
             datasets = DatasetRepository(store)
             self._declare(next(datasets.items(store.id)))
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
-            await self._run_graph(store, datasets, stop)
+            shared = self._shared(datasets, stop)
+            await self._run_graph(store, shared)
             self._note_present()
-            result = await asyncio.to_thread(self._write, store, dataset, begun)
+            columns = self.graph.columns
+            scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
+            result = await self._write(store, dataset, begun, scoring)
             begun.finished = True
             keep(self.folder, begun)
         return result
@@ -174,17 +180,19 @@ class SygraRun:
         """The fields of the first record are variables of the graph, whether or not the others have them."""
         self.graph.inner.plan.declared.update(map(str, first.data))
 
-    async def _run_graph(self, store: FlatStore, datasets: DatasetRepository, stop: Stop | None) -> None:
-        runner = Runner(
-            store,
-            models={name: bound.model for name, bound in self.models.items()},
-            limits={name: bound.limits for name, bound in self.models.items()},
-            default_limits=Limits(max_concurrency=self.options.batch_size),
-            seed=self.options.seed,
-            progress=self.progress,
-            stop=stop,
-            datasets=datasets,
-        )
+    def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
+        return {
+            "models": {name: bound.model for name, bound in self.models.items()},
+            "limits": {name: bound.limits for name, bound in self.models.items()},
+            "default_limits": Limits(max_concurrency=self.options.batch_size),
+            "seed": self.options.seed,
+            "progress": self.progress,
+            "stop": stop,
+            "datasets": datasets,
+        }
+
+    async def _run_graph(self, store: FlatStore, shared: Shared) -> None:
+        runner = Runner(store, **shared)
         again = self.options.retry_errors
         task = cast("Task", self.graph.inner)  # `running_task` is set already, for all records
         try:
@@ -207,15 +215,15 @@ class SygraRun:
 
     # -- the files
 
-    def _write(self, store: FlatStore, dataset: Manifest, begun: Begun) -> Result:
+    async def _write(self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring) -> Result:
         options = self.options
         logs = store.log("dataset", store.id), store.log("run", store.id)
         media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
-        records = Records(*logs, self.graph.fields, media)
+        records = await asyncio.to_thread(Records, *logs, self.graph.fields, media)
         format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
         output = self.output_dir / self.names.of("output", begun.stamp, format)
-        write_records(output, records.lines(), format)
-        failed, errors = failures(store.log("run", store.id))
+        await asyncio.to_thread(write_records, output, records.lines(), format)
+        failed, errors = await asyncio.to_thread(failures, store.log("run", store.id))
         result = Result(
             folder=str(self.folder),
             output=str(output),
@@ -225,18 +233,22 @@ class SygraRun:
             notes=self.progress.notes,
         )
         paths = self.names.distinct(self.output_dir, begun.stamp)
-        result.processed = run_processors(self.processors, records, output, paths)
-        for note in write_sinks(self._data_config, lambda: iter(records), base=self.task.base):
+        result.processed = await run_processors(self.processors, records, output, paths, scoring)
+        await scoring.finish()
+        sunk = partial(write_sinks, self._data_config, lambda: iter(records), base=self.task.base)
+        for note in await asyncio.to_thread(sunk):
             self.progress.note(note)
         if not options.disable_metadata:
-            result.metadata = str(self._write_metadata(store, dataset, result, begun))
+            path = await asyncio.to_thread(self._write_metadata, store, dataset, result, begun)
+            result.metadata = str(path)
         return result
 
-    def _write_nothing(self) -> None:
-        """Whoever reads the report learns from it, too, that there was no record."""
+    async def _write_nothing(self) -> None:
+        """The report says as well that there was no record."""
         begun = begin(self.folder, self.output_dir, self.names)
         output = self.output_dir / self.names.of("output", begun.stamp, self.options.output_format or "json")
-        for done in run_processors(self.processors, [], output, self.names.distinct(self.output_dir, begun.stamp)):
+        paths = self.names.distinct(self.output_dir, begun.stamp)
+        for done in await run_processors(self.processors, [], output, paths):
             if done.file:
                 self.progress.note(f"there was no record: see {done.file}")
         begun.finished = True

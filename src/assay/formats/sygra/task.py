@@ -55,13 +55,17 @@ def _typed(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class SygraTask:
-    """A graph task that tells its helpers which task is running. `answer` names the field of the output record whose
-    text scorers see as the response; without it they see the record's JSON."""
+    """A graph task that tells its helpers which task is running. `fields` are those of the output map, `columns` the
+    ones that unit metrics write. `answer` names the field of the output record whose text scorers are given as the
+    response; without it they are given the record's JSON."""
 
-    def __init__(self, inner: GraphTask, folder: TaskFolder, fields: list[str], answer: str = "") -> None:
+    def __init__(
+        self, inner: GraphTask, folder: TaskFolder, fields: list[str], columns: list[str], answer: str = ""
+    ) -> None:
         self.inner = inner
         self.folder = folder
         self.fields = fields
+        self.columns = columns
         self.name = inner.name
         self.model_name = inner.model_name
         self.facets: Mapping[str, Any] = inner.facets
@@ -107,9 +111,9 @@ def bind_graph(
         check=_schema(source, load, str(folder.graph)),
         where=str(folder.graph),
     )
-    _check_unit_metrics(source, load, folder.graph)
+    columns = _unit_metrics(source, load, folder.graph)
     fields = list((source.get("output_config") or {}).get("output_map") or {})
-    return SygraTask(inner, folder, [str(field) for field in fields], answer)
+    return SygraTask(inner, folder, [str(field) for field in fields], columns, answer)
 
 
 def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Mapping[str, Any]], None] | None:
@@ -125,15 +129,21 @@ def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Map
     return check
 
 
-def _check_unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> None:
-    """Metrics that cannot be made would fail in every record, after its calls were paid."""
-    from assay.formats.sygra.eval_utils import UnitMetrics, check_unit_metrics
+def _unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> list[str]:
+    """The fields of the output record that unit metrics write. Metrics that cannot be made are refused: they would fail
+    in every record, after its calls were paid."""
+    from assay.formats.sygra.eval_utils import UnitMetrics, check_unit_metrics, result_names
 
+    names: list[str] = []
     for name, node in source["graph_config"]["nodes"].items():
         where = f"{file}: graph_config.nodes.{name}"
         is_metrics = node.get("node_type") == "lambda" and node.get("node_state") != "idle"
         if is_metrics and load(node["lambda"], f"{where}.lambda") is UnitMetrics:
             check_unit_metrics(node, f"{where}.unit_metrics_map")
+            names += result_names(node)
+    mapped = (source.get("output_config") or {}).get("output_map") or {name: {"from": name} for name in names}
+    plain = {str(field): entry for field, entry in mapped.items() if not entry.get("transform")}
+    return [field for field, entry in plain.items() if entry.get("from") in names]
 
 
 def drawn(task_name: str, kind: str, base: Path) -> str:

@@ -43,6 +43,11 @@ def content_id(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def id_text(id: Any) -> str:
+    """A record's id as the engine has it."""
+    return id if isinstance(id, str) else json.dumps(id, sort_keys=True, default=as_text)
+
+
 def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
     """(id as text, record). Ids may repeat, as those of equal records and of stacked datasets do: the engine then sees
     `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
@@ -51,9 +56,7 @@ def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
     seen = Seen()
     repeats: dict[str, int] = {}
     for record in records:
-        id = record["id"]
-        text = id if isinstance(id, str) else json.dumps(id, sort_keys=True, default=as_text)
-        name = text
+        name = text = id_text(record["id"])
         while not seen.add(_hash(name)):
             repeats[text] = repeats.get(text, 1) + 1
             name = f"{text}-{repeats[text]}"
