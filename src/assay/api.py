@@ -116,11 +116,9 @@ def evaluate(
 ) -> Result:
     """Score the responses of folders or files, again or for the first time, and compute the metrics. With a `budget`
     only so many matches are played, those that tell most about who is better."""
-    from assay.engine.experiment.evaluate import Rescoring
+    from assay.engine.experiment.evaluate import evaluate as scoring
 
-    step = Rescoring(
-        paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget
-    )
+    step = scoring(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget)
     return run_blocking(step.run)
 
 
@@ -133,11 +131,10 @@ def aggregate(
     retry_errors: bool = False,
 ) -> Result:
     """Compute metrics from the evaluations of folders or files, several taken together."""
-    from assay.engine.experiment.aggregate import Reaggregation
+    from assay.engine.experiment.aggregate import aggregate as measuring
 
-    several = [paths] if isinstance(paths, (str, Path)) else paths
-    step = Reaggregation(several, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
-    return step.run()
+    step = measuring(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    return run_blocking(step.run)
 
 
 def calibrate(path: str | Path, labels: str | Path | Iterable[Mapping[str, Any]] | None = None, **options: Any) -> Any:
