@@ -170,7 +170,9 @@ class Scoring:
     # -- rows that a post-processor made
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
-        """Whether each record names its item: then it is scored as a sample of that."""
+        """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
+        if not columns:
+            return True
         known = {row.item_id: row for row in self._responses()}
         samples: Counter[str] = Counter()
         lines: list[bytes] = []

@@ -5,6 +5,7 @@ count as they go (`start`, `add`, `payload`), so that a million records need no 
 """
 
 from array import array
+from collections.abc import Mapping
 from math import comb
 from typing import Annotated, Any
 
@@ -69,7 +70,6 @@ class _Pooled(Counting):
 @aggregator_metric("accuracy")
 class AccuracyMetric(_Pooled):
     parameters = _None
-    main = "accuracy"
     about = BaseMetricMetadata(
         name="accuracy", display_name="Accuracy", description="The share of the records that are right"
     )
@@ -96,17 +96,16 @@ class PassAtKMetric(_Pooled):
     )
     k: int
 
-    @property
-    def main(self) -> str:
-        return f"pass@{self.k}"
-
     def payload(self) -> dict[str, Any]:
         return {f"pass@{k}": self._chance(k) for k in range(1, self.k + 1)}
+
+    def value(self, payload: Mapping[str, Any]) -> float | None:
+        return payload.get(f"pass@{self.k}")
 
     def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
         if total and not 0 < self.k <= total:
             raise ValueError(f"k = {self.k}, but there are {total} results")
-        return {"pass@k": payload.get(self.main, 0.0)}
+        return {"pass@k": payload.get(f"pass@{self.k}", 0.0)}
 
     def sound(self, group: Group) -> dict[str, Any]:
         return {"pass@k": for_each_k("pass@", self.k, pass_at_k, group)}
@@ -127,13 +126,12 @@ class PassPowerKMetric(_Pooled):
     )
     k: int
 
-    @property
-    def main(self) -> str:
-        return f"pass^{self.k}"
-
     def payload(self) -> dict[str, Any]:
         rate = self._safe_divide(self.correct, self.total)
         return {"success_rate": rate, **{f"pass^{k}": rate**k for k in range(1, self.k + 1)}}
+
+    def value(self, payload: Mapping[str, Any]) -> float | None:
+        return payload.get(f"pass^{self.k}")
 
     def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
         rate = payload["success_rate"]
@@ -153,13 +151,7 @@ class Labelled(Counting):
     predicted_key: str | None = None
     golden_key: str | None = None
 
-    @property
-    def main(self) -> str:
-        return f"average_{self.about.name}"
-
-    @property
-    def reason(self) -> str:
-        return f"the average {self.about.name} is not a mean over items"
+    reason = "an average over labels is not a mean over items"
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -251,7 +243,6 @@ class StepEfficiencyMetric(Counting):
 
     parameters = _Penalty
     reads = (METADATA,)
-    main = "step_efficiency"
     about = BaseMetricMetadata(
         name="step_efficiency",
         display_name="Step Efficiency",

@@ -193,8 +193,10 @@ class Report:
         else:
             others = {*OWN_KEYS, "label", "sound", row["metric_type"]}
             payload = {key: value for key, value in row.items() if key not in others}
-        counts = isinstance(entry.metric, Counting) and type(entry.metric).calculate is Counting.calculate
-        return entry.metric.older(payload, total) if counts and self._style == "name" else payload
+        made = entry.metric
+        if self._style == "name" and isinstance(made, Counting) and type(made).calculate is Counting.calculate:
+            return made.older(payload, total)
+        return payload
 
     def _sound(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """By column; a column that is read with and without copied metadata is one."""

@@ -7,7 +7,7 @@ records; averages come with their classes and supports; means have an interval o
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -45,13 +45,11 @@ class BaseAggregatorMetric(ConfiguredMetric):
 
 class Counting(BaseAggregatorMetric):
     """A metric that needs each result only once, and keeps none. `reads` are the fields of evaluation rows that it
-    needs beside the verdict; `main` names the number of its payload that is its value; `reason` says why that has no
-    interval where it has none."""
+    needs beside the verdict; `reason` says why its value has no interval where it has none."""
 
     parameters: type[msgspec.Struct]
     about: BaseMetricMetadata
     reads: tuple[str, ...] = ()
-    main: str
     reason = "it is of all rows together, no mean over items"
 
     def validate_config(self) -> None:
@@ -81,6 +79,10 @@ class Counting(BaseAggregatorMetric):
     def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
         """The payload of the older dialect, where it differs; `total` results were counted."""
         return payload
+
+    def value(self, payload: Mapping[str, Any]) -> float | None:
+        """The number of the payload that is the metric's value: the first."""
+        return next(iter(payload.values()), None)
 
     def attempts(self) -> npt.NDArray[np.int32] | None:
         """The number of the attempt that each result is, where results tell."""

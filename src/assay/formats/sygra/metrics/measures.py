@@ -136,7 +136,7 @@ def _counted(made: Counting, group: Group) -> Values:
     payload = made.calculate(_results(group))
     problems = by_problem(group, group.columns[PROBLEM], made.attempts())
     sound = {"accuracy": quoted(pass_rate(problems), problems), **made.sound(problems)}
-    value, reason = payload.get(made.main), made.reason
+    value, reason = made.value(payload), made.reason
     if isinstance(made, Labelled) and not (made.counts.predicted or made.counts.actual):
         value, reason = None, f"no row has a label under {' or '.join(map(repr, dict.fromkeys(made.keys)))}"
     mean = made.mean(problems)
