@@ -114,7 +114,7 @@ class Experiment:
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
-        os.environ.update(environment(self.config, self.environ))  # user code sees `.env` and `env_vars`, too
+        os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
         result = Result(folder=str(self.folder) if self.responses.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
             stack.callback(self.responses.close)

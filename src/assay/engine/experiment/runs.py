@@ -98,10 +98,10 @@ def _different(item: Item, place: str, files: Sequence[Path]) -> UserError:
     )
 
 
-# ---- rows that are there
+# ---- existing rows
 
 
-class _Row(msgspec.Struct):
+class _EvaluationRow(msgspec.Struct):
     key: str = ""
     scorer: str = ""
 
@@ -130,8 +130,8 @@ def take_over(
     aside.sync()
 
 
-def _rows(log: Log) -> Iterator[tuple[_Row, bytes]]:
-    decode = msgspec.json.Decoder(_Row).decode
+def _rows(log: Log) -> Iterator[tuple[_EvaluationRow, bytes]]:
+    decode = msgspec.json.Decoder(_EvaluationRow).decode
     for _, line in log.scan():
         try:
             row = decode(line)

@@ -150,7 +150,7 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
 
 
 def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[Path]]:
-    """The same for an evaluation that is one of several artefacts in a repository."""
+    """The files behind an evaluation that is one of several artefacts in a repository."""
     found: dict[Kind, list[Path]] = {}
     if folder.resolve().parent.name == "evaluations":
         store = FolderStore(folder.resolve().parents[1])
