@@ -144,7 +144,7 @@ def test_pydantic_classes() -> None:
         ({}, "'schema' or 'fields'", "schema_config"),
         ({"fields": []}, "'schema' or 'fields'", "schema_config"),
         ({"schema": "math.gone"}, "cannot be imported", "schema_config.schema"),
-        ({"schema": "math.pi"}, "is no schema", "schema_config.schema"),
+        ({"schema": "math.pi"}, "is not a schema", "schema_config.schema"),
         (fields({"name": "a"}), "needs 'name' and 'type'", "schema_config.fields[0]"),
         (fields({"name": "a", "type": "lisr"}), "'lisr' is no type", "schema_config.fields[0].type"),
         (fields({"name": "a", "type": "list[str"}), "is no type", "schema_config.fields[0].type"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(task: str, **options: Any) -> "Result":
-    """Run a task folder with the options of `assay sygra`; the same call goes on where an earlier one stopped."""
+    """Run a task folder with the options of `assay sygra`; the same call resumes an earlier one."""
     from assay.formats.sygra.experiment import Options, SygraRun
     from assay.threads import run_blocking
 

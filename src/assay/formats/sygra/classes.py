@@ -25,7 +25,7 @@ class NodePostProcessor(ABC):
 
 
 class NodePostProcessorWithState(ABC):
-    """The same, with a look at the state."""
+    """Like NodePostProcessor, and it is given the state."""
 
     @abstractmethod
     def apply(self, resp: SygraMessage, state: SygraState) -> Any: ...

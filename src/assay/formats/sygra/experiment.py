@@ -1,7 +1,7 @@
 """One task folder, one command: records in; output file, post-processors' files and sinks out.
 
 The engine's rows live beside the output in `.assay/<digest>/`; the digest is that of the task, its graph, its data and
-its models. So the same command goes on after a crash and pays no call twice, and all files are projections of the
+its models. So the same command resumes after a crash and pays no call twice, and all files are projections of the
 rows, written whole or not at all.
 """
 
@@ -126,13 +126,13 @@ class SygraRun:
     def _data_config(self) -> dict[str, Any]:
         found = self.source.get("data_config") or {}
         if not isinstance(found, dict):
-            raise UserError("data_config is no mapping", where=f"{self.task.graph}: data_config")
+            raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
         return found
 
     # -- the run
 
     async def run(self, stop: Stop | None = None) -> Result:
-        """Every record through the graph, then the files; the same command goes on where an earlier one stopped."""
+        """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
         for note in [*self.load.notes(), *_unused(self.task.folder)]:
             self.progress.note(note)
@@ -204,7 +204,7 @@ class SygraRun:
     def _note_present(self) -> None:
         present = sum(lane.present for lane in self.progress.of("run"))
         if present and not any(lane.done for lane in self.progress.of("run")):
-            self.progress.note(f"all {present} records were there from an earlier run; --resume False runs them again")
+            self.progress.note(f"all {present} records are from an earlier run; --resume False runs them again")
 
     def _logging(self) -> Any:
         file = self.task.base / LOG_FILE
@@ -290,7 +290,7 @@ class SygraRun:
 
 
 def _unused(folder: Path) -> list[str]:
-    """What a task folder defines and nobody here calls."""
+    """What a task folder defines and Assay does not call."""
     file = folder / "task_executor.py"
     text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
     defined = any(line.startswith("class TaskExecutor") for line in text.splitlines())

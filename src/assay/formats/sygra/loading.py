@@ -1,7 +1,7 @@
 """The objects that dotted names in a task's YAML mean: functions, classes and modules of the user's folder, or ours.
 
 The folder is importable from then on. Its modules are imported anew for each binding, so that in a notebook the code
-that runs is the code that is there.
+that runs is the code of the files.
 """
 
 import importlib

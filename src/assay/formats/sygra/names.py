@@ -157,9 +157,9 @@ def keep(folder: Path, begun: Begun) -> None:
 
 
 def set_aside(folder: Path) -> None:
-    """Make room for a run from the beginning; the rows that were there stay beside it under another name."""
+    """Make room for a run from the beginning; its existing rows stay beside it under another name."""
     if folder.exists():
         store = FlatStore(folder)
-        with store.lock("run", store.id):  # nobody else may be writing to it
+        with store.lock("run", store.id):  # no other process may be writing to it
             pass
         folder.rename(folder.with_name(f"{folder.name}-{time.strftime('%Y-%m-%d_%H-%M-%S')}-{time.time_ns() % 10**9}"))

@@ -150,7 +150,7 @@ def _chunks(log: Log) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     for place, line in log.scan():
         try:
             found = decode(line)
-        except msgspec.DecodeError:  # a blank or torn line is no row
+        except msgspec.DecodeError:  # a blank or torn line is not a row
             continue
         text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
         places.append(_LEFT_OUT if found.outcome == "skipped" else place)

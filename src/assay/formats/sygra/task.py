@@ -178,7 +178,7 @@ def graph_task(
         chosen = (use or {}).get(wanted) or (wanted if wanted in models or len(models) != 1 else next(iter(models)))
         if chosen not in models:
             fix = f"add `params: {{use: {{{wanted}: NAME}}}}`; {nearest(chosen, models)}"
-            raise UserError(f"the graph's model {wanted!r} is none of the config's", fix=fix)
+            raise UserError(f"the graph's model {wanted!r} is not one of the config's", fix=fix)
         model = models[chosen]
         params = (inference or {}).get(chosen, {})
         uses[wanted] = ModelUse(model=chosen, params=params, identity=model.identity)

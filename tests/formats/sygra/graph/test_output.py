@@ -144,7 +144,7 @@ def test_values_that_are_no_json() -> None:
     source = chain({"f": node("lambda", **{"lambda": "f"}, output_keys=names)}, **mapped(*names))
     assert bench.output(source) == {"a": {"correct": True}, "b": 0.5, "c": [0, 1], "d": [1], "e": [1, {"2": 3}]}
     source["graph_config"]["nodes"]["f"]["lambda"] = "bad"
-    assert "a object is no JSON value" in bench.error(source)
+    assert "a object is not a JSON value" in bench.error(source)
 
 
 def test_a_state_that_is_checked_may_be_refused() -> None:

@@ -47,8 +47,8 @@ def problem(source: Any, helpers: Any = None) -> UserError:
         ({"a": node("multi_llm", prompt=[{"user": "x"}])}, "needs `models`", "a", "label"),
         ({"a": node("weighted_sampler")}, "needs `attributes`", "a", "attributes"),
         ({"a": node("subgraph")}, "needs `subgraph`", "a", "task"),
-        ({"a": fn(output_keys=["x"]), "b": fn(output_keys=["x"])}, "'x' is there twice", "b.output_keys", "'a' has it"),
-        ({"a": fn(output_keys=["x", "x"])}, "'x' is there twice", "a.output_keys", "rename"),
+        ({"a": fn(output_keys=["x"]), "b": fn(output_keys=["x"])}, "'x' occurs twice", "b.output_keys", "'a' has it"),
+        ({"a": fn(output_keys=["x", "x"])}, "'x' occurs twice", "a.output_keys", "rename"),
         ({"a": fn(output_keys=["messages"])}, "belongs to every graph", "a.output_keys", "rename"),
         ({"a": fn(output_keys="__chat_history__")}, "belongs to every graph", "a.output_keys", "rename"),
         ({"END": fn()}, "cannot be called 'END'", "END", "rename"),
@@ -96,8 +96,8 @@ A = {"from": "START", "to": "a"}
         ([A, {"from": "a", "condition": "no.such", "path_map": {}}], "cannot be imported", "edges[1].condition"),
         ([A, {"from": "a", "condition": "f", "path_map": {}}], "path_map", "edges[1].path_map"),
         ([A, {"from": "a", "condition": "f", "path_map": {"x": "d"}}], "no node 'd'", "edges[1].path_map.x"),
-        ([A, A], "from 'START' to 'a' is there twice", "edges[1]"),
-        ([A, {"from": "a", "condition": "f"}, {"from": "a", "condition": "f"}], "is there twice", "edges[2]"),
+        ([A, A], "from 'START' to 'a' occurs twice", "edges[1]"),
+        ([A, {"from": "a", "condition": "f"}, {"from": "a", "condition": "f"}], "occurs twice", "edges[2]"),
     ],
 )
 def test_edges(edges: Any, what: str, where: str) -> None:

@@ -69,7 +69,7 @@ def test_braces_that_name_nothing(text: str) -> None:
         ("text", "list of messages"),
         ([], "list of messages"),
         ([{"user": "a", "system": "b"}], "one role"),
-        ([{"robot": "a"}], "'robot' is no role"),
+        ([{"robot": "a"}], "'robot' is not a role"),
         ([{"user": 3}], "is a int"),
     ],
 )

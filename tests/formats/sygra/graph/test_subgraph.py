@@ -82,7 +82,7 @@ def test_a_subgraph_cannot_contain_itself() -> None:
 def test_an_override_of_nothing_is_noted() -> None:
     source = chain({"sub": node("subgraph", subgraph="inner", node_config_map={"sya": {}})})
     task = Bench().task(source, subgraph=lambda name: chain({"say": llm()}))
-    assert task.notes == ["graph_config.nodes.sub: node_config_map names 'sya', which is no node of the subgraph"]
+    assert task.notes == ["graph_config.nodes.sub: node_config_map names 'sya', which is not a node of the subgraph"]
 
 
 def test_equal_names_in_two_subgraphs_are_no_conflict() -> None:

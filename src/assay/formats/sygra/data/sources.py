@@ -58,7 +58,7 @@ def _configs(readme: Path) -> list[Mapping[str, Any]]:
     try:
         found: Any = yaml.safe_load(front)
     except yaml.YAMLError as error:
-        raise UserError(f"the front matter is no YAML: {error}", where=str(readme)) from None
+        raise UserError(f"the front matter is not YAML: {error}", where=str(readme)) from None
     configs: Any = found.get("configs") if isinstance(found, dict) else None
     return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
 
@@ -161,7 +161,7 @@ def _rows(path: Path, format: str) -> Records:
 
 
 def _check_list(path: Path) -> None:
-    """The engine takes further shapes of JSON for datasets; here a file that is no list is a mistake."""
+    """The engine takes further shapes of JSON for datasets; here a file that is not a list is a mistake."""
     with opened(path) as file:
         begin = file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
     if begin and not begin.startswith(b"["):

@@ -76,7 +76,7 @@ class Streamed(DataTransform):
 
 
 def mapping(params: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The first of these parameters that is there, which must be a mapping; null and nothing are an empty one."""
+    """The first of these parameters that is given, which must be a mapping; null and nothing are an empty one."""
     found: Any = next((params[name] for name in names if params.get(name) is not None), {})
     if not isinstance(found, Mapping):
         raise UserError(f"{names[0]} must be a mapping, got {found!r}", fix=f"write `{names[0]}: {{key: value}}`")
@@ -84,7 +84,7 @@ def mapping(params: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 
 def whole(params: Mapping[str, Any], *names: str, default: int = 0, least: int = 0) -> int:
-    """The first of these parameters that is there, as a whole number."""
+    """The first of these parameters that is given, as a whole number."""
     found: Any = next((params[name] for name in names if params.get(name) is not None), default)
     try:
         number = int(found)
@@ -127,7 +127,7 @@ def _stage(step: Any, load: Load, where: str) -> Stage:
     transform = getattr(instance, "transform", None)
     if not callable(transform):
         fix = "give its class a method `transform(data, params)`"
-        raise UserError(f"{dotted!r} is no transform", where=where, fix=fix)
+        raise UserError(f"{dotted!r} is not a transform", where=where, fix=fix)
     given = dict(params or {})
     if isinstance(instance, Streamed) and type(instance).transform is Streamed.transform:
         return lambda records: _streamed(instance, records, given, where)
@@ -143,7 +143,7 @@ def _streamed(instance: Streamed, records: Records, params: dict[str, Any], wher
 
 
 def _listed(transform: Callable[..., Any], name: str, records: Records, params: dict[str, Any], where: str) -> Records:
-    """User code, which sees all records at once."""
+    """User code, which is given all records at once."""
     everything = list(records)
     try:
         result = transform(everything, params)

@@ -123,7 +123,7 @@ def _ranges(text: Any) -> list[tuple[int, int | None]]:
     for part in filter(str.strip, str(text).split(",")):
         match = _RANGE.fullmatch(part)
         if match is None:
-            raise UserError(f"{part.strip()!r} is no range", fix='write ranges like "[:10],[-10:]"')
+            raise UserError(f"{part.strip()!r} is not a range", fix='write ranges like "[:10],[-10:]"')
         found.append((int(match[1] or 0), int(match[2]) if match[2] else None))
     return found
 

@@ -79,7 +79,7 @@ def structure(
     if isinstance(schema, str):
         found = load(schema, f"{where}.schema")
         if not hasattr(found, "model_json_schema") or not hasattr(found, "model_validate"):
-            raise UserError(f"{schema!r} is no pydantic class", where=f"{where}.schema")
+            raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
         return Structure(found.__name__, _strict(found.model_json_schema()), found.model_validate, native), found
     if not isinstance(schema, Mapping) or not isinstance(fields := schema.get("fields"), Mapping) or not fields:
         raise UserError("structured output has no schema", where=f"{where}.schema", fix="add `fields:` or name a class")
@@ -115,7 +115,7 @@ def _field(key: str, field: Any, where: str) -> tuple[dict[str, Any], type]:
     name = _ALIASES.get(name, name)
     if name not in _TYPES:
         place = f"{where}.schema.fields.{key}"
-        raise UserError(f"{name!r} is no type of a field", where=place, fix=nearest(name, _TYPES))
+        raise UserError(f"{name!r} is not a type of a field", where=place, fix=nearest(name, _TYPES))
     kind, word = _TYPES[name]
     shown: dict[str, Any] = {"type": word}
     if name == "list":
@@ -145,7 +145,7 @@ class ModelUse(msgspec.Struct, frozen=True):
     """What a model's name in a graph stands for.
 
     `model` is the engine's name for it and `identity` what could change its answers; `params` are sent unless a node
-    says otherwise; `native` is how its server is told to keep to a schema; `clean` is applied to every text.
+    says otherwise; `native` is how its server is asked to keep to a schema; `clean` is applied to every text.
     """
 
     model: str
@@ -180,7 +180,7 @@ class Asking:
         self._clean = use.clean
         params: dict[str, Any] = {**use.params, **(given.get("parameters") or {}), **more}
         if owned := [key for key in _RESERVED if key in params]:
-            raise UserError(f"{owned[0]!r} is no parameter of a model", where=f"{where}.parameters")
+            raise UserError(f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters")
         wanted = {**(use.structured_output or {}), **(given.get("structured_output") or {})}
         found = structure(wanted, use.native, load, f"{where}.structured_output")
         self._structure: Structure | None = found[0] if found else None

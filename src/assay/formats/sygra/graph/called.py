@@ -3,7 +3,7 @@
 Functions that are not async may block, so they begin in the engine's threads. A thread costs more than most helpers
 do: one that proved quick (three calls in a row within 1 ms; the first call, which may import things, is not judged) is
 then called directly, every call timed. Three calls over 1 ms, or a single one over 50 ms, send it back to the threads
-for good. Called directly, it sees no running event loop, just as in a thread, but no time limit ends it. Our own
+for good. Called directly, it finds no running event loop, as in a thread, but no time limit ends it. Our own
 functions and async ones are called directly.
 """
 
@@ -94,7 +94,7 @@ class UserFunction:
 def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """What to call, and the function behind it. A class is used through its `apply`, a new object for each call."""
     if not callable(target):
-        raise UserError(f"{name!r} is a {type(target).__name__}, no function or class", where=where)
+        raise UserError(f"{name!r} is a {type(target).__name__}, not a function or class", where=where)
     if not inspect.isclass(target):
         return target, target
     apply: Any = getattr(target, "apply", None)

@@ -46,7 +46,7 @@ def _level(
     nodes, edges = _parts(config, where)
     for name in overrides:
         if name not in nodes:
-            found.notes.append(f"{where}: node_config_map names {name!r}, which is no node of the subgraph")
+            found.notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
     level: dict[str, dict[str, Any]] = {}
     found.levels.append(level)
     inner: set[str] = set()
@@ -196,14 +196,14 @@ def ways(
         if edge.get("condition") is None:
             target = _known(edge.get("to"), [*nodes, END], idle, f"{where}.to")
             if target in way.targets:
-                raise UserError(f"the edge from {source!r} to {target!r} is there twice", where=where, fix="remove one")
+                raise UserError(f"the edge from {source!r} to {target!r} occurs twice", where=where, fix="remove one")
             way.targets.append(target)
             continue
         if edge.get("to") is not None:
             around.notes.append(f"{where}: `to` does not count beside `condition`")
         branch = _branch(edge, source, nodes, idle, around)
         if (branch.function.code, branch.table) in [(other.function.code, other.table) for other in way.branches]:
-            raise UserError(f"the condition after {source!r} is there twice", where=where, fix="remove one")
+            raise UserError(f"the condition after {source!r} occurs twice", where=where, fix="remove one")
         way.branches.append(branch)
     if not found[START].targets and not found[START].branches:
         raise UserError("no edge leaves START", where="edges", fix="add `{from: START, to: …}`")

@@ -96,7 +96,7 @@ def chats(turns: Any, where: str) -> list[Message]:
     if isinstance(turns, str):
         return [{"role": "user", "content": turns}]
     if not isinstance(turns, Iterable) or isinstance(turns, Mapping):
-        raise UserError(f"{where} is no list of messages but a {type(turns).__name__}")
+        raise UserError(f"{where} is not a list of messages but a {type(turns).__name__}")
     return [chat(turn, where) for turn in turns]
 
 
@@ -111,7 +111,7 @@ def chat(turn: Any, where: str = "the message") -> Message:
     turn = getattr(turn, "message", turn)
     role = getattr(turn, "role", None) or ROLES.get(str(getattr(turn, "type", "")))
     if role is None or not hasattr(turn, "content"):
-        raise UserError(f"{where} holds a {type(turn).__name__}, which is no message")
+        raise UserError(f"{where} holds a {type(turn).__name__}, which is not a message")
     found: Message = {"role": role, "content": turn.content}
     if name := getattr(turn, "name", None):
         found["name"] = name
@@ -142,7 +142,7 @@ def _plain(value: Any) -> Any:
     for name in ("to_dict", "model_dump", "tolist"):  # a result of a metric, a pydantic model, a numpy value
         if callable(method := getattr(value, name, None)):
             return method()
-    raise TypeError(f"a {type(value).__name__} is no JSON value")
+    raise TypeError(f"a {type(value).__name__} is not a JSON value")
 
 
 WINDOW = 5

@@ -38,7 +38,7 @@ class Surroundings:
             return None
         place = f"{where}.{key}"
         if not isinstance(name, str):
-            raise UserError(f"{key} is no dotted path", where=place, fix="write `package.module.name`")
+            raise UserError(f"{key} is not a dotted path", where=place, fix="write `package.module.name`")
         return UserFunction(self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place)
 
     def asking(self, given: Mapping[str, Any], step: str, where: str, more: Mapping[str, Any]) -> Asking:
@@ -63,7 +63,7 @@ class Node(Protocol):
 
 
 class Connector:
-    """The entry or the exit of a subgraph: does nothing and is no step."""
+    """The entry or the exit of a subgraph: does nothing and is not a step."""
 
     kind = "connector"
 

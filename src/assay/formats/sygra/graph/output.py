@@ -50,7 +50,9 @@ class Output:
         _refuse(config, where)
         found = config.get("output_map")
         if found is not None and not isinstance(found, Mapping):
-            raise UserError("output_map is no mapping", where=f"{where}.output_map", fix="write `field: {from: name}`")
+            raise UserError(
+                "output_map is not a mapping", where=f"{where}.output_map", fix="write `field: {from: name}`"
+            )
         mapped = {
             name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
             for name, entry in (found or {}).items()
@@ -120,7 +122,7 @@ def _generator(
         return None
     kind: Any = load(str(name), f"{where}.generator")
     if not inspect.isclass(kind):
-        raise UserError(f"{name!r} is no class", where=f"{where}.generator", fix="name an output generator")
+        raise UserError(f"{name!r} is not a class", where=f"{where}.generator", fix="name an output generator")
     takes = [p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_KEYWORD]
     make: Any = kind
     return make({**config, "output_map": dict(mapped)}) if takes else make()

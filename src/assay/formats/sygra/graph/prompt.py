@@ -93,7 +93,7 @@ def _message(entry: Any, where: str, owner: str) -> tuple[str, Any]:
         raise UserError("a message is one role with its text", where=where, fix="write `- user: text`")
     ((role, content),) = entry.items()
     if role not in ROLES:
-        raise UserError(f"{role!r} is no role", where=where, fix=f"valid: {', '.join(ROLES)}")
+        raise UserError(f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}")
     if isinstance(content, (str, list)):
         return role, _compiled(content, where, owner)
     raise UserError(f"the text of {role!r} is a {type(content).__name__}", where=where, fix="write text, or a list")

@@ -1,7 +1,7 @@
 """A graph as a task of the engine: a record goes from START to END, node by node, and what comes out is the response.
 
 All nodes that are due run side by side, each on its own copy of the state; then what they returned is merged, in the
-order of the edges. `messages` and `__chat_history__` grow, all else is replaced. A variable that nobody declared
+order of the edges. `messages` and `__chat_history__` grow, all else is replaced. A variable that is not declared
 (`output_keys`, a prompt, the record) is dropped, and `notes` says so once.
 """
 
@@ -119,7 +119,7 @@ def _check_outputs(found: Expanded, around: Surroundings, place: str, problems: 
                 other = name if key in names[:number] else owners.get(str(key))
                 if other is not None and isinstance(keys, list):
                     fix = f"{other!r} has it: rename one"
-                    problems.append(UserError(f"the output variable {key!r} is there twice", where=where, fix=fix))
+                    problems.append(UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix))
                 elif other is not None and key != MESSAGES:
                     around.notes.append(f"{where}: {key!r} is an output of {other!r} too")
             owners |= {str(key): name for key in names}

@@ -1,4 +1,4 @@
-"""Tools of llm and agent nodes: what the model is told about them, and how one is called.
+"""Tools of llm and agent nodes: what the model is given about them, and how one is called.
 
 A tool is a function marked with `tool`, a plain function, or an object with `name`, `description` and `invoke`
 (langchain's). A dotted path may also name a module or a class: all tools in it.
@@ -91,7 +91,7 @@ def _tools_in(found: Any, path: str, where: str) -> Iterable[Any]:
             raise UserError(f"{path!r} holds no tools", where=where, fix="mark its functions with `@tool`")
         return tools
     if not callable(found) and not _is_foreign(found):
-        raise UserError(f"{path!r} is a {type(found).__name__}, no tool", where=where)
+        raise UserError(f"{path!r} is a {type(found).__name__}, not a tool", where=where)
     return [found]
 
 
@@ -113,7 +113,7 @@ def _schema(function: Callable[..., Any]) -> dict[str, Any]:
     """From the signature: the types as far as they are known, those without a default required."""
     try:
         hints = inspect.get_annotations(function, eval_str=True)
-    except Exception:  # a user's annotation that does not evaluate is no reason to refuse the tool
+    except Exception:  # a user's annotation that does not evaluate is not a reason to refuse the tool
         hints = {}
     properties: dict[str, Any] = {}
     required: list[str] = []

@@ -50,7 +50,7 @@ class Counting(BaseAggregatorMetric):
     parameters: type[msgspec.Struct]
     about: BaseMetricMetadata
     reads: tuple[str, ...] = ()
-    reason = "it is of all rows together, no mean over items"
+    reason = "it is of all rows together, not a mean over items"
 
     def validate_config(self) -> None:
         found = settings(self.parameters, self.config, type(self).__name__)

@@ -122,7 +122,7 @@ def aggregator(
 
 
 def _plain(value: Any) -> Any:
-    """A user's payload as JSON values; a TypeError names what is none."""
+    """A user's payload as JSON values; a TypeError names what is not one."""
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_from_numpy)
 
 

@@ -147,7 +147,7 @@ class MetricRegistry:
         self._metrics: dict[str, type[Any]] = {}
 
     def register(self, name: str, metric_class: type[Any]) -> None:
-        """Last one wins, with a warning where it is another class: a helper that is loaded again is no conflict."""
+        """The last one wins, with a warning where it is another class: a helper that is loaded again is not a conflict."""
         if not name or not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError("Metric name must be a non-empty string")
         if not isinstance(metric_class, type):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -226,7 +226,7 @@ class MetricRegistry:
             what = f"{self.kind} metric {name!r} cannot be imported: {type(error).__name__}: {error}"
             raise UnknownName(what, where=where) from error
         if found is not None and not (isinstance(found, type) and self._fits(found)):
-            raise UnknownName(f"{self.kind} metric {name!r} is no class that inherits from {self._base}")
+            raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base}")
         return found
 
 
