@@ -62,7 +62,13 @@ def test_the_rows_of_all_four_kinds(done: Path) -> None:
     assert (metric["ci_low"], metric["ci_method"]) == (pytest.approx(0.3006, abs=1e-4), "wilson")
 
 
-def test_ls_sql_trace_and_export(done: Path) -> None:
+@pytest.fixture(params=["the output folder", "the folder of the rows"])
+def place(done: Path, folder: Folder, request: pytest.FixtureRequest) -> Path:
+    return folder.out if request.param == "the output folder" else done
+
+
+def test_ls_sql_trace_and_export(place: Path) -> None:
+    done = place
     shown = assay("ls", done)
     assert (shown.code, "accuracy 0.750" in shown.out) == (0, True), shown.said
     shown = assay("sql", done, "--csv", "select label, sum(score) as right from evaluations group by label")
@@ -77,12 +83,12 @@ def test_ls_sql_trace_and_export(done: Path) -> None:
     assert len(shown.out.splitlines()) == 4, shown.said
 
 
-def test_aggregate_computes_the_report_again(done: Path) -> None:
+def test_aggregate_computes_the_report_again(done: Path, place: Path) -> None:
     before = (done / "metrics.jsonl").read_bytes()
-    assert assay("aggregate", done).code == 0
+    assert assay("aggregate", place).code == 0
     assert (done / "metrics.jsonl").read_bytes() == before
     (done / "metrics.jsonl").unlink()
-    assert assay("aggregate", done).code == 0
+    assert assay("aggregate", place).code == 0
     assert (done / "metrics.jsonl").read_bytes() == before
     config = done / "other.yaml"
     config.write_text(json.dumps({"metrics": [{"name": "p", "type": "pass_rate"}]}))
@@ -94,7 +100,7 @@ def test_compare_and_gate(done: Path, folder: Folder) -> None:
     with_post(folder, "return {'predicted_answer': resp.message.content}")
     folder.out = folder.base / "better"
     assert folder.call(output_with_ts=False).ok
-    better = rows_of(folder)
+    better = folder.out
     shown = assay("compare", done, better)
     assert shown.code == 0, shown.said
     assert "0.750" in shown.words

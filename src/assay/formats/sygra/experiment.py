@@ -38,6 +38,7 @@ from assay.interfaces import Limits, Task
 from assay.records import Item, Manifest
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
+from assay.store.names import INSIDE
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 
@@ -101,7 +102,7 @@ class SygraRun:
         uses = {name: bound.use for name, bound in self.models.items()}
         self.graph = bind_graph(self.task, self.source, self.load, uses)
         self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
-        self.folder = self.output_dir / ".assay" / self._digest()
+        self.folder = self.output_dir / INSIDE / self._digest()
 
     def _bind_models(self) -> dict[str, BoundModel]:
         names = models_used(self.source, self.task)

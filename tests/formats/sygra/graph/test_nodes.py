@@ -95,7 +95,9 @@ def test_turns_come_from_the_input_key() -> None:
     bench = Bench()
     bench.output(chain({"ask": llm([{"system": "s"}], input_key="turns")}), turns=turns)
     assert bench.sent() == [[{"role": "system", "content": "s"}, *turns]]
-    assert "turns is no list of messages" in bench.error(chain({"ask": llm(input_key="turns")}), turns=3, question="")
+    assert "turns is not a list of messages" in bench.error(
+        chain({"ask": llm(input_key="turns")}), turns=3, question=""
+    )
 
 
 def test_parameters_of_the_node_go_over_those_of_the_model() -> None:

@@ -118,7 +118,7 @@ def test_a_failing_transform_is_the_records_error() -> None:
     ("config", "what"),
     [
         ({"output_map": {"a": {}}}, "'a' has no source"),
-        ({"output_map": ["a"]}, "no mapping"),
+        ({"output_map": ["a"]}, "not a mapping"),
         ({"output_map": {"a": {"from": "answer", "transform": "shuot"}}, "generator": "g"}, "no method 'shuot'"),
         ({"output_map": {"a": {"from": "answer", "transform": "shout"}}}, "needs a generator"),
         ({"generator": "nope"}, "'nope' cannot be imported"),

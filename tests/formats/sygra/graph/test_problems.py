@@ -26,7 +26,7 @@ def problem(source: Any, helpers: Any = None) -> UserError:
         ({"a": None}, "is a NoneType", "a", "node_type"),
         ({"a": node("lambda")}, "needs `lambda`", "a", "function or a class"),
         ({"a": fn("no.such")}, "'no.such' cannot be imported", "a.lambda", ""),
-        ({"a": fn(3)}, "no dotted path", "a.lambda", ""),  # type: ignore[arg-type]
+        ({"a": fn(3)}, "not a dotted path", "a.lambda", ""),  # type: ignore[arg-type]
         ({"a": llm(post_process="no.such")}, "'no.such' cannot be imported", "a.post_process", ""),
         ({"a": llm(pre_process="no.such")}, "'no.such' cannot be imported", "a.pre_process", ""),
         ({"a": llm(tools=["no.such"])}, "'no.such' cannot be imported", "a.tools", ""),
@@ -37,7 +37,7 @@ def problem(source: Any, helpers: Any = None) -> UserError:
         ({"a": llm(model={})}, "model has no name", "a.model", "name"),
         (
             {"a": llm(model={"name": "m", "parameters": {"step": 1}})},
-            "'step' is no parameter",
+            "'step' is not a parameter",
             "a.model.parameters",
             "",
         ),

@@ -49,8 +49,8 @@ def id_text(id: Any) -> str:
 
 
 def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
-    """(id as text, record). Ids may repeat, as those of equal records and of stacked datasets do: the engine is then given
-    `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
+    """(id as text, record). Ids may repeat, as those of equal records and of stacked datasets do: the engine is then
+    given `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
     from assay.store.keyset import Seen
 
     seen = Seen()

@@ -147,7 +147,7 @@ class MetricRegistry:
         self._metrics: dict[str, type[Any]] = {}
 
     def register(self, name: str, metric_class: type[Any]) -> None:
-        """The last one wins, with a warning where it is another class: a helper that is loaded again is not a conflict."""
+        """The last one wins, with a warning where it is another class, not a helper that is loaded again."""
         if not name or not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError("Metric name must be a non-empty string")
         if not isinstance(metric_class, type):  # pyright: ignore[reportUnnecessaryIsInstance]
