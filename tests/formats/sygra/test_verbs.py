@@ -67,19 +67,18 @@ def place(done: Path, folder: Folder, request: pytest.FixtureRequest) -> Path:
     return folder.out if request.param == "the output folder" else done
 
 
-def test_ls_sql_trace_and_export(place: Path) -> None:
-    done = place
-    shown = assay("ls", done)
+def test_ls_sql_trace_and_export(done: Path, place: Path) -> None:
+    shown = assay("ls", place)
     assert (shown.code, "accuracy 0.750" in shown.out) == (0, True), shown.said
-    shown = assay("sql", done, "--csv", "select label, sum(score) as right from evaluations group by label")
+    shown = assay("sql", place, "--csv", "select label, sum(score) as right from evaluations group by label")
     assert (shown.code, shown.out.splitlines()[1]) == (0, f"{LABEL},3.0"), shown.said
     shown = assay("trace", done, "q2")
     assert shown.code == 0, shown.said
     assert LABEL in shown.out
     assert "What is 2 + 1?" in shown.out
-    shown = assay("export", done, "-t", "metrics", "-f", "csv")
+    shown = assay("export", place, "-t", "metrics", "-f", "csv")
     assert (shown.code, "0.75" in shown.out) == (0, True), shown.said
-    shown = assay("export", done, "-t", "evaluations", "-f", "jsonl")
+    shown = assay("export", place, "-t", "evaluations", "-f", "jsonl")
     assert len(shown.out.splitlines()) == 4, shown.said
 
 
