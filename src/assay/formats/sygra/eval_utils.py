@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Report, column_of, dialect, entries, said
-from assay.formats.sygra.metrics.results import BadParameter, UnknownName
+from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Entry, column_of, dialect, entries
+from assay.formats.sygra.metrics.columns import collated
+from assay.formats.sygra.metrics.results import BadParameter, UnknownName, error_text
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
 
 _MOST_NODES = 256
@@ -102,7 +103,7 @@ def check_unit_metrics(node: Mapping[str, Any], where: str = "") -> list[str]:
     except AssayError as error:
         raise UserError(error.what, where=where, fix=error.fix) from None
     except Exception as error:  # a user's constructor may raise anything
-        raise UserError(f"a unit metric cannot be made: {said(error)}", where=where) from error
+        raise UserError(f"a unit metric cannot be made: {error_text(error)}", where=where) from error
     return [name for name, _ in made]
 
 
@@ -130,6 +131,11 @@ def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
     return state[node[key]]
 
 
+def result_names(node: Mapping[str, Any]) -> list[str]:
+    """The variables that the results of a lambda node's unit metrics are stored as."""
+    return [name for metric, _ in _unit_metrics(node) for name in _names(node, metric)]
+
+
 def _names(node: Mapping[str, Any], metric: str) -> list[str]:
     declared = node.get("output_keys") or ()
     declared = [declared] if isinstance(declared, str) else declared
@@ -140,30 +146,27 @@ def _names(node: Mapping[str, Any], metric: str) -> list[str]:
 class MetricCollatorPostProcessor(GraphPostProcessor):
     """Computes the aggregator metrics of a run and reports them, in a list of one.
 
-    `report_keys` is `seed` (results under the aggregator's name) or `field` (`<column>-<aggregator>`); by default the
-    names of the columns tell which. Other parameters are accepted and not used.
+    `report_keys` is `name` (results under the aggregator's name; also called `seed`) or `field`
+    (`<column>-<aggregator>`); by default the names of the columns tell which. Other parameters are not used.
     """
 
     def __init__(
         self,
         aggregator_metrics_map: Sequence[Mapping[str, Any] | str] | None = None,
         unit_metrics_results: str = "text",
-        report_keys: Dialect | None = None,
+        report_keys: Dialect | Literal["seed"] | None = None,
         **others: Any,
     ) -> None:
         given = aggregator_metrics_map or ()
         self.aggregator_metrics_map = [each if isinstance(each, Mapping) else {"name": each} for each in given]
         self.unit_metrics_results = unit_metrics_results
-        self.report_keys: Dialect | None = report_keys
+        self.report_keys: Dialect | None = "name" if report_keys == "seed" else report_keys
 
-    def process(self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def entries(self) -> tuple[list[Entry], Dialect]:
+        """The aggregators, made anew, and how the report names them."""
         configured, default = self.aggregator_metrics_map, self.unit_metrics_results
         style = self.report_keys or dialect(column_of(each, default) for each in configured)
-        report = Report(entries(configured, default, style), style)
-        try:
-            for row in data:
-                report.add(row)
-        except Exception as error:
-            summary = {"total_records": report.total, "status": "fatal_error", "error": said(error)}
-            return [{"evaluation_summary": summary, "results": {}}]
-        return [report.made()]
+        return entries(configured, default, style), style
+
+    def process(self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [collated(*self.entries(), data)]

@@ -1,7 +1,7 @@
 """The objects that dotted names in a task's YAML mean: functions, classes and modules of the user's folder, or ours.
 
-The folder is importable from then on. Its modules are imported anew for each binding, so that in a notebook the code
-that runs is the code that is there.
+The folder is importable until another one is bound. Its modules are imported anew for each binding, so that in a
+notebook the code that runs is the code of the files.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from assay.formats.sygra.modules import install
 from assay.registry import nearest
 
 _loaded: set[str] = set()  # modules of users' folders
+_bases: set[str] = set()  # users' folders: a part of `tasks` must not be found in an earlier one
 
 
 class Loader:
@@ -24,9 +25,10 @@ class Loader:
         self.base = base.resolve()
         install()
         _forget()
-        if str(self.base) in sys.path:
-            sys.path.remove(str(self.base))
+        for folder in {str(self.base), *_bases} & {*sys.path}:
+            sys.path.remove(folder)
         sys.path.insert(0, str(self.base))
+        _bases.add(str(self.base))
 
     def __call__(self, dotted: str, where: str = "") -> Any:
         if not isinstance(dotted, str) or not all(part.isidentifier() for part in dotted.split(".")):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -1,12 +1,12 @@
 """`models.yaml` and the `SYGRA_<MODEL>_<KEY>` variables, as models of the engine.
 
-An entry comes from the first models.yaml that is there, a custom file replaces whole entries, and variables set single
+An entry comes from the first models.yaml that exists, a custom file replaces whole entries, and variables set single
 keys; a model that only variables describe needs no file. What cannot be served is refused by name.
 """
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,37 @@ import msgspec
 from assay import registry
 from assay.config.models import with_version
 from assay.errors import UserError
-from assay.formats.sygra.balanced import Balanced
+from assay.formats.sygra.graph import ModelUse
+from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.names import read_yaml
-from assay.interfaces import Limits, Model
+from assay.interfaces import Completion, Limits, Model, Request
 from assay.registry import nearest
-from assay.tasks.graph import ModelUse
-from assay.tasks.graph.called import code_of
+
+
+class Balanced:
+    """Asks the address with the fewest calls in flight. The addresses are not part of what it is."""
+
+    keeps_time = True
+
+    def __init__(self, name: str, parts: Sequence[Model]) -> None:
+        self.name = name
+        self.identity: Mapping[str, Any] = parts[0].identity
+        self._parts = parts
+        self._in_flight = [0] * len(parts)
+
+    async def complete(self, request: Request) -> Completion:
+        place = self._in_flight.index(min(self._in_flight))
+        self._in_flight[place] += 1
+        try:
+            return await self._parts[place].complete(request)
+        finally:
+            self._in_flight[place] -= 1
+
+    async def close(self) -> None:
+        for part in self._parts:
+            await part.close()
+
 
 FILES = ("sygra/config/models.yaml", "config/models.yaml", "models.yaml")
 CUSTOM_FILE = "studio/config/custom_models.yaml"

@@ -20,7 +20,11 @@ _HERE = "assay.formats.sygra"
 _UNIT = f"{_HERE}.metrics.unit"
 _AGGREGATE = f"{_HERE}.metrics.aggregate"
 _CLASSES = f"{_HERE}.classes"
-_MESSAGES = "assay.tasks.graph.messages"
+_MESSAGES = f"{_HERE}.graph.messages"
+_CONSTANTS = (
+    *("SYGRA_START", "SYGRA_END", "START", "END", "BACKEND", "ERROR_PREFIX", "GRAPH_OUTPUT_KEY", "LIST_SEPARATOR"),
+    *("CHAT_CONVERSATION_MULTITURN", "CHAT_CONVERSATION_SINGLETURN", "VAR_CHAT_HISTORY"),
+)
 
 
 def _offered() -> dict[str, dict[str, str]]:
@@ -40,11 +44,11 @@ def _offered() -> dict[str, dict[str, str]]:
         "sygra.processors.data_transform": _in(f"{_HERE}.data.transforms", "*"),
         "sygra.processors.output_record_generator": _in(_CLASSES, "BaseOutputGenerator"),
         "sygra.utils.utils": _in(f"{_HERE}.functions", "*"),
-        "sygra.utils.constants": _in(f"{_HERE}.constants", "*"),
+        "sygra.utils.constants": _in(_CLASSES, *_CONSTANTS),
         "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
         "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
         "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
-        "langchain_core.tools": _in("assay.tasks.graph.tools", "tool"),
+        "langchain_core.tools": _in(f"{_HERE}.graph.tools", "tool"),
         f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
     }
     unit = {

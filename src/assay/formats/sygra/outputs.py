@@ -1,9 +1,13 @@
 """Output files as projections of the engine's rows: one record for each item, in the order of the dataset.
 
 Memory holds the places of an item and its row, and no records: a million of them are written in flat memory. A record
-that failed keeps its id, has null in every mapped field, and says why in `error`.
+that failed keeps its id, has null in every mapped field, and says why in `error`. An image or another medium, a data
+URL in a record, becomes a file beside the output; its path takes its place.
 """
 
+import base64
+import binascii
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +19,37 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.formats.sygra.media import MARK, with_files
 from assay.interfaces import Log
 from assay.store.files import write_file
+from assay.store.names import safe_name
+
+MARK = b";base64,"
+_URL = re.compile(r"data:[\w.+-]+/([\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]+)")
+
+
+def with_files(line: bytes, folder: Path) -> bytes:
+    """A record's JSON with paths for its data URLs; equal content is one file."""
+    return msgspec.json.encode(_replaced(msgspec.json.decode(line), folder, "value"))
+
+
+def _replaced(value: Any, folder: Path, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(entry, folder, key) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_replaced(entry, folder, name) for entry in value]
+    found = _URL.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
+    if found is None:
+        return value
+    try:
+        content = base64.b64decode(found[2], validate=False)
+    except binascii.Error:  # text that only looks like one
+        return value
+    kind = re.sub(r"\W.*", "", found[1]) or "bin"
+    path = folder / f"{safe_name(name)}-{blake2b(content, digest_size=8).hexdigest()}.{kind}"
+    if not path.exists():
+        write_file(path, content)
+    return str(path)
+
 
 Format = Literal["json", "jsonl"]
 LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless a format is asked for
@@ -118,7 +150,7 @@ def _chunks(log: Log) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     for place, line in log.scan():
         try:
             found = decode(line)
-        except msgspec.DecodeError:  # a blank or torn line is no row
+        except msgspec.DecodeError:  # a blank or torn line is not a row
             continue
         text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
         places.append(_LEFT_OUT if found.outcome == "skipped" else place)

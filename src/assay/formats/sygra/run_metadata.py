@@ -176,7 +176,7 @@ def _time(seconds: float) -> str:
 
 
 def _git(base: Path) -> dict[str, Any]:
-    """What the folder is a checkout of; nulls where it is none."""
+    """What the folder is a checkout of; nulls where it is not one."""
     commit = _asked(base, "rev-parse", "HEAD")
     status = _asked(base, "status", "--porcelain") if commit else None
     return {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.applying import Load
+from assay.formats.sygra.data.transform import Load
 from assay.registry import nearest
 
 Check = Callable[[Mapping[str, Any]], list[str]]
@@ -41,7 +41,7 @@ def row_schema(config: Mapping[str, Any], *, load: Load, where: str = "schema_co
 def _by_class(schema: Any, where: str) -> Check:
     validate = getattr(schema, "model_validate", None) or getattr(schema, "parse_obj", None)
     if not callable(validate):
-        raise UserError(f"{schema!r} is no schema", where=where, fix="name a class that inherits pydantic.BaseModel")
+        raise UserError(f"{schema!r} is not a schema", where=where, fix="name a class that inherits pydantic.BaseModel")
 
     def check(record: Mapping[str, Any]) -> list[str]:
         try:
@@ -121,7 +121,7 @@ def _parse(tokens: list[str], text: str, where: str) -> tuple[Convert, list[str]
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:
-    return UserError(f"{text!r} is no type: {part!r} is not understood", where=where, fix=nearest(part, _TYPES))
+    return UserError(f"{text!r} is not a type: {part!r} is not understood", where=where, fix=nearest(part, _TYPES))
 
 
 def _text(value: Any, inner: list[Convert]) -> str:

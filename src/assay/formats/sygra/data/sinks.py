@@ -15,9 +15,8 @@ from typing import Any
 
 from assay.errors import AssayError, RunFailed, UserError
 from assay.formats.sygra.data.joins import JOINER
-from assay.formats.sygra.data.table_files import write_csv, write_parquet
-from assay.formats.sygra.data.transform import Record
-from assay.formats.sygra.data.values import as_text, cleaned
+from assay.formats.sygra.data.tables import write_csv, write_parquet
+from assay.formats.sygra.data.transform import Record, as_text, cleaned
 from assay.registry import nearest
 from assay.store.files import write_file
 

@@ -1,20 +1,27 @@
-"""Unit metrics: is one prediction right? Each says so by the measure that our scorer of the same kind uses.
+"""Unit metrics: is one prediction right? The functions `equal`, `alike`, `same_direction` and the core's `contains` say
+so, for the classes here and for the scorers of the same names.
 
 Whatever goes wrong in a comparison makes a wrong answer with the error in its metadata; it never ends a run.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.registries import UnitMetricRegistry, unit_metric
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
+from assay.formats.sygra.metrics.results import (
+    BaseMetricMetadata,
+    ConfiguredMetric,
+    UnitMetricRegistry,
+    UnitMetricResult,
+    settings,
+    unit_metric,
+)
 from assay.scorers.within_box import contains
 from assay.text.blocks import differences, ratio
-from assay.text.normalise import Normalisation, normaliser
+from assay.text.normalise import normaliser
 
 __all__ = [
     "ActionWithinBboxMetric",
@@ -44,7 +51,7 @@ class BaseUnitMetric(ConfiguredMetric):
 
 
 class _BuiltIn(BaseUnitMetric):
-    """A metric that is told by its parameters, its description and a judgement on one pair."""
+    """A metric that is described by its parameters, its description and a judgement on one pair."""
 
     parameters: type[msgspec.Struct]
     about: BaseMetricMetadata
@@ -81,11 +88,29 @@ def _wrapped(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
 
 
-def comparable(case_sensitive: bool, normalize_whitespace: bool) -> Normalisation:
-    """The name that our scorers have for the two flags."""
+# ---- what is right
+
+
+def equal(golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True) -> bool:
+    """Whether two texts are equal once made comparable."""
+    normalise = _normaliser(case_sensitive, normalize_whitespace)
+    return normalise(golden) == normalise(predicted)
+
+
+def alike(golden: str, predicted: str, *, case_sensitive: bool = False) -> float:
+    """How alike two texts are, by their common blocks."""
+    normalise = _normaliser(case_sensitive, True)
+    return ratio(normalise(golden), normalise(predicted))
+
+
+def same_direction(golden: Any, predicted: Any) -> bool:
+    return golden == predicted and isinstance(predicted, str) and predicted in DIRECTIONS
+
+
+def _normaliser(case_sensitive: bool, normalize_whitespace: bool) -> Callable[[str], str]:
     if normalize_whitespace:
-        return "spaces" if case_sensitive else "lower_spaces"
-    return "none" if case_sensitive else "lower"
+        return normaliser("spaces" if case_sensitive else "lower_spaces", strip_whitespace=False)
+    return normaliser("none" if case_sensitive else "lower", strip_whitespace=False)
 
 
 # ---- texts
@@ -112,10 +137,8 @@ class ExactMatchMetric(_BuiltIn):
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
         one, other = self._text(golden), self._text(predicted)
-        found = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
-        normalise = normaliser(comparable(self.case_sensitive, self.normalize_whitespace), strip_whitespace=False)
-        correct = normalise(str(one)) == normalise(str(other))
-        return correct, {"golden_text": one, "predicted_text": other, **found}
+        flags = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
+        return equal(str(one), str(other), **flags), {"golden_text": one, "predicted_text": other, **flags}
 
     def _text(self, value: Any) -> Any:
         if self.key and isinstance(value, dict):
@@ -143,8 +166,8 @@ class FuzzyMatchMetric(_BuiltIn):
     case_sensitive: bool
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        normalise = normaliser(comparable(self.case_sensitive, True))
-        similarity = ratio(normalise(str(self._text(golden))), normalise(str(self._text(predicted))))
+        texts = str(self._text(golden)), str(self._text(predicted))
+        similarity = alike(*texts, case_sensitive=self.case_sensitive)
         return similarity >= self.threshold, {"similarity": similarity, "threshold": self.threshold}
 
     _text = ExactMatchMetric._text
@@ -238,7 +261,7 @@ class ScrollDirectionMetric(_BuiltIn):
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
         one, other = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
         found = {"golden_direction": one, "predicted_direction": other}
-        return one == other and isinstance(other, str) and other in DIRECTIONS, found
+        return same_direction(one, other), found
 
 
 class _ScrollAmount(msgspec.Struct):
