@@ -15,7 +15,7 @@ from assay.formats.intelligence_layer.evaluation import (
     LanguageMatchesGrader,
     RougeGrader,
 )
-from assay.formats.intelligence_layer.evaluation.evaluation.graders import pieces
+from assay.formats.intelligence_layer.graders import pieces
 
 SUMMARY = "The cat sat quietly on the mat, watching birds."
 REFERENCE = "A cat was sitting on the mat and watched the birds."

@@ -1,0 +1,164 @@
+"""Aggregations: what every repository of them can do, those in one of our stores, and the original's layout,
+`aggregations/<id>.json`. In our stores the overview stands in the manifest and its numbers are rows of
+`metrics.jsonl`.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.formats.intelligence_layer.domain import AggregatedEvaluation, AggregationOverview
+from assay.formats.intelligence_layer.file_systems import (
+    FileSystemBasedRepository,
+    HuggingFaceRepository,
+    LocalFileSystem,
+)
+from assay.formats.intelligence_layer.types import from_json, to_json
+from assay.interfaces import Store
+from assay.records import Manifest, MetricRow
+from assay.store.names import safe_name
+from assay.store.repositories import AggregationRepository as Aggregations
+from assay.store.stores import FolderStore, MemoryStore
+
+
+class AggregationRepository(ABC):
+    @abstractmethod
+    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None: ...
+
+    @abstractmethod
+    def aggregation_overview(
+        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
+    ) -> AggregationOverview[AggregatedEvaluation] | None:
+        """The overview with statistics of this type; a ValueError (pydantic's for its models) if they are not."""
+
+    def aggregation_overviews(
+        self, aggregation_type: type[AggregatedEvaluation]
+    ) -> Iterable[AggregationOverview[AggregatedEvaluation]]:
+        """All overviews, sorted by id."""
+        for aggregation_id in self.aggregation_overview_ids():
+            overview = self.aggregation_overview(aggregation_id, aggregation_type)
+            if overview is not None:
+                yield overview
+
+    @abstractmethod
+    def aggregation_overview_ids(self) -> Sequence[str]:
+        """The ids of all overviews, sorted."""
+
+
+class StoredAggregationRepository(AggregationRepository):
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
+        overview = aggregation_overview
+        stored = to_json(overview)
+        rows = list(_metrics(stored["statistics"], overview))
+        Aggregations(self.store).write(overview.id, rows)
+        self.store.put_manifest(
+            Manifest(
+                kind="aggregation",
+                id=overview.id,
+                name=overview.description,
+                created=overview.start.timestamp(),
+                started=overview.start.timestamp(),
+                ended=overview.end.timestamp(),
+                complete=True,
+                planned=len(rows),
+                counts={"metrics": len(rows), "evaluations": overview.successful_evaluation_count},
+                inputs=[
+                    {"kind": "evaluation", "id": each} for each in sorted(x.id for x in overview.evaluation_overviews)
+                ],
+                plan={"overview": stored},
+                labels=sorted(overview.labels),
+                metadata=stored["metadata"],
+                segments=self.store.log("aggregation", overview.id).segments(),
+            )
+        )
+
+    def aggregation_overview(
+        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
+    ) -> AggregationOverview[AggregatedEvaluation] | None:
+        manifest = self.store.manifest("aggregation", aggregation_id)
+        stored = manifest.plan.get("overview") if manifest else None
+        return None if stored is None else overview_of(stored, aggregation_type)
+
+    def aggregation_overview_ids(self) -> Sequence[str]:
+        manifests = (self.store.manifest("aggregation", id) for id in self.store.ids("aggregation"))
+        return sorted(manifest.id for manifest in manifests if manifest is not None and "overview" in manifest.plan)
+
+
+def overview_of(
+    stored: dict[str, Any], aggregation_type: type[AggregatedEvaluation]
+) -> AggregationOverview[AggregatedEvaluation]:
+    """The overview of a JSON value. Its statistics are read by themselves, as they may be of any kind of type."""
+    overview: Any = from_json({**stored, "statistics": None}, AggregationOverview[None])
+    object.__setattr__(overview, "statistics", from_json(stored["statistics"], aggregation_type))
+    return overview
+
+
+def _metrics(statistics: Any, overview: AggregationOverview[Any], name: str = "") -> Iterator[MetricRow]:
+    """A row for each number, named by the way to it: `scores.some-run.elo`."""
+    if isinstance(statistics, dict):
+        for key, value in statistics.items():
+            yield from _metrics(value, overview, f"{name}.{key}" if name else str(key))
+    elif isinstance(statistics, (int, float)):
+        yield {
+            "metric_name": name or "value",
+            "metric_type": type(overview.statistics).__name__,
+            "facets": {},
+            "label": "",
+            "value": float(statistics),
+            "count": overview.successful_evaluation_count,
+            "errored": overview.crashed_during_evaluation_count,
+        }
+
+
+class FileSystemAggregationRepository(FileSystemBasedRepository, AggregationRepository):
+    """An id that is no plain file name is encoded; the true one stands in the file."""
+
+    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
+        path = self._path(safe_name(aggregation_overview.id))
+        self.write_utf8(path, aggregation_overview.model_dump_json(indent=2), create_parents=True)
+
+    def aggregation_overview(
+        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
+    ) -> AggregationOverview[AggregatedEvaluation] | None:
+        path = self._path(safe_name(aggregation_id))
+        return overview_of(json.loads(self.read_utf8(path)), aggregation_type) if self.exists(path) else None
+
+    def aggregation_overview_ids(self) -> Sequence[str]:
+        names = self.file_names(self._folder())
+        return sorted(json.loads(self.read_utf8(self._path(name)))["id"] for name in names)
+
+    def _folder(self) -> Path:
+        return self._root_directory / "aggregations"
+
+    def _path(self, name: str) -> Path:
+        return self._folder() / f"{name}.json"
+
+
+class FileAggregationRepository(StoredAggregationRepository):
+    def __init__(self, root_directory: Path) -> None:
+        super().__init__(FolderStore(root_directory))
+        self._original = FileSystemAggregationRepository(LocalFileSystem(), Path(root_directory))
+
+    def aggregation_overview(
+        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
+    ) -> AggregationOverview[AggregatedEvaluation] | None:
+        stored = super().aggregation_overview(aggregation_id, aggregation_type)
+        return stored or self._original.aggregation_overview(aggregation_id, aggregation_type)
+
+    def aggregation_overview_ids(self) -> Sequence[str]:
+        """FileNotFoundError, as in the original, where no aggregation was ever stored."""
+        return sorted({*self._original.aggregation_overview_ids(), *super().aggregation_overview_ids()})
+
+
+class HuggingFaceAggregationRepository(HuggingFaceRepository, FileSystemAggregationRepository):
+    """`HuggingFaceAggregationRepository(repository_id, token, private)`."""
+
+
+class InMemoryAggregationRepository(StoredAggregationRepository):
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
