@@ -67,7 +67,8 @@ def _plain_scorers(logs: Sequence[Log]) -> set[str]:
     for log in logs:
         for _, line in islice(log.scan(), _LOOKED_AT):
             row = decode_row(line if line.strip() else b"{}", "evaluation row")
-            seen.setdefault(str(row.get("scorer") or ""), not row.get("players"))
+            plain = not row.get("players") and len(row.get("responses") or ()) < 2
+            seen.setdefault(str(row.get("scorer") or ""), plain)
     return {name for name, plain in seen.items() if plain and name}
 
 

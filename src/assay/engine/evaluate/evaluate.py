@@ -126,8 +126,10 @@ class Evaluator(Executor):
 
 def _planned(scorer: BoundScorer) -> dict[str, Any]:
     found: dict[str, Any] = {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params}
-    if scorer.form == "match":
+    if scorer.of_several:
         found |= {"player": scorer.player, "both_seats": scorer.both_seats, "skip_failures": scorer.skip_failures}
+    if scorer.limit is not None:
+        found["limit"] = scorer.limit
     if scorer.people is not None:
         found["people"] = scorer.people.digest
     return found

@@ -56,7 +56,7 @@ class Job:
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
         rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
         for scorer in scorers:
-            self.progress[scorer.name].total = rows if rows and scorer.form != "match" else None
+            self.progress[scorer.name].total = rows if rows and not scorer.of_several else None
         self.matches: list[Matches] = []
         self.rounds: list[Rounds] = []
         self.unfinished = 0  # calls that a worker has taken and not yet committed
@@ -64,13 +64,14 @@ class Job:
 
     async def run(self, retry_errors: bool, budget: int | None) -> Manifest:
         store, progress = self.evaluator.store, self.evaluator.progress
-        playing = [scorer for scorer in self.scorers if scorer.form == "match"]
-        self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in playing]
+        several = [scorer for scorer in self.scorers if scorer.of_several]
+        self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in several]
         single = calls_of(self.scorers, self.runs, self.items)
         planned = ((call.key, True) for call in chain(single, self._match_calls()))
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
         if budget is not None:
-            self.rounds = [Rounds(each, self.log, budget, self.evaluator.seed) for each in self.matches]
+            playing = [matches for matches in self.matches if matches.scorer.form == "match"]
+            self.rounds = [Rounds(matches, self.log, budget, self.evaluator.seed) for matches in playing]
         for each in self.matches:
             self.progress[each.scorer.name].total = each.count if budget is None else None
         self.manifest.complete = False

@@ -55,18 +55,25 @@ def _is_ready(value: Any) -> bool:
         and not value.label
         and not value.details
         and not value.value
+        and value.players is None
     )
 
 
 def _row(
     call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
 ) -> Evaluation:
-    response = call.case.responses[0]
-    payoff, passed = score.score, score.passed
-    if call.players is not None and payoff is not None:
+    response, responses = call.case.responses[0], call.case.responses
+    payoff, passed, players, names = score.score, score.passed, call.players, call.sides
+    if players is not None and payoff is not None:
         payoff = 1.0 - payoff if call.seat else payoff
         passed = payoff > 0.5
-    model_name = response.model_name if call.players is None else " vs ".join(call.players)
+    elif score.players is not None:  # a match among those that were scored together
+        players, payoff = _in_order(score)
+        passed = None if payoff is None else payoff > 0.5
+        responses = [responses[names.index(player)] for player in players if player in names]
+    if players is not None:
+        names = players
+    model_name = response.model_name if len(names) < 2 else " vs ".join(names)
     return Evaluation(
         item_id=response.item_id,
         sample_id=response.sample_id,
@@ -81,15 +88,24 @@ def _row(
         metadata={**response.metadata, "evaluation": more} if more else response.metadata,
         key=call.key.hex(),
         part=part,
-        responses=[row.key for row in call.case.responses],
+        responses=[row.key for row in responses],
         scorer=call.scorer.name,
         outcome=score.outcome,
         error=score.error,
         error_kind=kind or ("permanent" if score.outcome == "errored" else None),  # type: ignore[arg-type]
         value=score.value,
-        players=call.players,
+        players=players,
         seat=call.seat,
     )
+
+
+def _in_order(score: Score) -> tuple[tuple[str, str], float | None]:
+    """The players of a match in canonical order, and the payoff of the first of them."""
+    assert score.players is not None
+    first, second = score.players
+    if first <= second:
+        return score.players, score.score
+    return (second, first), None if score.score is None else 1.0 - score.score
 
 
 def _storable(scores: list[Score], more: dict[str, Any]) -> tuple[list[Score], dict[str, Any]]:
