@@ -40,7 +40,8 @@ class BoundScorer(msgspec.Struct, kw_only=True):
 
     Of a scorer of several responses, `player` is the field that names their sides (`run`: in the order of the runs),
     `same_items` refuses players that answer different items, `skip_failures` leaves out what a failed response takes
-    part in, and `limit` bounds how many items are scored together. `people` has what people decided in matches."""
+    part in, `takes_none` makes the call even where all failed, and `limit` bounds how many items are scored together.
+    `people` has what people decided in matches."""
 
     name: str
     function: Callable[..., Any]
@@ -56,6 +57,7 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     both_seats: bool = True
     same_items: bool = False
     skip_failures: bool = False
+    takes_none: bool = False
     limit: int | None = None
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
@@ -73,7 +75,10 @@ class BoundScorer(msgspec.Struct, kw_only=True):
             row = msgspec.json.decode(case.lines[0]) if case.lines else msgspec.to_builtins(case.responses[0])
             keywords["inference_result"] = row
             return [case.responses[0].response, case.item.ground_truth], keywords
-        return [case.item, *case.responses], keywords
+        responses = case.responses
+        if self.takes_none:
+            responses = [response for response in responses if response.outcome == "ok"]
+        return [case.item, *responses], keywords
 
 
 def bind_scorer(

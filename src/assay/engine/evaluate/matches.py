@@ -171,7 +171,9 @@ class Matches:
     def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
         failures = [failed(answer.row) for answer in answers if answer.row.outcome != "ok"]
         settled = None
-        if failures and (self.scorer.skip_failures or len(failures) == len(answers)):
+        if len(failures) == len(answers) and self.scorer.takes_none and not self.scorer.skip_failures:
+            pass  # called without responses: the row still names those that failed
+        elif failures and (self.scorer.skip_failures or len(failures) == len(answers)):
             settled = failures[0]
             if self.scorer.skip_failures:
                 settled.outcome = "skipped"

@@ -1,7 +1,7 @@
 """Evaluation by people: outputs are submitted as records, answers are retrieved as results."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from random import Random
@@ -23,12 +23,14 @@ from assay.formats.intelligence_layer.domain import (
     ExampleEvaluation,
     ExpectedOutput,
     FailedExampleEvaluation,
+    FailedExampleRun,
     PartialEvaluationOverview,
+    RunOverview,
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, MatchOutcome
 from assay.formats.intelligence_layer.evaluations import AsyncEvaluationRepository
-from assay.formats.intelligence_layer.evaluator import EvaluatorBase
+from assay.formats.intelligence_layer.evaluator import EvaluatorBase, stray_output
 from assay.formats.intelligence_layer.logics import EvaluationLogicBase
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
@@ -104,7 +106,7 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         """Hand over the records of each example; those that cannot be are stored as failures."""
         start = utc_now()
         runs = self._load_run_overviews(*run_ids)
-        cases = self._retrieve_eval_logic_input(runs, skip_example_on_any_failure, num_examples)
+        cases = self._cases(runs, skip_example_on_any_failure, num_examples)
         logic = self._evaluation_logic
         dataset_id = self._client.create_dataset(
             self._workspace_id,
@@ -161,6 +163,33 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         )
         self._partials.store_evaluation_overview(overview)
         return overview
+
+    def _cases(
+        self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None
+    ) -> Iterator[tuple[Example[Input, ExpectedOutput], list[SuccessfulExampleOutput[Output]]]]:
+        """Each example with its successful outputs, in the order of the runs."""
+        dataset, output_type = self._dataset_of(runs, "refuse"), self.output_type()
+        examples = list(self._dataset_repository.examples(dataset, self.input_type(), self.expected_output_type()))
+        stored = (self._run_repository.example_outputs(run.id, output_type) for run in runs)
+        outputs = [{output.example_id: output for output in each} for each in stored]
+        known = {example.id for example in examples}
+        for run, by_example in zip(runs, outputs, strict=True):
+            for stray in sorted(by_example.keys() - known):
+                raise stray_output(run.id, stray)
+        submitted = 0
+        for example in examples:
+            found = [by_example[example.id] for by_example in outputs if example.id in by_example]
+            successful = [
+                SuccessfulExampleOutput(run_id=each.run_id, example_id=example.id, output=each.output)
+                for each in found
+                if not isinstance(each.output, FailedExampleRun)
+            ]
+            is_whole = len(found) == len(runs)  # else a run over part of the dataset
+            if is_whole and not (skip_example_on_any_failure and len(successful) < len(runs)):
+                yield example, successful
+                submitted += 1
+                if submitted == num_examples:
+                    return
 
     def _store(self, evaluation_id: str, example_id: str, result: Any) -> None:
         self._partials.store_example_evaluation(

@@ -91,7 +91,6 @@ class ExampleOutput(Record, Generic[Output]):
     run_id: str
     example_id: str
     output: Output | FailedExampleRun
-    key = ""  # of the stored row, where it was read from one: no field
 
     def __str__(self) -> str:
         return f'Example ID={self.example_id}\nRelated Run ID={self.run_id}\nOutput="{self.output}"\n'
@@ -116,7 +115,6 @@ class SuccessfulExampleOutput(Record, Generic[Output]):
     run_id: str
     example_id: str
     output: Output
-    key = ""
 
     def __str__(self) -> str:
         return f'Run ID = {self.run_id}\nExample ID = {self.example_id}\nOutput = "{self.output}"\n'
@@ -184,7 +182,6 @@ class ExampleEvaluation(Record, Generic[Evaluation]):
     evaluation_id: str
     example_id: str
     result: Evaluation | FailedExampleEvaluation
-    response_keys = dict[str, str]()  # of the rows that were evaluated, by run: no field
 
     def __str__(self) -> str:
         return f"Evaluation ID = {self.evaluation_id}\nExample ID = {self.example_id}\nResult = {self.result}\n"

@@ -130,6 +130,9 @@ class FileEvaluationRepository(StoredEvaluationRepository):
             return self._original.example_evaluations(evaluation_id, evaluation_type)
         return super().example_evaluations(evaluation_id, evaluation_type)
 
+    def has_own_rows(self, evaluation_id: str) -> bool:
+        return super().has_own_rows(evaluation_id) and not self._original.has(evaluation_id)
+
 
 class AsyncFileEvaluationRepository(FileEvaluationRepository, StoredPartials, AsyncEvaluationRepository):
     def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:

@@ -1,4 +1,10 @@
-"""Results of examples ⇄ our evaluation rows."""
+"""Results of examples ⇄ our evaluation rows.
+
+A result is one commit of rows, whose first has it as `value`. A result with exactly one truth value or number has that
+as verdict, so that `assay compare` and `assay gate` read it. Matches are a row each, with players and payoff as
+everywhere in Assay, for `assay rank` and `assay trace`. A later result takes the place of an earlier one of the same
+example, and for a single match of the same players.
+"""
 
 import time
 from typing import Any
@@ -9,6 +15,7 @@ import msgspec
 from assay.formats.intelligence_layer.domain import Evaluation, ExampleEvaluation, FailedExampleEvaluation
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, Matches
 from assay.formats.intelligence_layer.types import from_json, to_json
+from assay.interfaces import Score
 from assay.records import Evaluation as Row
 from assay.store.keys import canonical, digest
 
@@ -25,11 +32,13 @@ class StoredResult(msgspec.Struct, gc=False):
     value: Any = None
     detailed_results: dict[str, Any] = {}
     players: tuple[str, str] | None = None
+    part: tuple[int, int] = (0, 1)
 
     @property
     def has_value(self) -> bool:
         """Whether this is the first row of a result."""
-        return self.detailed_results.get("match", 0) == 0
+        is_first = self.part[0] == 0 and self.detailed_results.get("match", 0) == 0
+        return is_first and self.outcome != "skipped"
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -40,56 +49,74 @@ class StoredResult(msgspec.Struct, gc=False):
         return (self.item_id,) if "match" in self.detailed_results else (self.item_id, self.players)
 
 
+def scores_of(result: Any) -> list[Score]:
+    """The labels of one result; a TypeError where JSON cannot hold it."""
+    value = to_json(result)
+    if isinstance(result, ComparisonEvaluation):
+        scores = [_match(result, {})]
+    elif isinstance(result, Matches) and result.comparison_evaluations:
+        scores = [_match(match, {"match": number}) for number, match in enumerate(result.comparison_evaluations)]
+    else:
+        verdict = _verdict(value)
+        is_truth = isinstance(verdict, bool)
+        scores = [Score(passed=verdict if is_truth else None, score=None if verdict is None else float(verdict))]
+    scores[0].value = value
+    return scores
+
+
+def _match(match: ComparisonEvaluation, details: dict[str, Any]) -> Score:
+    return Score(score=match.outcome.payoff[0], players=(match.first_player, match.second_player), details=details)
+
+
+def _verdict(value: Any) -> bool | float | None:
+    """The one truth value or number of a result, itself or in a field."""
+    fields = value.values() if isinstance(value, dict) else [value]
+    numbers = [field for field in fields if isinstance(field, (bool, int, float))]
+    return numbers[0] if len(numbers) == 1 and numbers[0] - numbers[0] == 0 else None
+
+
 def rows_of(example_evaluation: ExampleEvaluation[Any]) -> list[Row]:
-    """The rows of one result, which belong into one commit."""
+    """The rows of a result that was not scored by the engine; they belong into one commit."""
     result = example_evaluation.result
     if isinstance(result, FailedExampleEvaluation):
-        row = _row(example_evaluation, uuid4().hex)
-        row.outcome, row.error, row.error_kind = "errored", result.error_message, "permanent"
+        row = _row(example_evaluation, Score(outcome="errored", error=result.error_message), uuid4().hex)
+        row.error_kind = "permanent"
         return [row]
-    if isinstance(result, ComparisonEvaluation):
-        rows = [_played(example_evaluation, result)]
-    elif isinstance(result, Matches) and result.comparison_evaluations:
-        rows = [_played(example_evaluation, match) for match in result.comparison_evaluations]
-        for number, row in enumerate(rows):
-            row.detailed_results = {"match": number}
-    else:
-        rows = [_row(example_evaluation, "")]
-    rows[0].value = to_json(result)
-    return rows
+    return [_row(example_evaluation, score) for score in scores_of(result)]
+
+
+def _row(example_evaluation: ExampleEvaluation[Any], score: Score, *apart: str) -> Row:
+    players, payoff, passed = score.players, score.score, score.passed
+    if players is not None and payoff is not None:  # in canonical order, with the payoff of the first
+        if players[0] > players[1]:
+            players, payoff = (players[1], players[0]), 1.0 - payoff
+        passed = payoff > 0.5
+    elif payoff is not None and passed is None:
+        passed = payoff > 0
+    parts = (example_evaluation.evaluation_id, example_evaluation.example_id, *(players or apart))
+    return Row(
+        item_id=example_evaluation.example_id,
+        label=LABEL,
+        model_name=" vs ".join(players or ()),
+        passed=passed,
+        score=payoff,
+        detailed_results=score.details,
+        timestamp=time.time(),
+        key=digest("intelligence-layer", canonical(parts)).hex(),
+        scorer=LABEL,
+        outcome=score.outcome,
+        error=score.error,
+        value=score.value,
+        players=players,
+    )
 
 
 def result_of(
     row: StoredResult, evaluation_id: str, evaluation_type: type[Evaluation]
 ) -> ExampleEvaluation[Evaluation]:
     """The result again; a ValueError (pydantic's for its models) if it is not of this type."""
-    if row.outcome == "errored":
-        result: Any = FailedExampleEvaluation(error_message=row.error or "")
+    if row.outcome == "scored":
+        result: Any = from_json(row.value, evaluation_type)
     else:
-        result = from_json(row.value, evaluation_type)
+        result = FailedExampleEvaluation(error_message=row.error or "")
     return ExampleEvaluation(evaluation_id=evaluation_id, example_id=row.item_id, result=result)
-
-
-def _row(example_evaluation: ExampleEvaluation[Any], *apart: str) -> Row:
-    parts = (example_evaluation.evaluation_id, example_evaluation.example_id, *apart)
-    return Row(
-        item_id=example_evaluation.example_id,
-        label=LABEL,
-        scorer=LABEL,
-        timestamp=time.time(),
-        key=digest("intelligence-layer", canonical(parts)).hex(),
-        responses=list(example_evaluation.response_keys.values()),
-    )
-
-
-def _played(example_evaluation: ExampleEvaluation[Any], match: ComparisonEvaluation) -> Row:
-    """The row of a match: players in canonical order, and the payoff of the first of them."""
-    first, second, keys = match.first_player, match.second_player, example_evaluation.response_keys
-    players = (first, second) if first <= second else (second, first)
-    row = _row(example_evaluation, *players)
-    row.players = players
-    row.responses = [keys[player] for player in players if player in keys]
-    row.model_name = " vs ".join(players)
-    row.score = match.outcome.payoff[players != (first, second)]
-    row.passed = row.score > 0.5
-    return row

@@ -6,9 +6,8 @@ Results are rows of `evaluation_results.jsonl`; overviews stand in the manifest.
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from uuid import uuid4
 
 import msgspec
@@ -30,15 +29,6 @@ from assay.store.repair import row_decoder
 from assay.store.stores import MemoryStore
 
 
-@dataclass
-class OpenEvaluation:
-    """An evaluation that is being made. `failed` has the examples that need not be evaluated again, each with whether
-    its result is a failure."""
-
-    id: str
-    failed: Mapping[str, bool] = field(default_factory=dict[str, bool])
-
-
 class EvaluationRepository(ABC):
     """Keeps the results of examples and, when an evaluation is finished, its overview. An unknown evaluation is a
     ValueError where results are asked for, and None where its overview is."""
@@ -48,10 +38,10 @@ class EvaluationRepository(ABC):
         return str(uuid4())
 
     @contextmanager
-    def open_evaluation(self, digest: str) -> Generator[OpenEvaluation]:
-        """A new evaluation; or, in a repository that knows, the one of the same digest that was begun, is not finished
-        and that nobody is at."""
-        yield OpenEvaluation(self.initialize_evaluation())
+    def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
+        """The id of a new evaluation; or, in a repository that knows, of the one of the same digest that was begun,
+        has no overview and that nobody is at. With `again` an overview is no obstacle: its errors are retried."""
+        yield self.initialize_evaluation()
 
     @abstractmethod
     def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None: ...
@@ -100,6 +90,7 @@ class EvaluationRepository(ABC):
 
 
 _encode = msgspec.json.Encoder().encode_lines
+_WORK = "work_digest"  # in the metadata: what an evaluation that has no overview yet is found by
 
 
 class AsyncEvaluationRepository(EvaluationRepository):
@@ -135,41 +126,31 @@ class StoredEvaluationRepository(EvaluationRepository):
         self._open: set[str] = set()
 
     @contextmanager
-    def open_evaluation(self, digest: str) -> Generator[OpenEvaluation]:
+    def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
         with ExitStack() as held:
             with self._opening:
-                goes_on = self._unfinished(digest, held)
-                own = goes_on or self._begun(digest, held)
-                self._open.add(own)
-                held.callback(self._open.discard, own)
-            rows = (row for _, row in _results(self._log(own))) if goes_on else ()
-            yield OpenEvaluation(own, {row.item_id: row.outcome == "errored" for row in rows})
+                evaluation_id = self._unfinished(digest, again, held) or self._begun(digest, held)
+                self._open.add(evaluation_id)
+                held.callback(self._open.discard, evaluation_id)
+            yield evaluation_id
 
     def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
         overview = evaluation_overview
         log = self._log(overview.id)
         log.sync()
         self._logs.pop(overview.id)
-        old = self.store.manifest("evaluation", overview.id)
-        counts = {"scored": overview.successful_evaluation_count, "errored": overview.failed_evaluation_count}
-        self.store.put_manifest(
-            Manifest(
-                kind="evaluation",
-                id=overview.id,
-                name=overview.description,
-                created=old.created if old else overview.start_date.timestamp(),
-                started=overview.start_date.timestamp(),
-                ended=overview.end_date.timestamp(),
-                complete=True,
-                digest=old.digest if old else "",
-                counts={name: count for name, count in counts.items() if count},
-                inputs=_inputs(overview),
-                plan={**(old.plan if old else {}), "overview": to_json(overview)},
-                labels=sorted(overview.labels),
-                metadata=to_json(overview.metadata),
-                segments=log.segments(),
-            )
-        )
+        manifest = self.store.manifest("evaluation", overview.id) or _manifest(overview)
+        if not manifest.digest:  # not made by the engine, which has noted all of this
+            counts = {"scored": overview.successful_evaluation_count, "errored": overview.failed_evaluation_count}
+            manifest.counts = {name: count for name, count in counts.items() if count}
+            manifest.segments = log.segments()
+        manifest.name = overview.description
+        manifest.started, manifest.ended = overview.start_date.timestamp(), overview.end_date.timestamp()
+        manifest.complete = True
+        manifest.labels = sorted(overview.labels)
+        manifest.metadata |= to_json(overview.metadata)
+        manifest.plan["overview"] = to_json(overview)
+        self.store.put_manifest(manifest)
 
     def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
         manifest = self.store.manifest("evaluation", evaluation_id)
@@ -194,33 +175,51 @@ class StoredEvaluationRepository(EvaluationRepository):
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
-        rows = {row.place: row for _, row in _results(self._known(evaluation_id))}  # the last is the one
-        ordered = sorted(rows.values(), key=lambda row: row.item_id)
-        return [result_of(row, evaluation_id, evaluation_type) for row in ordered]
+        return list(self.results(evaluation_id, evaluation_type))
 
-    def _unfinished(self, digest: str, held: ExitStack) -> str | None:
-        """An evaluation to go on with, locked until `held` is closed."""
-        for own in self.store.ids("evaluation"):
-            if own not in self._open and self._waits(own, digest):
+    def results(self, evaluation_id: str, evaluation_type: type[Evaluation]) -> Iterator[ExampleEvaluation[Evaluation]]:
+        """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
+        log = self._known(evaluation_id)
+        last = {row.place: position for position, row in _results(log)}
+        decode = row_decoder(StoredResult)
+        for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
+            yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
+
+    def has_own_rows(self, evaluation_id: str) -> bool:
+        """Whether the store has what `example_evaluations` gives."""
+        return type(self).example_evaluations.__module__.startswith("assay.")
+
+    def takes_rows(self) -> bool:
+        """Whether rows may be written into the store without `store_example_evaluation`."""
+        return type(self).store_example_evaluation.__module__.startswith("assay.")
+
+    def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
+        """An evaluation to continue, locked until `held` is closed."""
+        for evaluation_id in self.store.ids("evaluation"):
+            if evaluation_id not in self._open and self._waits(evaluation_id, digest, again):
                 with ExitStack() as trying:
                     try:
-                        trying.enter_context(self.store.lock("evaluation", own))
+                        trying.enter_context(self.store.lock("evaluation", evaluation_id))
                     except LockedError:  # another process is at it
                         continue
-                    if self._waits(own, digest):  # which may just have finished it
+                    if self._waits(evaluation_id, digest, again):  # which may just have finished it
                         held.push(trying.pop_all())
-                        return own
+                        return evaluation_id
         return None
 
-    def _waits(self, evaluation_id: str, digest: str) -> bool:
+    def _waits(self, evaluation_id: str, digest: str, again: bool) -> bool:
         manifest = self.store.manifest("evaluation", evaluation_id)
-        return manifest is not None and manifest.digest == digest and not manifest.complete
+        if manifest is None or manifest.metadata.get(_WORK) != digest:
+            return False
+        return again or "overview" not in manifest.plan
 
     def _begun(self, digest: str, held: ExitStack) -> str:
-        own, now = self.initialize_evaluation(), time.time()
-        held.enter_context(self.store.lock("evaluation", own))
-        self.store.put_manifest(Manifest(kind="evaluation", id=own, created=now, started=now, digest=digest))
-        return own
+        evaluation_id, now = self.initialize_evaluation(), time.time()
+        held.enter_context(self.store.lock("evaluation", evaluation_id))
+        if self.store.manifest("evaluation", evaluation_id) is None:
+            begun = Manifest(kind="evaluation", id=evaluation_id, created=now, started=now, metadata={_WORK: digest})
+            self.store.put_manifest(begun)
+        return evaluation_id
 
     def _ids_with(self, overview: str) -> list[str]:
         manifests = (self.store.manifest("evaluation", id) for id in self.store.ids("evaluation"))
@@ -254,17 +253,7 @@ class StoredPartials(StoredEvaluationRepository):
 
     def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
         partial = partial_evaluation_overview
-        old = self.store.manifest("evaluation", partial.id)
-        manifest = old or Manifest(
-            kind="evaluation",
-            id=partial.id,
-            name=partial.description,
-            created=partial.start_date.timestamp(),
-            started=partial.start_date.timestamp(),
-            inputs=_inputs(partial),
-            labels=sorted(partial.labels),
-            metadata=to_json(partial.metadata),
-        )
+        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
         manifest.plan["partial"] = to_json(partial)
         self.store.put_manifest(manifest)
 
@@ -286,13 +275,23 @@ def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
                 yield position, row
 
 
-def _inputs(overview: EvaluationOverview | PartialEvaluationOverview) -> list[dict[str, str]]:
+def _manifest(overview: EvaluationOverview | PartialEvaluationOverview) -> Manifest:
+    """The manifest of an evaluation whose results are stored one by one."""
     runs = in_order(overview.run_overviews)
     datasets = sorted({run.dataset_id for run in runs})
-    return [
-        *({"kind": "run", "id": run.id} for run in runs),
-        *({"kind": "dataset", "id": dataset} for dataset in datasets),
-    ]
+    return Manifest(
+        kind="evaluation",
+        id=overview.id,
+        name=overview.description,
+        created=overview.start_date.timestamp(),
+        started=overview.start_date.timestamp(),
+        inputs=[
+            *({"kind": "run", "id": run.id} for run in runs),
+            *({"kind": "dataset", "id": dataset} for dataset in datasets),
+        ],
+        labels=sorted(overview.labels),
+        metadata=to_json(overview.metadata),
+    )
 
 
 class InMemoryEvaluationRepository(StoredEvaluationRepository):

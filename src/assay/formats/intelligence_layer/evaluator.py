@@ -1,31 +1,37 @@
-"""The evaluator for logics that decide by themselves: one call for each example, in threads."""
+"""The second step by the original's names: a logic over stored runs, on Assay's engine.
 
-import asyncio
-import time
+An evaluation that was stopped or killed resumes, also in a new process, when the same runs are evaluated again with the
+same logic and parameters: examples that have a result are not evaluated again.
+"""
+
+import math
 import warnings
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
-from itertools import islice
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, Generic, Literal, final
 
-from assay.engine.calls.progress import LaneProgress, Progress
-from assay.engine.evaluate.evaluate import CHUNK_SECONDS, LARGEST_CHUNK
-from assay.formats.intelligence_layer.datasets import DatasetRepository
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.evaluate import Evaluator as Engine
+from assay.errors import AssayError, CallError, PermanentError, TransientError
+from assay.formats.intelligence_layer.datasets import DatasetRepository, example_of
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
     Example,
     ExampleEvaluation,
-    ExampleOutput,
     ExpectedOutput,
     FailedExampleEvaluation,
     FailedExampleRun,
     RunOverview,
     SuccessfulExampleOutput,
 )
-from assay.formats.intelligence_layer.engine import shown
-from assay.formats.intelligence_layer.evaluations import EvaluationRepository
+from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, run_store, shown
+from assay.formats.intelligence_layer.evaluation_rows import LABEL, scores_of
+from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,
     EvaluationLogicBase,
@@ -34,75 +40,20 @@ from assay.formats.intelligence_layer.logics import (
     settled,
 )
 from assay.formats.intelligence_layer.navigator import EvaluationLineage, RepositoryNavigator
+from assay.formats.intelligence_layer.run_rows import output_of
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, to_json
+from assay.interfaces import Score, Store
+from assay.records import Item, Manifest, Response
+from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest
+from assay.store.repositories import DatasetRepository as Datasets
+from assay.store.stores import MemoryStore
 from assay.text.plain import plain
-from assay.threads import Threads, run_blocking
 
 Items = Literal["refuse", "intersection"]
 """What to do about runs that cover different examples."""
-
-
-class Cases(Iterable[tuple[Example[Any, Any], Sequence[SuccessfulExampleOutput[Any]]]]):
-    """Each example with its successful outputs. Examples and outputs both come sorted by id, so they are merged as they
-    are read. `skipped` counts the examples left out because a run failed on them."""
-
-    def __init__(
-        self,
-        examples: Iterable[Example[Any, Any]],
-        outputs: Sequence[Iterable[ExampleOutput[Any]]],
-        skip_example_on_any_failure: bool,
-        num_examples: int | None,
-    ) -> None:
-        self._examples = examples
-        self._outputs = [_Outputs(each) for each in outputs]
-        self._skip = skip_example_on_any_failure
-        self._limit = num_examples
-        self.skipped = 0
-
-    def __iter__(self) -> Iterator[tuple[Example[Any, Any], Sequence[SuccessfulExampleOutput[Any]]]]:
-        given = 0
-        for example in self._examples:
-            if self._limit and given >= self._limit:
-                return
-            outputs = [each.of(example.id) for each in self._outputs]
-            if any(output is None for output in outputs):
-                continue  # a run over part of the dataset
-            successful = [_successful(each) for each in outputs if each and not _failed(each)]
-            if self._skip and len(successful) < len(outputs):
-                self.skipped += 1
-                continue
-            given += 1
-            yield example, successful
-        for each in self._outputs:
-            each.refuse_rest()
-
-
-class _Outputs:
-    """The outputs of one run, asked for example by example."""
-
-    def __init__(self, outputs: Iterable[ExampleOutput[Any]]) -> None:
-        self._rest = iter(outputs)
-        self._next = next(self._rest, None)
-
-    def of(self, example_id: str) -> ExampleOutput[Any] | None:
-        found = self._next
-        if found is None or found.example_id > example_id:
-            return None
-        if found.example_id < example_id:
-            self.refuse_rest()
-        self._next = next(self._rest, None)
-        return found
-
-    def refuse_rest(self) -> None:
-        if self._next is not None:
-            raise BadValue(
-                f"the ids of example and output do not match: the run {self._next.run_id!r} has an output for "
-                f"{self._next.example_id!r}, which is no example of its dataset",
-                fix="run the task again on this dataset",
-            )
 
 
 class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
@@ -180,13 +131,8 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
             overviews.append(overview)
         return overviews
 
-    def _retrieve_eval_logic_input(
-        self,
-        run_overviews: Sequence[RunOverview],
-        skip_example_on_any_failure: bool,
-        num_examples: int | None = None,
-        items: Items = "refuse",
-    ) -> Cases:
+    def _dataset_of(self, run_overviews: Sequence[RunOverview], items: Items) -> str:
+        """The one dataset of runs that can be evaluated together."""
         datasets = {run.dataset_id for run in run_overviews}
         if len(datasets) > 1:
             raise BadValue(
@@ -194,12 +140,7 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
                 fix="evaluate the runs of each dataset by themselves",
             )
         self._check_coverage(run_overviews, items)
-        output_type = self.output_type()
-        examples = self._dataset_repository.examples(
-            run_overviews[0].dataset_id, self.input_type(), self.expected_output_type()
-        )
-        outputs = [self._run_repository.example_outputs(run.id, output_type) for run in run_overviews]
-        return Cases(examples, outputs, skip_example_on_any_failure, num_examples)
+        return run_overviews[0].dataset_id
 
     def _check_coverage(self, run_overviews: Sequence[RunOverview], items: Items) -> None:
         """Runs over different examples are compared only if that is wanted, and never silently."""
@@ -224,22 +165,11 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
             )
 
 
-def _failed(output: ExampleOutput[Any]) -> bool:
-    return isinstance(output.output, FailedExampleRun)
-
-
-def _successful(output: ExampleOutput[Any]) -> SuccessfulExampleOutput[Any]:
-    found = SuccessfulExampleOutput(run_id=output.run_id, example_id=output.example_id, output=output.output)
-    found.key = output.key
-    return found
-
-
 DEFAULT_MAX_WORKERS = 10
 
 
 class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
-    """Evaluates stored runs; every result is stored before the next example is begun. `max_workers` examples are
-    evaluated at a time."""
+    """Evaluates stored runs; `max_workers` examples are evaluated at a time."""
 
     def __init__(
         self,
@@ -264,32 +194,32 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         labels: set[str] | None = None,
         metadata: dict[str, Any] | None = None,
         items: Items = "refuse",
+        retry_errors: bool = False,
     ) -> EvaluationOverview:
         """Evaluate the outputs of these runs together. Runs that cover different examples are refused, or compared on
-        the examples that they share: `items="intersection"`."""
+        the examples that they share: `items="intersection"`. With `retry_errors` an earlier evaluation of the same
+        runs and logic continues, and only what failed in it is evaluated again."""
         start = utc_now()
         runs = self._load_run_overviews(*run_ids)
-        cases = self._retrieve_eval_logic_input(runs, skip_example_on_any_failure, num_examples, items)
-        progress = Progress()
-        lane = progress.lane(self.description)
-        lane.total = _total(runs, skip_example_on_any_failure, num_examples)
+        dataset = self._dataset_of(runs, items)
+        stores = self._stores(dataset, runs)
         work = self._digest(runs, skip_example_on_any_failure, num_examples)
-        with self._evaluation_repository.open_evaluation(work) as opened, shown(progress, "Evaluating"):
-            lane.present, lane.errors = len(opened.failed), sum(opened.failed.values())
-            missing = (case for case in cases if case[0].id not in opened.failed)
-            calls = (partial(self.evaluate, example, opened.id, abort_on_error, *found) for example, found in missing)
-            run_blocking(lambda: _call_all(calls, self.max_workers, lane))
+        with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
+            scorer = ExampleScorer(self, evaluation_id, runs, abort_on_error)
+            bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
+            manifest = self._evaluate(stores, bound, scorer, dataset, retry_errors)
+            skipped, failed = (manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored"))
             overview = EvaluationOverview(
                 run_overviews=frozenset(runs),
-                id=opened.id,
+                id=evaluation_id,
                 start_date=start,
                 end_date=utc_now(),
-                successful_evaluation_count=lane.present + lane.done - lane.errors,
-                failed_evaluation_count=lane.errors,
+                successful_evaluation_count=(manifest.planned or 0) - failed - skipped,
+                failed_evaluation_count=failed,
                 description=f"{self.description} : {description}" if description else self.description,
                 labels=set(labels or ()),
                 metadata=dict(metadata or {}),
-                skipped_evaluation_count=cases.skipped,
+                skipped_evaluation_count=skipped,
             )
             self._evaluation_repository.store_evaluation_overview(overview)
         return overview
@@ -309,15 +239,59 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         except Exception as error:
             if abort_on_error:
                 raise
-            print(plain(f'FAILED EVALUATION: example "{example.id}", {type(error).__qualname__}: "{error}"'))
-            result = FailedExampleEvaluation.from_exception(error)
+            result = _failure(example.id, error)
         evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example.id, result=result)
-        evaluation.response_keys = {output.run_id: output.key for output in example_outputs if output.key}
         self._evaluation_repository.store_example_evaluation(evaluation)
         return result
 
+    def takes_rows(self) -> bool:
+        """Whether the engine can write its rows where the repository keeps them."""
+        repository = self._evaluation_repository
+        return isinstance(repository, StoredEvaluationRepository) and repository.takes_rows()
+
+    def _stores(self, dataset_id: str, runs: Sequence[RunOverview]) -> Store:
+        """Where the engine reads and writes; what is kept elsewhere is held in memory meanwhile."""
+        examples = self._dataset_repository.examples(dataset_id, self.input_type(), self.expected_output_type())
+        datasets = dataset_store(self._dataset_repository, dataset_id, examples)
+        self._refuse_strays(Datasets(datasets).index(dataset_id), runs)
+        repository = self._evaluation_repository
+        own = repository.store if isinstance(repository, StoredEvaluationRepository) and self.takes_rows() else None
+        return StoreByKind(
+            {
+                "dataset": datasets,
+                "run": run_store(self._run_repository, runs, self.output_type()),
+                "evaluation": own or MemoryStore(),
+            }
+        )
+
+    def _refuse_strays(self, index: ItemIndex, runs: Sequence[RunOverview]) -> None:
+        for run in runs:
+            ids = self._run_repository.example_output_ids(run.id)
+            strays = index.positions(array("Q", map(id_number, ids))) < 0
+            if strays.any():
+                raise stray_output(run.id, ids[int(strays.argmax())])
+
+    def _evaluate(
+        self, stores: Store, bound: BoundScorer, scorer: "ExampleScorer", dataset: str, retry_errors: bool
+    ) -> Manifest:
+        progress = Progress()
+        engine = Engine(stores, threads=self.max_workers, stop=scorer.stop, grace=math.inf, progress=progress)
+        runs = [run.id for run in scorer.runs]
+        try:
+            with shown(progress, "Evaluating", self.description):
+                manifest = engine.evaluate(
+                    runs, [bound], id=scorer.evaluation_id, dataset=dataset, retry_errors=retry_errors
+                )
+        except AssayError as error:
+            if scorer.failure is not None:
+                raise scorer.failure from None
+            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+        if scorer.failure is not None:
+            raise scorer.failure
+        return manifest
+
     def _digest(self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None) -> str:
-        """What the results depend on: an unfinished evaluation is gone on with only if this is equal."""
+        """What the results depend on: an unfinished evaluation continues only if this is equal."""
         parts = {
             "runs": [to_json(run, order="deterministic") for run in runs],
             "logic": identity_of(self._evaluation_logic),
@@ -327,36 +301,101 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         return digest("intelligence-layer-evaluation", canonical(parts)).hex()
 
 
-def _total(runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None) -> int:
-    """At most so many examples will be evaluated."""
-    failed = (0 if skip_example_on_any_failure else run.failed_example_count for run in runs)
-    least = min(run.successful_example_count + more for run, more in zip(runs, failed, strict=True))
-    return min(least, num_examples or least)
+class ExampleScorer:
+    """The user's logic as one of the engine's scorers. `failure` is the first exception that ends the evaluation: its
+    example has a transient error, so that it is evaluated again when the evaluation resumes."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator[Any, Any, Any, Any],
+        evaluation_id: str,
+        runs: Sequence[RunOverview],
+        abort_on_error: bool,
+    ) -> None:
+        self.evaluation_id = evaluation_id
+        self.runs = runs
+        self.stop = Stop()
+        self.failure: BaseException | None = None
+        self._evaluator = evaluator
+        self._logic = evaluator._evaluation_logic
+        self._abort = abort_on_error
+        self._keeps = not evaluator.takes_rows()
+        self._types = evaluator.input_type(), evaluator.expected_output_type()
+        self._output_type = evaluator.output_type()
+
+    def bound(self, skip_failures: bool, limit: int | None) -> BoundScorer:
+        return BoundScorer(
+            name=LABEL,
+            function=self,
+            params={},
+            identity=digest("scorer", canonical((LABEL, identity_of(self._logic)))),
+            form="together",
+            mode="thread",
+            reads="item",
+            takes_context=False,
+            player="run",
+            skip_failures=skip_failures,
+            takes_none=True,
+            limit=limit,
+        )
+
+    def __call__(self, item: Item, *responses: Response) -> list[Score]:
+        """In a thread: the labels of one example. What the logic raises is its row's error, unless it shall abort."""
+        if self.failure is not None:  # raised while this example waited for its thread
+            raise TransientError("stopped")
+        raised: CallError | None = None
+        try:
+            example = example_of(item, *self._types)
+            outputs = self._outputs(item.id, responses)
+            result: Any
+            try:
+                result = self._logic.do_evaluate(example, *outputs)
+            except Exception as error:
+                if self._abort:
+                    raise
+                result = _failure(example.id, error)
+                kind = TransientError if isinstance(error, TransientError) else PermanentError
+                raised = kind(result.error_message)
+            if self._keeps:
+                self._evaluator._evaluation_repository.store_example_evaluation(
+                    ExampleEvaluation(evaluation_id=self.evaluation_id, example_id=item.id, result=result)
+                )
+            scores = scores_of(result)
+        except BaseException as error:  # handed over to the caller of `evaluate_runs`, who raises it
+            self.failure = self.failure or error
+            self.stop.request()
+            raise TransientError("stopped") from None
+        if raised is not None:
+            raise raised
+        return scores
+
+    def _outputs(self, example_id: str, responses: Sequence[Response]) -> list[SuccessfulExampleOutput[Any]]:
+        """The engine passes the successful responses in the order of the runs."""
+        runs = self.runs
+        if len(responses) < len(runs):
+            runs = [run for run in runs if self._succeeded(run.id, example_id)]
+        return [
+            SuccessfulExampleOutput(
+                run_id=run.id,
+                example_id=example_id,
+                output=output_of(response, run.id, self._output_type).output,
+            )
+            for run, response in zip(runs, responses, strict=True)
+        ]
+
+    def _succeeded(self, run_id: str, example_id: str) -> bool:
+        output = self._evaluator._run_repository.example_output(run_id, example_id, self._output_type)
+        return output is not None and not isinstance(output.output, FailedExampleRun)
 
 
-async def _call_all(calls: Iterable[Callable[[], Any]], workers: int, lane: LaneProgress) -> None:
-    """Count in `lane` which calls gave a result and which a failure. The first exception ends it once the calls that
-    have begun are done. Quick calls are made many in a row by one thread, as in our own evaluator."""
-    waiting = iter(calls)
-    threads = Threads(workers)
-    raised: list[BaseException] = []
+def stray_output(run_id: str, example_id: str) -> BadValue:
+    return BadValue(
+        f"the ids of example and output do not match: the run {run_id!r} has an output for {example_id!r}, "
+        "which is not an example of its dataset",
+        fix="run the task again on this dataset",
+    )
 
-    async def work() -> None:
-        size = 1
-        while not raised and (chunk := list(islice(waiting, size))):
-            begun = time.perf_counter()
-            for result, error in await threads.map(chunk):
-                if error is not None:
-                    raised.append(error)
-                else:
-                    lane.done += 1
-                    lane.errors += isinstance(result, FailedExampleEvaluation)
-            seconds = (time.perf_counter() - begun) / len(chunk)
-            size = max(1, min(2 * size, int(CHUNK_SECONDS / seconds), LARGEST_CHUNK))
 
-    try:
-        await asyncio.gather(*(work() for _ in range(workers)))
-    finally:
-        threads.close()
-    if raised:
-        raise raised[0]
+def _failure(example_id: str, error: Exception) -> FailedExampleEvaluation:
+    print(plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"'))
+    return FailedExampleEvaluation.from_exception(error)

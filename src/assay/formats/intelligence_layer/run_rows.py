@@ -36,7 +36,6 @@ class StoredOutput(msgspec.Struct, gc=False):
     task: str = ""
     outcome: str = "ok"
     output: Any = None
-    key: str = ""
 
 
 def answer_with(output: Any) -> Answer:
@@ -66,16 +65,14 @@ def row_of(example_output: ExampleOutput[Any]) -> Response:
     )
 
 
-def output_of(row: StoredOutput, run_id: str, output_type: type[Output]) -> ExampleOutput[Output]:
+def output_of(row: StoredOutput | Response, run_id: str, output_type: type[Output]) -> ExampleOutput[Output]:
     """The output again; a ValueError (pydantic's for its models) if it is not of this type."""
     if row.outcome == "errored":
         output: Any = FailedExampleRun(error_message=row.error or "")
     else:
         text = None if row.response == _NOTHING else row.response
         output = from_json(text if row.output is None else row.output, output_type)
-    found = ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
-    found.key = row.key
-    return found
+    return ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
 
 
 def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:

@@ -16,7 +16,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
-from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository, sorted_items
+from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
     Example,
     ExampleOutput,
@@ -24,7 +24,7 @@ from assay.formats.intelligence_layer.domain import (
     FailedExampleRun,
     RunOverview,
 )
-from assay.formats.intelligence_layer.engine import StoreByKind, shown
+from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, shown
 from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
 from assay.formats.intelligence_layer.task import ExampleTask, MakeTracer, Task, parameters_of, type_of
@@ -33,7 +33,6 @@ from assay.formats.intelligence_layer.tracers import ExampleTracer
 from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
 from assay.interfaces import Limits, Store
 from assay.store.keys import canonical, digest
-from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
 
 
@@ -161,15 +160,9 @@ class Runner(Generic[Input, Output]):
         runs: Store = MemoryStore()
         if isinstance(self._run_repository, StoredRunRepository) and self._has_own_rows():
             runs, finished = self._run_repository.store, frozenset()
-        datasets = None
-        if isinstance(self._dataset_repository, StoredDatasetRepository) and not finished:
-            datasets = self._dataset_repository.store_in_order(dataset_id)
-        if datasets is None:
-            datasets = MemoryStore()
-            items = sorted_items(example for example in chosen if example.id not in finished)
-            Datasets(datasets).create(items, name=dataset_id, id=dataset_id)
-        else:
-            deque(chosen, maxlen=0)
+        missing = (example for example in chosen if example.id not in finished)
+        datasets = dataset_store(self._dataset_repository, dataset_id, missing, copied=bool(finished))
+        deque(missing, maxlen=0)
         return StoreByKind({"dataset": datasets, "run": runs})
 
     def _storing(self, tmp_hash: str, run_id: str) -> Callable[[str, Any], None]:
