@@ -4,7 +4,7 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UserError
@@ -70,6 +70,7 @@ def test_rouge_is_that_of_the_reference_package() -> None:
 ranges = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda each: (each[0], sum(each))), max_size=5)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first example waits for hypothesis to read our sources
 @given(ranges, ranges, st.sampled_from([0.5, 1.0, 2.0]))
 def test_highlights_are_compared_character_by_character(
     generated: list[tuple[int, int]], expected: list[tuple[int, int]], beta: float

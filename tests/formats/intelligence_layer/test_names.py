@@ -156,7 +156,8 @@ evaluation.evaluation.evaluator.evaluator
   Evaluator.expected_output_type()
   Evaluator.evaluation_type()
   Evaluator.evaluate_runs(*run_ids, num_examples=None, abort_on_error=False, skip_example_on_any_failure=True, \
-description=None, labels=None, metadata=None | items='refuse')
+description=None, labels=None, metadata=None | items='refuse', \
+retry_errors=False)
   Evaluator.evaluate(example, evaluation_id, abort_on_error, *example_outputs)
   Evaluator.failed_evaluations(evaluation_id)
   Evaluator.evaluation_lineages(evaluation_id)
@@ -169,9 +170,11 @@ evaluation.evaluation.evaluator.incremental_evaluator
   IncrementalEvaluator(dataset_repository, run_repository, evaluation_repository, description, \
 incremental_evaluation_logic | max_workers=10)
   IncrementalEvaluator.evaluate_additional_runs(*run_ids, previous_evaluation_ids=None, num_examples=None, \
-abort_on_error=False, labels=None, metadata=None | description=None, skip_example_on_any_failure=True, items='refuse')
+abort_on_error=False, labels=None, metadata=None | description=None, skip_example_on_any_failure=True, items='refuse', \
+retry_errors=False)
   IncrementalEvaluator.evaluate_runs(*run_ids, num_examples=None, abort_on_error=False, \
-skip_example_on_any_failure=True, description=None, labels=None, metadata=None | items='refuse')
+skip_example_on_any_failure=True, description=None, labels=None, metadata=None | items='refuse', \
+retry_errors=False)
   MatchOutcome
   MatchOutcome.payoff
   MatchOutcome.from_rank_literal(rank)

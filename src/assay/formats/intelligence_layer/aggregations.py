@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.formats.intelligence_layer.domain import AggregatedEvaluation, AggregationOverview
+from assay.formats.intelligence_layer.evaluation_rows import LABEL
 from assay.formats.intelligence_layer.file_systems import (
     FileSystemBasedRepository,
     HuggingFaceRepository,
@@ -53,28 +54,38 @@ class StoredAggregationRepository(AggregationRepository):
 
     def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
         overview = aggregation_overview
-        stored = to_json(overview)
-        rows = list(_metrics(stored["statistics"], overview))
+        manifest = self.store.manifest("aggregation", overview.id) or self._written(overview)
+        manifest.name = overview.description
+        manifest.started, manifest.ended = overview.start.timestamp(), overview.end.timestamp()
+        manifest.labels = sorted(overview.labels)
+        manifest.metadata = to_json(overview.metadata)
+        manifest.plan["overview"] = to_json(overview)
+        self.store.put_manifest(manifest)
+
+    def _written(self, overview: AggregationOverview[Any]) -> Manifest:
+        """The manifest of an aggregation that the engine did not make, with its rows."""
+        rows: list[MetricRow] = [
+            {
+                "metric_name": name,
+                "metric_type": type(overview.statistics).__name__,
+                "facets": [],
+                "label": LABEL,
+                "value": value,
+                "scored_count": overview.successful_evaluation_count,
+                "errored_count": overview.crashed_during_evaluation_count,
+            }
+            for name, value in numbers_of(overview.statistics)
+        ]
         Aggregations(self.store).write(overview.id, rows)
-        self.store.put_manifest(
-            Manifest(
-                kind="aggregation",
-                id=overview.id,
-                name=overview.description,
-                created=overview.start.timestamp(),
-                started=overview.start.timestamp(),
-                ended=overview.end.timestamp(),
-                complete=True,
-                planned=len(rows),
-                counts={"metrics": len(rows), "evaluations": overview.successful_evaluation_count},
-                inputs=[
-                    {"kind": "evaluation", "id": each} for each in sorted(x.id for x in overview.evaluation_overviews)
-                ],
-                plan={"overview": stored},
-                labels=sorted(overview.labels),
-                metadata=stored["metadata"],
-                segments=self.store.log("aggregation", overview.id).segments(),
-            )
+        return Manifest(
+            kind="aggregation",
+            id=overview.id,
+            created=overview.start.timestamp(),
+            complete=True,
+            planned=len(rows),
+            counts={"metrics": len(rows), "evaluations": overview.successful_evaluation_count},
+            inputs=[{"kind": "evaluation", "id": each} for each in sorted(x.id for x in overview.evaluation_overviews)],
+            segments=self.store.log("aggregation", overview.id).segments(),
         )
 
     def aggregation_overview(
@@ -98,21 +109,17 @@ def overview_of(
     return overview
 
 
-def _metrics(statistics: Any, overview: AggregationOverview[Any], name: str = "") -> Iterator[MetricRow]:
-    """A row for each number, named by the way to it: `scores.some-run.elo`."""
-    if isinstance(statistics, dict):
-        for key, value in statistics.items():
-            yield from _metrics(value, overview, f"{name}.{key}" if name else str(key))
-    elif isinstance(statistics, (int, float)):
-        yield {
-            "metric_name": name or "value",
-            "metric_type": type(overview.statistics).__name__,
-            "facets": {},
-            "label": "",
-            "value": float(statistics),
-            "count": overview.successful_evaluation_count,
-            "errored": overview.crashed_during_evaluation_count,
-        }
+def numbers_of(statistics: Any) -> Iterator[tuple[str, float]]:
+    """The numbers in statistics by the way to them: `scores.some-run.elo`."""
+    return _numbers(to_json(statistics), "")
+
+
+def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{way}.{key}" if way else str(key))
+    elif isinstance(value, (int, float)):
+        yield way or "value", float(value)
 
 
 class FileSystemAggregationRepository(FileSystemBasedRepository, AggregationRepository):

@@ -1,4 +1,5 @@
-"""The third step: all results of one or several evaluations through one logic."""
+"""The third step by the original's names: all results of one or several evaluations through one logic. Its numbers are
+metrics of Assay's engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +8,13 @@ from math import sqrt
 from typing import Any, Generic, TypeVar, final
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.aggregations import AggregationRepository
+from assay.engine.aggregate.aggregate import Aggregator as Engine
+from assay.engine.aggregate.bind import BoundMetric
+from assay.formats.intelligence_layer.aggregations import (
+    AggregationRepository,
+    StoredAggregationRepository,
+    numbers_of,
+)
 from assay.formats.intelligence_layer.domain import (
     AggregatedEvaluation,
     AggregationOverview,
@@ -15,10 +22,14 @@ from assay.formats.intelligence_layer.domain import (
     EvaluationOverview,
     FailedExampleEvaluation,
 )
-from assay.formats.intelligence_layer.evaluations import EvaluationRepository
-from assay.formats.intelligence_layer.logics import AggregationLogic, arguments_of, settled
+from assay.formats.intelligence_layer.engine import StoreByKind, evaluation_store
+from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
+from assay.formats.intelligence_layer.logics import AggregationLogic, arguments_of, identity_of, settled
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue
+from assay.interfaces import Group, Store
+from assay.records import Kind
+from assay.store.keys import canonical, digest
 
 T = TypeVar("T")
 Extracted = TypeVar("Extracted")
@@ -91,32 +102,69 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         """Aggregate the results of these evaluations as one, and store the overview."""
         start = utc_now()
         overviews = [self._overview(evaluation_id) for evaluation_id in dict.fromkeys(eval_ids)]
-        results = (
-            each.result
-            for overview in overviews
-            for each in self._evaluation_repository.example_evaluations(overview.id, self.evaluation_type())
-        )
-        successful: Any = CountingFilterIterable(results, lambda each: not isinstance(each, FailedExampleEvaluation))
+        results: Any = CountingFilterIterable(self._results(overviews), _is_successful)
+        statistics = self._aggregation_logic.aggregate(results)
         overview = AggregationOverview(
-            statistics=self._aggregation_logic.aggregate(successful),
+            statistics=statistics,
             evaluation_overviews=frozenset(overviews),
             id=str(uuid4()),
             start=start,
             end=utc_now(),
-            successful_evaluation_count=successful.included_count(),
-            crashed_during_evaluation_count=successful.excluded_count(),
+            successful_evaluation_count=results.included_count(),
+            crashed_during_evaluation_count=results.excluded_count(),
             description=f"{self.description} : {description}" if description else self.description,
             labels=set(labels or ()),
             metadata=dict(metadata or {}),
         )
+        self._measure(overview, [each.id for each in overviews])
         self._aggregation_repository.store_aggregation_overview(overview)
         return overview
+
+    def _measure(self, overview: AggregationOverview[Any], evaluation_ids: list[str]) -> None:
+        """Let the engine store a metric for each number of the statistics. Without a result it has nothing to measure,
+        and a repository of the user's own stores what it likes."""
+        repository = self._aggregation_repository
+        count = overview.successful_evaluation_count + overview.crashed_during_evaluation_count
+        if not count or not isinstance(repository, StoredAggregationRepository):
+            return
+        evaluations = evaluation_store(self._evaluation_repository, evaluation_ids, self.evaluation_type())
+        logic = digest("logic", canonical(identity_of(self._aggregation_logic))).hex()
+        metrics = [
+            BoundMetric(
+                name=name,
+                type=type(overview.statistics).__name__,
+                function=_of_logic,
+                params={"logic": logic, "value": value},
+                ordered=False,
+                verdicts=False,
+            )
+            for name, value in numbers_of(overview.statistics)
+        ]
+        behind: dict[Kind, Store] = dict.fromkeys(("dataset", "run", "evaluation"), evaluations)
+        engine = Engine(StoreByKind({**behind, "aggregation": repository.store}))
+        engine.aggregate(evaluation_ids, metrics, id=overview.id)
+
+    def _results(self, overviews: Iterable[EvaluationOverview]) -> Iterator[Any]:
+        repository, kind = self._evaluation_repository, self.evaluation_type()
+        for overview in overviews:
+            streams = isinstance(repository, StoredEvaluationRepository) and repository.has_own_rows(overview.id)
+            read = repository.results if streams else repository.example_evaluations  # type: ignore[attr-defined]
+            yield from (each.result for each in read(overview.id, kind))
 
     def _overview(self, evaluation_id: str) -> EvaluationOverview:
         overview = self._evaluation_repository.evaluation_overview(evaluation_id)
         if overview is None:
             raise BadValue(f"there is no finished evaluation {evaluation_id!r}")
         return overview
+
+
+def _is_successful(result: Any) -> bool:
+    return not isinstance(result, FailedExampleEvaluation)
+
+
+def _of_logic(group: Group, *, logic: str, value: float) -> float:
+    """A number that the user's logic has computed from the typed results; the engine adds its counts."""
+    return value
 
 
 class Accumulator(ABC, Generic[T, Extracted]):

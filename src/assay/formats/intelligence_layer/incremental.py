@@ -93,6 +93,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         description: str | None = None,
         skip_example_on_any_failure: bool = True,
         items: Items = "refuse",
+        retry_errors: bool = False,
     ) -> EvaluationOverview:
         """Evaluate these runs and the ones behind the earlier evaluations, which need not be named. The earlier runs
         come first, in the order of their start, so that old and new results together are those of one evaluation."""
@@ -120,6 +121,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             labels=labels,
             metadata=metadata,
             items=items,
+            retry_errors=retry_errors,
         )
 
     def evaluate_runs(
@@ -132,6 +134,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         labels: set[str] | None = None,
         metadata: dict[str, Any] | None = None,
         items: Items = "refuse",
+        retry_errors: bool = False,
     ) -> EvaluationOverview:
         """Evaluate these runs as if there were no earlier evaluation."""
         self._evaluation_logic.set_previous_run_output_ids([])
@@ -144,6 +147,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             labels=labels,
             metadata=metadata,
             items=items,
+            retry_errors=retry_errors,
         )
 
 
