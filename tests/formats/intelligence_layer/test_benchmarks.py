@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from assay.formats.intelligence_layer.benchmarks import extract_latency_from_trace, extract_token_count_from_trace
 from assay.formats.intelligence_layer.core import (
     Context,
     ExportedSpan,
@@ -26,6 +25,7 @@ from assay.formats.intelligence_layer.evaluation import (
     FileBenchmark,
     FileBenchmarkRepository,
 )
+from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
 from assay.formats.intelligence_layer.logics import (
     create_aggregation_logic_identifier,
     create_evaluation_logic_identifier,

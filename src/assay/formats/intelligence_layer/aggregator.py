@@ -11,13 +11,13 @@ from uuid import uuid4
 from assay.engine.aggregate.aggregate import Aggregator as Engine
 from assay.engine.aggregate.bind import BoundMetric
 from assay.formats.intelligence_layer.aggregations import (
+    AggregationOverview,
     AggregationRepository,
     StoredAggregationRepository,
     numbers_of,
 )
 from assay.formats.intelligence_layer.domain import (
     AggregatedEvaluation,
-    AggregationOverview,
     Evaluation,
     EvaluationOverview,
     FailedExampleEvaluation,

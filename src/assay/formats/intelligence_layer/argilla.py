@@ -29,8 +29,9 @@ from assay.formats.intelligence_layer.domain import (
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, MatchOutcome
+from assay.formats.intelligence_layer.evaluation_rows import stray_output
 from assay.formats.intelligence_layer.evaluations import AsyncEvaluationRepository
-from assay.formats.intelligence_layer.evaluator import EvaluatorBase, stray_output
+from assay.formats.intelligence_layer.evaluator import EvaluatorBase
 from assay.formats.intelligence_layer.logics import EvaluationLogicBase
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import utc_now

@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,6 +14,7 @@ from assay.formats.intelligence_layer.aggregator import Aggregator
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.evaluation_files import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
+from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
 from assay.formats.intelligence_layer.logics import (
     AggregationLogic,
     AggregationLogicIdentifier,
@@ -26,7 +27,7 @@ from assay.formats.intelligence_layer.navigator import EvaluationLineage
 from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.formats.intelligence_layer.task import Task
-from assay.formats.intelligence_layer.tracer import ExportedSpan, SpanType, TaskSpanAttributes, utc_now
+from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Record, to_json
 from assay.store.files import write_file
 from assay.store.names import safe_name
@@ -280,33 +281,3 @@ def _averages(lineages: Iterable[EvaluationLineage[Any, Any, Any, Any]]) -> tupl
     latency = sum(extract_latency_from_trace(trace) for trace in traces)
     tokens = sum(extract_token_count_from_trace(trace) for trace in traces)
     return latency / len(traces), tokens / len(traces)
-
-
-COMPLETE = "_Complete"  # the original's task that calls a model
-
-
-def extract_latency_from_trace(trace: Sequence[ExportedSpan]) -> int:
-    """Microseconds from the beginning to the end of the trace's one root."""
-    roots = [span for span in trace if span.parent_id is None]
-    if len(roots) != 1:
-        raise ValueError(f"a trace has exactly one root span, found {len(roots)}")
-    return (roots[0].end_time - roots[0].start_time) // timedelta(microseconds=1)
-
-
-def extract_token_count_from_trace(trace: Sequence[ExportedSpan]) -> int:
-    """Tokens that models generated: the sum over all completions in the trace."""
-    return sum(_tokens(span) for span in trace if _is_completion(span))
-
-
-def _is_completion(span: ExportedSpan) -> bool:
-    return span.attributes.type == SpanType.TASK_SPAN and span.name == COMPLETE
-
-
-def _tokens(span: ExportedSpan) -> int:
-    output = span.attributes.output if isinstance(span.attributes, TaskSpanAttributes) else None
-    count = output.get("num_tokens_generated") if isinstance(output, dict) else None
-    if count is None:
-        count = getattr(output, "num_tokens_generated", None)
-    if count is None:
-        raise ValueError(f"the span {span.name!r} has no output with the number of generated tokens")
-    return count

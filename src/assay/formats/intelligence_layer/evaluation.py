@@ -2,6 +2,7 @@
 
 import typing
 
+from assay.formats.intelligence_layer.aggregations import AggregationOverview as AggregationOverview
 from assay.formats.intelligence_layer.aggregations import AggregationRepository as AggregationRepository
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository as FileAggregationRepository
 from assay.formats.intelligence_layer.aggregations import (
@@ -30,7 +31,6 @@ from assay.formats.intelligence_layer.dataset_files import (
 from assay.formats.intelligence_layer.datasets import DatasetRepository as DatasetRepository
 from assay.formats.intelligence_layer.datasets import InMemoryDatasetRepository as InMemoryDatasetRepository
 from assay.formats.intelligence_layer.domain import AggregatedEvaluation as AggregatedEvaluation
-from assay.formats.intelligence_layer.domain import AggregationOverview as AggregationOverview
 from assay.formats.intelligence_layer.domain import Dataset as Dataset
 from assay.formats.intelligence_layer.domain import Evaluation as Evaluation
 from assay.formats.intelligence_layer.domain import EvaluationFailed as EvaluationFailed
@@ -42,6 +42,7 @@ from assay.formats.intelligence_layer.domain import ExpectedOutput as ExpectedOu
 from assay.formats.intelligence_layer.domain import FailedExampleEvaluation as FailedExampleEvaluation
 from assay.formats.intelligence_layer.domain import FailedExampleRun as FailedExampleRun
 from assay.formats.intelligence_layer.domain import PartialEvaluationOverview as PartialEvaluationOverview
+from assay.formats.intelligence_layer.domain import RecoveryData as RecoveryData
 from assay.formats.intelligence_layer.domain import RunOverview as RunOverview
 from assay.formats.intelligence_layer.domain import SuccessfulExampleOutput as SuccessfulExampleOutput
 from assay.formats.intelligence_layer.elo import AggregatedComparison as AggregatedComparison
@@ -90,7 +91,6 @@ from assay.formats.intelligence_layer.navigator import run_lineages_to_pandas as
 from assay.formats.intelligence_layer.runner import Runner as Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository as FileRunRepository
 from assay.formats.intelligence_layer.runs import InMemoryRunRepository as InMemoryRunRepository
-from assay.formats.intelligence_layer.runs import RecoveryData as RecoveryData
 from assay.formats.intelligence_layer.runs import RunRepository as RunRepository
 
 __path__: list[str] = []  # its modules are those of the table in `names`

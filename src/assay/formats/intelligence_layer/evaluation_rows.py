@@ -1,4 +1,4 @@
-"""Results of examples ⇄ our evaluation rows.
+"""Results of examples ⇄ our evaluation rows, and a logic as a scorer that makes them.
 
 A result is one commit of rows, whose first has it as `value`. A result with exactly one truth value or number has that
 as verdict, so that `assay compare` and `assay gate` read it. Matches are a row each, with players and payoff as
@@ -7,17 +7,34 @@ example, and for a single match of the same players.
 """
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from assay.formats.intelligence_layer.domain import Evaluation, ExampleEvaluation, FailedExampleEvaluation
+from assay.engine.calls.stop import Stop
+from assay.engine.evaluate.bind import BoundScorer
+from assay.errors import CallError, PermanentError, TransientError
+from assay.formats.intelligence_layer.datasets import example_of
+from assay.formats.intelligence_layer.domain import (
+    Evaluation,
+    ExampleEvaluation,
+    FailedExampleEvaluation,
+    FailedExampleRun,
+    RunOverview,
+    SuccessfulExampleOutput,
+)
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, Matches
-from assay.formats.intelligence_layer.types import from_json, to_json
+from assay.formats.intelligence_layer.logics import EvaluationLogic, identity_of
+from assay.formats.intelligence_layer.run_rows import output_of
+from assay.formats.intelligence_layer.runs import RunRepository
+from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Score
 from assay.records import Evaluation as Row
+from assay.records import Item, Response
 from assay.store.keys import canonical, digest
+from assay.text.plain import plain
 
 LABEL = "evaluation"
 
@@ -120,3 +137,117 @@ def result_of(
     else:
         result = FailedExampleEvaluation(error_message=row.error or "")
     return ExampleEvaluation(evaluation_id=evaluation_id, example_id=row.item_id, result=result)
+
+
+class ExampleScorer:
+    """The user's logic as one of the engine's scorers. `failure` is the first exception that ends the evaluation: its
+    example has a transient error, so that it is evaluated again when the evaluation resumes. `keep` stores a result in
+    a repository of the user's own."""
+
+    def __init__(
+        self,
+        logic: EvaluationLogic[Any, Any, Any, Any],
+        types: tuple[Any, Any, Any],
+        run_repository: RunRepository,
+        runs: Sequence[RunOverview],
+        *,
+        abort: bool,
+        keep: Callable[[str, Any], None] | None,
+    ) -> None:
+        self.runs = runs
+        self.stop = Stop()
+        self.failure: BaseException | None = None
+        self._logic = logic
+        self._input_type, self._expected_output_type, self._output_type = types
+        self._run_repository = run_repository
+        self._abort = abort
+        self._keep = keep
+
+    def bound(self, skip_failures: bool, limit: int | None) -> BoundScorer:
+        return BoundScorer(
+            name=LABEL,
+            function=self,
+            params={},
+            identity=digest("scorer", canonical((LABEL, identity_of(self._logic)))),
+            form="together",
+            mode="thread",
+            reads="item",
+            takes_context=False,
+            player="run",
+            skip_failures=skip_failures,
+            takes_none=True,
+            limit=limit,
+        )
+
+    def __call__(self, item: Item, *responses: Response) -> list[Score]:
+        """In a thread: the labels of one example. What the logic raises is its row's error, unless it shall abort."""
+        if self.failure is not None:  # raised while this example waited for its thread
+            raise TransientError("stopped")
+        raised: CallError | None = None
+        try:
+            example = example_of(item, self._input_type, self._expected_output_type)
+            outputs = self._outputs(item.id, responses)
+            result: Any
+            try:
+                result = self._logic.do_evaluate(example, *outputs)
+            except Exception as error:
+                if self._abort:
+                    raise
+                result = failure_of(example.id, error)
+                kind = TransientError if isinstance(error, TransientError) else PermanentError
+                raised = kind(result.error_message)
+            if self._keep is not None:
+                self._keep(item.id, result)
+            scores = scores_of(result)
+        except BaseException as error:  # handed over to the caller of `evaluate_runs`, who raises it
+            self.failure = self.failure or error
+            self.stop.request()
+            raise TransientError("stopped") from None
+        if raised is not None:
+            raise raised
+        return scores
+
+    def _outputs(self, example_id: str, responses: Sequence[Response]) -> list[SuccessfulExampleOutput[Any]]:
+        """The engine passes the successful responses in the order of the runs."""
+        runs = self.runs
+        if len(responses) < len(runs):
+            runs = [run for run in runs if self._succeeded(run.id, example_id)]
+        return [
+            SuccessfulExampleOutput(
+                run_id=run.id,
+                example_id=example_id,
+                output=output_of(response, run.id, self._output_type).output,
+            )
+            for run, response in zip(runs, responses, strict=True)
+        ]
+
+    def _succeeded(self, run_id: str, example_id: str) -> bool:
+        output = self._run_repository.example_output(run_id, example_id, self._output_type)
+        return output is not None and not isinstance(output.output, FailedExampleRun)
+
+
+def failure_of(example_id: str, error: Exception) -> FailedExampleEvaluation:
+    """What a logic raised, as a result that is also printed."""
+    print(plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"'))
+    return FailedExampleEvaluation.from_exception(error)
+
+
+def work_digest(
+    runs: Sequence[RunOverview], logic: object, skip_example_on_any_failure: bool, num_examples: int | None
+) -> str:
+    """What the results of an evaluation depend on: an unfinished one continues only if this is equal."""
+    parts = {
+        "runs": [to_json(run, order="deterministic") for run in runs],
+        "logic": identity_of(logic),
+        "skip": skip_example_on_any_failure,
+        "examples": num_examples,
+    }
+    return digest("intelligence-layer-evaluation", canonical(parts)).hex()
+
+
+def stray_output(run_id: str, example_id: str) -> BadValue:
+    return BadValue(
+        f"the ids of example and output do not match: the run {run_id!r} has an output for {example_id!r}, "
+        "which is not an example of its dataset",
+        fix="run the task again on this dataset",
+    )

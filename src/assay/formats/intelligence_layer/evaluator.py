@@ -9,15 +9,14 @@ import warnings
 from abc import ABC
 from array import array
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Literal, final
 
 from assay.engine.calls.progress import Progress
-from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator as Engine
-from assay.errors import AssayError, CallError, PermanentError, TransientError
-from assay.formats.intelligence_layer.datasets import DatasetRepository, example_of
+from assay.errors import AssayError
+from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
@@ -25,32 +24,22 @@ from assay.formats.intelligence_layer.domain import (
     ExampleEvaluation,
     ExpectedOutput,
     FailedExampleEvaluation,
-    FailedExampleRun,
     RunOverview,
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, run_store, shown
-from assay.formats.intelligence_layer.evaluation_rows import LABEL, scores_of
+from assay.formats.intelligence_layer.evaluation_rows import ExampleScorer, failure_of, stray_output, work_digest
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
-from assay.formats.intelligence_layer.logics import (
-    EvaluationLogic,
-    EvaluationLogicBase,
-    arguments_of,
-    identity_of,
-    settled,
-)
+from assay.formats.intelligence_layer.logics import EvaluationLogic, EvaluationLogicBase, arguments_of, settled
 from assay.formats.intelligence_layer.navigator import EvaluationLineage, RepositoryNavigator
-from assay.formats.intelligence_layer.run_rows import output_of
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
-from assay.formats.intelligence_layer.types import BadValue, Input, Output, to_json
-from assay.interfaces import Score, Store
-from assay.records import Item, Manifest, Response
+from assay.formats.intelligence_layer.types import BadValue, Input, Output
+from assay.interfaces import Store
+from assay.records import Manifest
 from assay.store.index import ItemIndex, id_number
-from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
-from assay.text.plain import plain
 
 Items = Literal["refuse", "intersection"]
 """What to do about runs that cover different examples."""
@@ -203,11 +192,18 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         runs = self._load_run_overviews(*run_ids)
         dataset = self._dataset_of(runs, items)
         stores = self._stores(dataset, runs)
-        work = self._digest(runs, skip_example_on_any_failure, num_examples)
+        work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
-            scorer = ExampleScorer(self, evaluation_id, runs, abort_on_error)
+            scorer = ExampleScorer(
+                self._evaluation_logic,
+                (self.input_type(), self.expected_output_type(), self.output_type()),
+                self._run_repository,
+                runs,
+                abort=abort_on_error,
+                keep=None if self._takes_rows() else partial(self._keep, evaluation_id),
+            )
             bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
-            manifest = self._evaluate(stores, bound, scorer, dataset, retry_errors)
+            manifest = self._evaluate(stores, scorer, bound, evaluation_id, dataset, retry_errors)
             skipped, failed = (manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored"))
             overview = EvaluationOverview(
                 run_overviews=frozenset(runs),
@@ -239,12 +235,15 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         except Exception as error:
             if abort_on_error:
                 raise
-            result = _failure(example.id, error)
-        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example.id, result=result)
-        self._evaluation_repository.store_example_evaluation(evaluation)
+            result = failure_of(example.id, error)
+        self._keep(evaluation_id, example.id, result)
         return result
 
-    def takes_rows(self) -> bool:
+    def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
+        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
+        self._evaluation_repository.store_example_evaluation(evaluation)
+
+    def _takes_rows(self) -> bool:
         """Whether the engine can write its rows where the repository keeps them."""
         repository = self._evaluation_repository
         return isinstance(repository, StoredEvaluationRepository) and repository.takes_rows()
@@ -255,7 +254,7 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         datasets = dataset_store(self._dataset_repository, dataset_id, examples)
         self._refuse_strays(Datasets(datasets).index(dataset_id), runs)
         repository = self._evaluation_repository
-        own = repository.store if isinstance(repository, StoredEvaluationRepository) and self.takes_rows() else None
+        own = repository.store if isinstance(repository, StoredEvaluationRepository) and self._takes_rows() else None
         return StoreByKind(
             {
                 "dataset": datasets,
@@ -272,16 +271,20 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
                 raise stray_output(run.id, ids[int(strays.argmax())])
 
     def _evaluate(
-        self, stores: Store, bound: BoundScorer, scorer: "ExampleScorer", dataset: str, retry_errors: bool
+        self,
+        stores: Store,
+        scorer: ExampleScorer,
+        bound: BoundScorer,
+        evaluation_id: str,
+        dataset: str,
+        retry_errors: bool,
     ) -> Manifest:
         progress = Progress()
         engine = Engine(stores, threads=self.max_workers, stop=scorer.stop, grace=math.inf, progress=progress)
         runs = [run.id for run in scorer.runs]
         try:
             with shown(progress, "Evaluating", self.description):
-                manifest = engine.evaluate(
-                    runs, [bound], id=scorer.evaluation_id, dataset=dataset, retry_errors=retry_errors
-                )
+                manifest = engine.evaluate(runs, [bound], id=evaluation_id, dataset=dataset, retry_errors=retry_errors)
         except AssayError as error:
             if scorer.failure is not None:
                 raise scorer.failure from None
@@ -289,113 +292,3 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         if scorer.failure is not None:
             raise scorer.failure
         return manifest
-
-    def _digest(self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None) -> str:
-        """What the results depend on: an unfinished evaluation continues only if this is equal."""
-        parts = {
-            "runs": [to_json(run, order="deterministic") for run in runs],
-            "logic": identity_of(self._evaluation_logic),
-            "skip": skip_example_on_any_failure,
-            "examples": num_examples,
-        }
-        return digest("intelligence-layer-evaluation", canonical(parts)).hex()
-
-
-class ExampleScorer:
-    """The user's logic as one of the engine's scorers. `failure` is the first exception that ends the evaluation: its
-    example has a transient error, so that it is evaluated again when the evaluation resumes."""
-
-    def __init__(
-        self,
-        evaluator: Evaluator[Any, Any, Any, Any],
-        evaluation_id: str,
-        runs: Sequence[RunOverview],
-        abort_on_error: bool,
-    ) -> None:
-        self.evaluation_id = evaluation_id
-        self.runs = runs
-        self.stop = Stop()
-        self.failure: BaseException | None = None
-        self._evaluator = evaluator
-        self._logic = evaluator._evaluation_logic
-        self._abort = abort_on_error
-        self._keeps = not evaluator.takes_rows()
-        self._types = evaluator.input_type(), evaluator.expected_output_type()
-        self._output_type = evaluator.output_type()
-
-    def bound(self, skip_failures: bool, limit: int | None) -> BoundScorer:
-        return BoundScorer(
-            name=LABEL,
-            function=self,
-            params={},
-            identity=digest("scorer", canonical((LABEL, identity_of(self._logic)))),
-            form="together",
-            mode="thread",
-            reads="item",
-            takes_context=False,
-            player="run",
-            skip_failures=skip_failures,
-            takes_none=True,
-            limit=limit,
-        )
-
-    def __call__(self, item: Item, *responses: Response) -> list[Score]:
-        """In a thread: the labels of one example. What the logic raises is its row's error, unless it shall abort."""
-        if self.failure is not None:  # raised while this example waited for its thread
-            raise TransientError("stopped")
-        raised: CallError | None = None
-        try:
-            example = example_of(item, *self._types)
-            outputs = self._outputs(item.id, responses)
-            result: Any
-            try:
-                result = self._logic.do_evaluate(example, *outputs)
-            except Exception as error:
-                if self._abort:
-                    raise
-                result = _failure(example.id, error)
-                kind = TransientError if isinstance(error, TransientError) else PermanentError
-                raised = kind(result.error_message)
-            if self._keeps:
-                self._evaluator._evaluation_repository.store_example_evaluation(
-                    ExampleEvaluation(evaluation_id=self.evaluation_id, example_id=item.id, result=result)
-                )
-            scores = scores_of(result)
-        except BaseException as error:  # handed over to the caller of `evaluate_runs`, who raises it
-            self.failure = self.failure or error
-            self.stop.request()
-            raise TransientError("stopped") from None
-        if raised is not None:
-            raise raised
-        return scores
-
-    def _outputs(self, example_id: str, responses: Sequence[Response]) -> list[SuccessfulExampleOutput[Any]]:
-        """The engine passes the successful responses in the order of the runs."""
-        runs = self.runs
-        if len(responses) < len(runs):
-            runs = [run for run in runs if self._succeeded(run.id, example_id)]
-        return [
-            SuccessfulExampleOutput(
-                run_id=run.id,
-                example_id=example_id,
-                output=output_of(response, run.id, self._output_type).output,
-            )
-            for run, response in zip(runs, responses, strict=True)
-        ]
-
-    def _succeeded(self, run_id: str, example_id: str) -> bool:
-        output = self._evaluator._run_repository.example_output(run_id, example_id, self._output_type)
-        return output is not None and not isinstance(output.output, FailedExampleRun)
-
-
-def stray_output(run_id: str, example_id: str) -> BadValue:
-    return BadValue(
-        f"the ids of example and output do not match: the run {run_id!r} has an output for {example_id!r}, "
-        "which is not an example of its dataset",
-        fix="run the task again on this dataset",
-    )
-
-
-def _failure(example_id: str, error: Exception) -> FailedExampleEvaluation:
-    print(plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"'))
-    return FailedExampleEvaluation.from_exception(error)

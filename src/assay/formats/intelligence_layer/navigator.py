@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.tree import Tree
 
-    from assay.formats.intelligence_layer.domain import AggregationOverview
+    from assay.formats.intelligence_layer.aggregations import AggregationOverview
 
 
 class RunLineage(Generic[Input, ExpectedOutput, Output]):

@@ -17,7 +17,7 @@ import msgspec
 
 from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RunOverview
 from assay.formats.intelligence_layer.tracers_files import FileTracer
-from assay.formats.intelligence_layer.types import Output, from_json, to_json
+from assay.formats.intelligence_layer.types import BadValue, Output, from_json, to_json
 from assay.interfaces import Answer, Log
 from assay.records import Manifest, Response, Segment
 from assay.store.keys import canonical, digest, response_key
@@ -228,3 +228,15 @@ def _output(row: Row, output_type: type[Output]) -> ExampleOutput[Output]:
     failed = isinstance(output, dict) and output.keys() == {"error_message"}
     kind: Any = FailedExampleRun if failed else output_type
     return ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=from_json(output, kind))
+
+
+decode_output = row_decoder(StoredOutput)
+
+
+def only_position(positions: list[int] | None, example_id: str) -> int | None:
+    if positions is not None and len(positions) > 1:
+        raise BadValue(
+            f"this run has several rows for {example_id!r}: it is a run of several models or prompts",
+            fix="run each of them into a run of its own, or compare them with `assay compare`",
+        )
+    return positions[0] if positions else None

@@ -9,39 +9,32 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RunOverview
+from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RecoveryData, RunOverview
 from assay.formats.intelligence_layer.run_rows import (
     OriginalRuns,
     Places,
     StoredOutput,
+    decode_output,
     manifest_with,
+    only_position,
     output_of,
     overview_of,
     row_of,
 )
 from assay.formats.intelligence_layer.tracer import Tracer
 from assay.formats.intelligence_layer.tracers import ExampleTracer, Row, tracer_of
-from assay.formats.intelligence_layer.types import BadValue, Output, Record
+from assay.formats.intelligence_layer.types import Output
 from assay.interfaces import Log, Store
 from assay.store.log import FileLog, MemoryLog
 from assay.store.names import safe_name
 from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore, MemoryStore
-
-
-@dataclass(kw_only=True)
-class RecoveryData(Record):
-    """Which run was begun and not finished, and the examples that need not be run again."""
-
-    run_id: str
-    finished_examples: list[str] = field(default_factory=list[str])
 
 
 class RunRepository(ABC):
@@ -175,8 +168,8 @@ class StoredRunRepository(RunRepository):
         if not self._knows(run_id):
             return None
         rows = self._rows_in(run_id)
-        position = _only(rows.all().get(example_id), example_id)
-        return None if position is None else output_of(_decode(rows.log.read(position)), run_id, output_type)
+        position = only_position(rows.all().get(example_id), example_id)
+        return None if position is None else output_of(decode_output(rows.log.read(position)), run_id, output_type)
 
     def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
         if not self._knows(run_id):
@@ -242,9 +235,9 @@ class StoredRunRepository(RunRepository):
         """The rows sorted by the ids of their examples."""
         rows = self._rows_in(run_id)
         for example_id, positions in sorted(rows.all().items()):
-            position = _only(positions, example_id)
+            position = only_position(positions, example_id)
             if position is not None:
-                yield _decode(rows.log.read(position))
+                yield decode_output(rows.log.read(position))
 
     def _rows_in(self, run_id: str, name: str = "") -> Places:
         with self._looking:
@@ -254,18 +247,6 @@ class StoredRunRepository(RunRepository):
                     self._places.clear()
                 found = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
             return found
-
-
-_decode = row_decoder(StoredOutput)
-
-
-def _only(positions: list[int] | None, example_id: str) -> int | None:
-    if positions is not None and len(positions) > 1:
-        raise BadValue(
-            f"this run has several rows for {example_id!r}: it is a run of several models or prompts",
-            fix="run each of them into a run of its own, or compare them with `assay compare`",
-        )
-    return positions[0] if positions else None
 
 
 class FileRunRepository(StoredRunRepository):

@@ -63,9 +63,7 @@ class InMemoryTracer(Tracer):
         return _tree("Trace", [entry._rich_render_() for entry in self.entries])
 
     def _ipython_display_(self) -> None:
-        import rich
-
-        rich.print(self._rich_render_())
+        _show(self._rich_render_())
 
 
 class InMemorySpan(InMemoryTracer, Span):
@@ -148,9 +146,13 @@ class LogEntry(Record):
         return _panel(self.message, self.value)
 
     def _ipython_display_(self) -> None:
-        import rich
+        _show(self._rich_render_())
 
-        rich.print(self._rich_render_())
+
+def _show(picture: Any) -> None:
+    import rich
+
+    rich.print(picture)
 
 
 def _tree(title: str, children: Sequence[Any]) -> "Tree":
@@ -188,14 +190,12 @@ class ExampleTracer(InMemoryTracer):
         self._write = write
 
     def span(self, name: str, timestamp: datetime | None = None) -> InMemorySpan:
-        root = _RootSpan(name=name, start_timestamp=timestamp)
-        return self._begun(root)
+        return self._begun(_RootSpan(name=name, start_timestamp=timestamp))
 
     def task_span(
         self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
     ) -> InMemoryTaskSpan:
-        root = _RootTaskSpan(name=task_name, input=input, start_timestamp=timestamp)
-        return self._begun(root)
+        return self._begun(_RootTaskSpan(name=task_name, input=input, start_timestamp=timestamp))
 
     def _begun(self, root: Any) -> Any:
         root.when_ended = self._store
@@ -274,7 +274,7 @@ def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
 
 def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
     data: Row = row["data"]
-    start = _time(row["start"])
+    start = datetime.fromtimestamp(row["start"], UTC)
     if "input" in data:
         span: InMemorySpan = InMemoryTaskSpan(
             name=row["name"], input=data["input"], context=around.context, start_timestamp=start
@@ -291,16 +291,12 @@ def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
             LogEntry(message=log["message"], value=log["value"], timestamp=at, trace_id=span.context.trace_id)
         )
     if row["end"] is not None:
-        span.end(_time(row["end"]))
+        span.end(datetime.fromtimestamp(row["end"], UTC))
     return span
 
 
 def _logs(span: InMemorySpan) -> list[LogEntry]:
     return [entry for entry in span.entries if isinstance(entry, LogEntry)]
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _written(value: Any) -> Any:
