@@ -33,8 +33,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BoundMetric(msgspec.Struct, kw_only=True):
     """A metric with its parameters, facets and label filter.
 
-    `rows_name` is the parameter that takes a group as a list of dicts (the first seed's form), None for functions of
-    a Group. `columns` are further fields that a Group shall have. `ordered`: the order of samples matters to it. With
+    `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of a
+    Group. `columns` are further fields that a Group shall have. `ordered`: the order of samples matters to it. With
     `verdicts` false it is not about right and wrong: every row counts, and its values have no natural ends.
     """
 
@@ -117,7 +117,7 @@ def bind_metric(
     rows_name = next((known for known in _ROWS_NAMES if known in called), None)
     if rows_name is None and not (marks or "group" in called):
         raise UserError(
-            f"{_name(found)} is no metric: {inspect.signature(found)}",
+            f"{_name(found)} is not a metric: {inspect.signature(found)}",
             where=where,
             fix="use (group, *, …) or (evaluation_results, facets, **params)",
         )
@@ -167,7 +167,7 @@ def _policy(policy: Policy | Mapping[str, str] | None, where: str) -> Policy:
 
 
 def _parameter_view(function: Callable[..., Any], rows_name: str | None) -> Callable[..., Any]:
-    """The first seed's functions take their parameters by any keyword, not only by keyword-only ones."""
+    """EEN's functions take their parameters by any keyword, not only by keyword-only ones."""
     if rows_name is None:
         return function
 

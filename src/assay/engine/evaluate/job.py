@@ -32,7 +32,7 @@ LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
-class Job:
+class EvaluationJob:
     """One call of `Evaluator.evaluate`."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Job:
         workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
         await finish(workers, self.stop, self.evaluator.grace)
         if self.stop.requested and (self.unfinished or next(missing, None) is not None):
-            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+            raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
         around.lanes.raise_if_stopped()
 
     def _match_calls(self) -> Iterator[Call]:

@@ -7,7 +7,8 @@ example, and for a single match of the same players.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,8 @@ import msgspec
 
 from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
-from assay.errors import CallError, PermanentError, TransientError
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.errors import CallError, Interrupted, PermanentError, TransientError, UserError
 from assay.formats.intelligence_layer.datasets import example_of
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
@@ -178,6 +180,20 @@ class ExampleScorer:
             takes_none=True,
             limit=limit,
         )
+
+    @contextmanager
+    def raising(self, engine: Evaluator) -> Generator[None]:
+        """Let the scorer stop this engine, and raise `failure` where it did."""
+        engine.stop = self.stop
+        try:
+            yield
+        except UserError as error:
+            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+        except Interrupted:
+            if self.failure is None:
+                raise
+        if self.failure is not None:
+            raise self.failure
 
     def __call__(self, item: Item, *responses: Response) -> list[Score]:
         """In a thread: the labels of one example. What the logic raises is its row's error, unless it shall abort."""

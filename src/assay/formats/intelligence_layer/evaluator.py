@@ -12,10 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, final
 
-from assay.engine.calls.progress import Progress
-from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator as Engine
-from assay.errors import AssayError
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
@@ -36,8 +33,7 @@ from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output
 from assay.interfaces import Store
-from assay.records import Manifest
-from assay.store.index import ItemIndex, id_number
+from assay.store.index import id_number
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
 
@@ -191,19 +187,15 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         start = utc_now()
         runs = self._load_run_overviews(*run_ids)
         dataset = self._dataset_of(runs, items)
-        stores = self._stores(dataset, runs)
+        engine = self._engine(dataset, runs)
         work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
-            scorer = ExampleScorer(
-                self._evaluation_logic,
-                (self.input_type(), self.expected_output_type(), self.output_type()),
-                self._run_repository,
-                runs,
-                abort=abort_on_error,
-                keep=None if self._takes_rows() else partial(self._keep, evaluation_id),
-            )
+            scorer = self._scorer(evaluation_id, runs, abort_on_error)
             bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
-            manifest = self._evaluate(stores, scorer, bound, evaluation_id, dataset, retry_errors)
+            with shown(engine.progress, "Evaluating", self.description), scorer.raising(engine):
+                manifest = engine.evaluate(
+                    [run.id for run in runs], [bound], id=evaluation_id, dataset=dataset, retry_errors=retry_errors
+                )
             skipped, failed = (manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored"))
             overview = EvaluationOverview(
                 run_overviews=frozenset(runs),
@@ -243,52 +235,39 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
         self._evaluation_repository.store_example_evaluation(evaluation)
 
-    def _takes_rows(self) -> bool:
-        """Whether the engine can write its rows where the repository keeps them."""
-        repository = self._evaluation_repository
-        return isinstance(repository, StoredEvaluationRepository) and repository.takes_rows()
-
-    def _stores(self, dataset_id: str, runs: Sequence[RunOverview]) -> Store:
-        """Where the engine reads and writes; what is kept elsewhere is held in memory meanwhile."""
-        examples = self._dataset_repository.examples(dataset_id, self.input_type(), self.expected_output_type())
-        datasets = dataset_store(self._dataset_repository, dataset_id, examples)
-        self._refuse_strays(Datasets(datasets).index(dataset_id), runs)
-        repository = self._evaluation_repository
-        own = repository.store if isinstance(repository, StoredEvaluationRepository) and self._takes_rows() else None
-        return StoreByKind(
-            {
-                "dataset": datasets,
-                "run": run_store(self._run_repository, runs, self.output_type()),
-                "evaluation": own or MemoryStore(),
-            }
+    def _scorer(self, evaluation_id: str, runs: Sequence[RunOverview], abort_on_error: bool) -> ExampleScorer:
+        return ExampleScorer(
+            self._evaluation_logic,
+            (self.input_type(), self.expected_output_type(), self.output_type()),
+            self._run_repository,
+            runs,
+            abort=abort_on_error,
+            keep=partial(self._keep, evaluation_id) if self._own_store() is None else None,
         )
 
-    def _refuse_strays(self, index: ItemIndex, runs: Sequence[RunOverview]) -> None:
+    def _own_store(self) -> Store | None:
+        """Where the repository keeps its rows, if the engine can write there."""
+        repository = self._evaluation_repository
+        if not isinstance(repository, StoredEvaluationRepository) or not repository.takes_rows():
+            return None
+        return repository.store
+
+    def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
+        """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""
+        examples = self._dataset_repository.examples(dataset_id, self.input_type(), self.expected_output_type())
+        stored = dataset_store(self._dataset_repository, dataset_id, examples)
+        datasets = Datasets(stored)
+        index = datasets.index(dataset_id)
         for run in runs:
             ids = self._run_repository.example_output_ids(run.id)
             strays = index.positions(array("Q", map(id_number, ids))) < 0
             if strays.any():
                 raise stray_output(run.id, ids[int(strays.argmax())])
-
-    def _evaluate(
-        self,
-        stores: Store,
-        scorer: ExampleScorer,
-        bound: BoundScorer,
-        evaluation_id: str,
-        dataset: str,
-        retry_errors: bool,
-    ) -> Manifest:
-        progress = Progress()
-        engine = Engine(stores, threads=self.max_workers, stop=scorer.stop, grace=math.inf, progress=progress)
-        runs = [run.id for run in scorer.runs]
-        try:
-            with shown(progress, "Evaluating", self.description):
-                manifest = engine.evaluate(runs, [bound], id=evaluation_id, dataset=dataset, retry_errors=retry_errors)
-        except AssayError as error:
-            if scorer.failure is not None:
-                raise scorer.failure from None
-            raise BadValue(error.what, where=error.where, fix=error.fix) from error
-        if scorer.failure is not None:
-            raise scorer.failure
-        return manifest
+        store = StoreByKind(
+            {
+                "dataset": stored,
+                "run": run_store(self._run_repository, runs, self.output_type()),
+                "evaluation": self._own_store() or MemoryStore(),
+            }
+        )
+        return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)
