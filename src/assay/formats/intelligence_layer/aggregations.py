@@ -187,7 +187,7 @@ def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
 
 
 class FileSystemAggregationRepository(FileSystemBasedRepository, AggregationRepository):
-    """An id that is no plain file name is encoded; the true one stands in the file."""
+    """An id that is not a plain file name is encoded; the true one stands in the file."""
 
     def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
         path = self._path(safe_name(aggregation_overview.id))

@@ -132,8 +132,8 @@ class ArgillaWrapperClient(ArgillaClient):
     def ensure_dataset_exists(
         self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
     ) -> str:
-        known = self.client.datasets(name=dataset_name, workspace=workspace_id)
-        return str(known.id) if known else self.create_dataset(workspace_id, dataset_name, fields, questions)
+        dataset = self.client.datasets(name=dataset_name, workspace=workspace_id)
+        return str(dataset.id) if dataset else self.create_dataset(workspace_id, dataset_name, fields, questions)
 
     def add_record(self, dataset_id: str, record: RecordData) -> None:
         self.add_records(dataset_id, [record])
@@ -166,8 +166,8 @@ class ArgillaWrapperClient(ArgillaClient):
 
     def split_dataset(self, dataset_id: str, n_splits: int) -> None:
         dataset = self._dataset(dataset_id)
-        for known in [each for each in dataset.settings.metadata if each.name == "split"]:
-            known.delete()
+        for part in [each for each in dataset.settings.metadata if each.name == "split"]:
+            part.delete()
         if n_splits > 1:
             part = self._argilla.IntegerMetadataProperty(name="split", visible_for_annotators=True, min=1, max=n_splits)
             dataset.settings.metadata = [part]
@@ -237,8 +237,8 @@ class FileArgillaClient(ArgillaClient):
     def ensure_dataset_exists(
         self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
     ) -> str:
-        known = self._named(workspace_id, dataset_name)
-        return known or self.create_dataset(workspace_id, dataset_name, fields, questions)
+        dataset_id = self._named(workspace_id, dataset_name)
+        return dataset_id or self.create_dataset(workspace_id, dataset_name, fields, questions)
 
     def add_record(self, dataset_id: str, record: RecordData) -> None:
         if not (self._folder(dataset_id) / "questions.json").is_file():

@@ -200,8 +200,8 @@ class FileBenchmark(Benchmark):
 
     def executions(self) -> Sequence[BenchmarkExecution]:
         """All executions, the oldest first."""
-        found = (BenchmarkExecution.model_validate_json(file.read_bytes()) for file in self._folder.glob("*.json"))
-        return sorted(found, key=lambda execution: (execution.start, execution.id))
+        executions = (BenchmarkExecution.model_validate_json(file.read_bytes()) for file in self._folder.glob("*.json"))
+        return sorted(executions, key=lambda execution: (execution.start, execution.id))
 
 
 class FileBenchmarkRepository(BenchmarkRepository):

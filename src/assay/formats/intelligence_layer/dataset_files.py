@@ -33,8 +33,8 @@ Row = dict[str, Any]
 
 
 class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
-    """For file systems that others read with the original, such as the hub's. An id that is no plain file name is
-    encoded; the true one stands in the file."""
+    """For file systems that others read with the original, such as the hub's. An id that is not a plain file name
+    is encoded; the true one stands in the file."""
 
     def create_dataset(
         self,
@@ -66,8 +66,8 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
         return Dataset.model_validate_json(self.read_utf8(path)) if self.exists(path) else None
 
     def dataset_ids(self) -> Iterable[str]:
-        found = (self.dataset(name) for name in self._folders())
-        return sorted(dataset.id for dataset in found if dataset is not None)
+        datasets = (self.dataset(name) for name in self._folders())
+        return sorted(dataset.id for dataset in datasets if dataset is not None)
 
     def example(
         self,
@@ -181,10 +181,10 @@ class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepos
 
     def dataset(self, dataset_id: str) -> Dataset | None:
         """Also of examples that were uploaded without a file about them."""
-        known = super().dataset(dataset_id)
-        if known is None and self.exists(self._examples_path(dataset_id)):
+        stored = super().dataset(dataset_id)
+        if stored is None and self.exists(self._examples_path(dataset_id)):
             return Dataset(id=dataset_id, name=f"HuggingFace dataset {dataset_id}")
-        return known
+        return stored
 
     def _rows(self, dataset_id: str) -> list[dict[str, Any]]:
         return super()._rows(dataset_id) if self._cached is None else self._cached(dataset_id)
@@ -232,8 +232,8 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
         input_type: type[Input],
         expected_output_type: type[ExpectedOutput],
     ) -> Example[Input, ExpectedOutput] | None:
-        found = self.examples(dataset_id, input_type, expected_output_type)
-        return next((example for example in found if example.id == example_id), None)
+        examples = self.examples(dataset_id, input_type, expected_output_type)
+        return next((example for example in examples if example.id == example_id), None)
 
     def examples(
         self,

@@ -37,7 +37,7 @@ class DatasetRepository(ABC):
 
     @abstractmethod
     def delete_dataset(self, dataset_id: str) -> None:
-        """Remove a dataset with its examples; an unknown one is no error."""
+        """Remove a dataset with its examples; an unknown one is not an error."""
 
     @abstractmethod
     def dataset(self, dataset_id: str) -> Dataset | None:
@@ -101,9 +101,9 @@ def example_of(
 def sorted_items(examples: Iterable[Example[Any, Any]]) -> list[Item]:
     """The rows of a new dataset in the order in which examples are read; ids that repeat are refused."""
     items = sorted((item_of(example) for example in examples), key=lambda item: item.id)
-    for one, next_one in pairwise(items):
-        if one.id == next_one.id:
-            raise BadValue(f"two examples have the id {one.id!r}", fix="give each example its own id, or none")
+    for item, following in pairwise(items):
+        if item.id == following.id:
+            raise BadValue(f"two examples have the id {item.id!r}", fix="give each example its own id, or none")
     return items
 
 
@@ -123,17 +123,17 @@ class StoredDatasetRepository(DatasetRepository):
         labels: set[str] | None = None,
         metadata: SerializableDict | None = None,
     ) -> Dataset:
-        own = id or new_id()
-        if self.dataset(own) is not None:
+        dataset_id = id or new_id()
+        if self.dataset(dataset_id) is not None:
             raise BadValue(
-                f"there is a dataset {own!r} already, and datasets do not change",
+                f"there is a dataset {dataset_id!r} already, and datasets do not change",
                 fix="give another id, or delete it first",
             )
-        dataset = Dataset(id=own, name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        dataset = Dataset(id=dataset_id, name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
         items = sorted_items(examples)
         try:
             self._datasets.create(
-                items, name=dataset_name, id=own, labels=dataset.labels, metadata=to_json(dataset.metadata)
+                items, name=dataset_name, id=dataset_id, labels=dataset.labels, metadata=to_json(dataset.metadata)
             )
         except UserError as error:
             raise BadValue(error.what, where=error.where, fix=error.fix) from error
@@ -210,12 +210,12 @@ def _sorted_positions(log: Log) -> list[int] | None:
     last: str | None = None
     for _, line in log.scan():
         try:
-            own = decode(line).id
+            item_id = decode(line).id
         except ValueError:  # a row of others, perhaps without an id of its own
             break
-        if last is not None and own <= last:
+        if last is not None and item_id <= last:
             break
-        last = own
+        last = item_id
     else:
         return None
     places = [(decode_item(line).id, position) for position, line in log.scan() if line.strip()]

@@ -98,19 +98,12 @@ class ExampleOutput(Record, Generic[Output]):
     __repr__ = __str__
 
     def _rich_render(self, skip_example_id: bool = False) -> "Tree":
-        from rich.text import Text
-        from rich.tree import Tree
-
-        tree = Tree(Text(f"Output: {plain(self.run_id)}"))
-        if not skip_example_id:
-            tree.add(Text(f"Example ID: {plain(self.example_id)}"))
-        tree.add(Text(plain(str(self.output))))
-        return tree
+        return _tree(f"Output: {self.run_id}", None if skip_example_id else self.example_id, self.output)
 
 
 @dataclass(kw_only=True, repr=False)
 class SuccessfulExampleOutput(Record, Generic[Output]):
-    """An ExampleOutput that is no failure: what evaluation logics are given."""
+    """An ExampleOutput that is not a failure: what evaluation logics are given."""
 
     run_id: str
     example_id: str
@@ -195,14 +188,7 @@ class ExampleEvaluation(Record, Generic[Evaluation]):
         return f"Evaluation ID = {self.evaluation_id}\nExample ID = {self.example_id}\nResult = {self.result}\n"
 
     def _rich_render(self, skip_example_id: bool = False) -> "Tree":
-        from rich.text import Text
-        from rich.tree import Tree
-
-        tree = Tree(Text(f"Evaluation: {plain(self.evaluation_id)}"))
-        if not skip_example_id:
-            tree.add(Text(f"Example ID: {plain(self.example_id)}"))
-        tree.add(Text(plain(str(self.result))))
-        return tree
+        return _tree(f"Evaluation: {self.evaluation_id}", None if skip_example_id else self.example_id, self.result)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +220,7 @@ class PartialEvaluationOverview(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOverview(Record):
-    """A finished evaluation. Failed runs are no failed evaluations: `skipped_evaluation_count` says for how many
+    """A finished evaluation. Failed runs are not failed evaluations: `skipped_evaluation_count` says for how many
     examples the logic was not asked because a run had failed; None where that was not counted."""
 
     run_overviews: frozenset[RunOverview]
@@ -266,7 +252,7 @@ class EvaluationOverview(Record):
 
 
 class EvaluationFailed(Exception):
-    """Raised for whoever wants no result at all where some examples could not be evaluated."""
+    """Raised for callers that want no result at all where some examples could not be evaluated."""
 
     def __init__(self, evaluation_id: str, failed_count: int) -> None:
         super().__init__(f"Evaluation {evaluation_id} failed with {failed_count} failed examples.")
@@ -279,3 +265,14 @@ def _shown(runs: frozenset[RunOverview]) -> str:
 
 
 AggregatedEvaluation = TypeVar("AggregatedEvaluation")
+
+
+def _tree(title: str, example_id: str | None, value: Any) -> "Tree":
+    from rich.text import Text
+    from rich.tree import Tree
+
+    tree = Tree(Text(plain(title)))
+    if example_id is not None:
+        tree.add(Text(f"Example ID: {plain(example_id)}"))
+    tree.add(Text(plain(str(value))))
+    return tree

@@ -27,7 +27,7 @@ from assay.store.stores import MANIFEST, FolderStore
 
 
 class FileSystemEvaluationRepository(FileSystemBasedRepository, EvaluationRepository):
-    """An id that is no plain file name is encoded; the true one stands in the file."""
+    """An id that is not a plain file name is encoded; the true one stands in the file."""
 
     def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
         path = self._path(evaluation_overview.id, ".json")
@@ -65,15 +65,14 @@ class FileSystemEvaluationRepository(FileSystemBasedRepository, EvaluationReposi
         self._refuse_unknown(evaluation_id)
         path = self._path(evaluation_id) / f"{safe_name(example_id)}.json"
         rows = [json.loads(self.read_utf8(path))] if self.exists(path) else self._rows(evaluation_id)
-        own = (row for row in rows if row["example_id"] == example_id)
-        return next((_result(row, evaluation_type) for row in own), None)
+        return next((_result(row, evaluation_type) for row in rows if row["example_id"] == example_id), None)
 
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         self._refuse_unknown(evaluation_id)
-        found = (_result(row, evaluation_type) for row in self._rows(evaluation_id))
-        return sorted(found, key=lambda each: each.example_id)
+        results = (_result(row, evaluation_type) for row in self._rows(evaluation_id))
+        return sorted(results, key=lambda each: each.example_id)
 
     def has(self, evaluation_id: str) -> bool:
         """Whether there is an evaluation in this layout: the folder of one in ours has a manifest or rows."""

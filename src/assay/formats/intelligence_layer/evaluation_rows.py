@@ -23,14 +23,12 @@ from assay.formats.intelligence_layer.domain import (
     Evaluation,
     ExampleEvaluation,
     FailedExampleEvaluation,
-    FailedExampleRun,
     RunOverview,
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, Matches
 from assay.formats.intelligence_layer.logics import EvaluationLogic, identity_of
 from assay.formats.intelligence_layer.run_rows import output_of
-from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Score
 from assay.records import Evaluation as Row
@@ -150,18 +148,14 @@ class ExampleScorer:
         self,
         logic: EvaluationLogic[Any, Any, Any, Any],
         types: tuple[Any, Any, Any],
-        run_repository: RunRepository,
-        runs: Sequence[RunOverview],
         *,
         abort: bool,
         keep: Callable[[str, Any], None] | None,
     ) -> None:
-        self.runs = runs
         self.stop = Stop()
         self.failure: BaseException | None = None
         self._logic = logic
         self._input_type, self._expected_output_type, self._output_type = types
-        self._run_repository = run_repository
         self._abort = abort
         self._keep = keep
 
@@ -177,7 +171,7 @@ class ExampleScorer:
             takes_context=False,
             player="run",
             skip_failures=skip_failures,
-            takes_none=True,
+            takes_sides=True,
             limit=limit,
         )
 
@@ -195,14 +189,20 @@ class ExampleScorer:
         if self.failure is not None:
             raise self.failure
 
-    def __call__(self, item: Item, *responses: Response) -> list[Score]:
-        """In a thread: the labels of one example. What the logic raises is its row's error, unless it shall abort."""
+    def __call__(self, item: Item, *responses: Response, sides: Sequence[str]) -> list[Score]:
+        """In a thread: the labels of one example; `sides` are the runs of the responses. What the logic raises is its
+        row's error, unless it shall abort."""
         if self.failure is not None:  # raised while this example waited for its thread
             raise TransientError("stopped")
         raised: CallError | None = None
         try:
             example = example_of(item, self._input_type, self._expected_output_type)
-            outputs = self._outputs(item.id, responses)
+            outputs = [
+                SuccessfulExampleOutput(
+                    run_id=run, example_id=item.id, output=output_of(response, run, self._output_type).output
+                )
+                for run, response in zip(sides, responses, strict=True)
+            ]
             result: Any
             try:
                 result = self._logic.do_evaluate(example, *outputs)
@@ -222,24 +222,6 @@ class ExampleScorer:
         if raised is not None:
             raise raised
         return scores
-
-    def _outputs(self, example_id: str, responses: Sequence[Response]) -> list[SuccessfulExampleOutput[Any]]:
-        """The engine passes the successful responses in the order of the runs."""
-        runs = self.runs
-        if len(responses) < len(runs):
-            runs = [run for run in runs if self._succeeded(run.id, example_id)]
-        return [
-            SuccessfulExampleOutput(
-                run_id=run.id,
-                example_id=example_id,
-                output=output_of(response, run.id, self._output_type).output,
-            )
-            for run, response in zip(runs, responses, strict=True)
-        ]
-
-    def _succeeded(self, run_id: str, example_id: str) -> bool:
-        output = self._run_repository.example_output(run_id, example_id, self._output_type)
-        return output is not None and not isinstance(output.output, FailedExampleRun)
 
 
 def failure_of(example_id: str, error: Exception) -> FailedExampleEvaluation:

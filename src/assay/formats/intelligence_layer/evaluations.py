@@ -40,7 +40,7 @@ class EvaluationRepository(ABC):
     @contextmanager
     def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
         """The id of a new evaluation; or, in a repository that knows, of the one of the same digest that was begun,
-        has no overview and that nobody is at. With `again` an overview is no obstacle: its errors are retried."""
+        has no overview and that nobody is at. With `again` it may have an overview: its errors are retried."""
         yield self.initialize_evaluation()
 
     @abstractmethod
@@ -59,7 +59,6 @@ class EvaluationRepository(ABC):
     @abstractmethod
     def evaluation_overview_ids(self) -> Sequence[str]:
         """The ids of all overviews, sorted."""
-        ...
 
     @abstractmethod
     def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None: ...
@@ -74,19 +73,18 @@ class EvaluationRepository(ABC):
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         """All results, sorted by the ids of their examples."""
-        ...
 
     def successful_example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
-        found = self.example_evaluations(evaluation_id, evaluation_type)
-        return [each for each in found if not isinstance(each.result, FailedExampleEvaluation)]
+        results = self.example_evaluations(evaluation_id, evaluation_type)
+        return [each for each in results if not isinstance(each.result, FailedExampleEvaluation)]
 
     def failed_example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
-        found = self.example_evaluations(evaluation_id, evaluation_type)
-        return [each for each in found if isinstance(each.result, FailedExampleEvaluation)]
+        results = self.example_evaluations(evaluation_id, evaluation_type)
+        return [each for each in results if isinstance(each.result, FailedExampleEvaluation)]
 
 
 _encode = msgspec.json.Encoder().encode_lines
@@ -112,7 +110,6 @@ class AsyncEvaluationRepository(EvaluationRepository):
     @abstractmethod
     def partial_evaluation_overview_ids(self) -> Sequence[str]:
         """Their ids, sorted."""
-        ...
 
 
 class StoredEvaluationRepository(EvaluationRepository):

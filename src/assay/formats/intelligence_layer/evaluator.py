@@ -190,7 +190,7 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         engine = self._engine(dataset, runs)
         work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
-            scorer = self._scorer(evaluation_id, runs, abort_on_error)
+            scorer = self._scorer(evaluation_id, abort_on_error)
             bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
             with shown(engine.progress, "Evaluating", self.description), scorer.raising(engine):
                 manifest = engine.evaluate(
@@ -235,12 +235,10 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
         self._evaluation_repository.store_example_evaluation(evaluation)
 
-    def _scorer(self, evaluation_id: str, runs: Sequence[RunOverview], abort_on_error: bool) -> ExampleScorer:
+    def _scorer(self, evaluation_id: str, abort_on_error: bool) -> ExampleScorer:
         return ExampleScorer(
             self._evaluation_logic,
             (self.input_type(), self.expected_output_type(), self.output_type()),
-            self._run_repository,
-            runs,
             abort=abort_on_error,
             keep=partial(self._keep, evaluation_id) if self._own_store() is None else None,
         )

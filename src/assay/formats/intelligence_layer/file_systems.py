@@ -10,7 +10,7 @@ from assay.formats.intelligence_layer.types import BadValue
 
 
 class FileSystemBasedRepository:
-    """A folder of a file system; it is made if it is not there."""
+    """A folder of a file system; it is made if it is missing."""
 
     def __init__(self, file_system: Any, root_directory: Path) -> None:
         self._file_system = file_system
@@ -80,7 +80,9 @@ class HuggingFaceRepository(FileSystemBasedRepository):
 
     def __init__(self, repository_id: str, token: str, private: bool) -> None:
         if not repository_id or repository_id.endswith("/"):
-            raise BadValue(f"{repository_id!r} is no repository of the hub", fix="write owner/name, without a final /")
+            raise BadValue(
+                f"{repository_id!r} is not a repository of the hub", fix="write owner/name, without a final /"
+            )
         self.create_repository(repository_id, token, private)
         super().__init__(_hub().HfFileSystem(token=token), Path("datasets") / repository_id)
         self._repository_id = repository_id
@@ -94,7 +96,7 @@ class HuggingFaceRepository(FileSystemBasedRepository):
         )
 
     def delete_repository(self) -> None:
-        """Remove the repository with all that is in it; one that is gone is no error."""
+        """Remove the repository with all that is in it; one that is gone is not an error."""
         _hub().delete_repo(
             repo_id=self._repository_id,
             token=self._file_system.token,

@@ -121,7 +121,7 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same characters as ranges that do not touch, in order; empty ones are left out."""
     for start, stop in ranges:
         if start < 0 or stop < start:
-            raise BadValue(f"({start}, {stop}) is no range of characters", fix="0 <= start <= stop")
+            raise BadValue(f"({start}, {stop}) is not a range of characters", fix="0 <= start <= stop")
     ordered = sorted(each for each in ranges if each[0] < each[1])
     merged = ordered[:1]
     for (_, _), (start, stop) in pairwise(ordered):

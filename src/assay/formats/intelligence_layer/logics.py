@@ -58,14 +58,14 @@ class AggregationLogic(ABC, Generic[Evaluation, AggregatedEvaluation]):
 
     @abstractmethod
     def aggregate(self, evaluations: Iterable[Evaluation]) -> AggregatedEvaluation:
-        """The statistics of all results that are no failures; they can be read once."""
+        """The statistics of all results that are not failures; they can be read once."""
 
 
 def arguments_of(kind: type, ancestor: type) -> dict[str, Any]:
     """The types by the names of the ancestor's type variables; those that no class in between settles are left out."""
     names = [variable.__name__ for variable in ancestor.__parameters__]  # type: ignore[attr-defined]
-    found = zip(names, _arguments(kind, ancestor), strict=True)
-    return {name: argument for name, argument in found if not isinstance(argument, TypeVar)}
+    settled_types = zip(names, _arguments(kind, ancestor), strict=True)
+    return {name: argument for name, argument in settled_types if not isinstance(argument, TypeVar)}
 
 
 def settled(owner: object, types: dict[str, Any], name: str, method: str) -> Any:
@@ -85,16 +85,16 @@ def _arguments(kind: type, ancestor: type) -> tuple[Any, ...]:
         parent: Any = get_origin(base) or base
         if isinstance(parent, type) and issubclass(parent, ancestor):
             variables: tuple[Any, ...] = getattr(parent, "__parameters__", ())
-            given = dict(zip(variables, get_args(base) or variables, strict=True))
-            return tuple(_filled(argument, given) for argument in _arguments(parent, ancestor))
+            types = dict(zip(variables, get_args(base) or variables, strict=True))
+            return tuple(_filled(argument, types) for argument in _arguments(parent, ancestor))
     raise TypeError(f"{kind.__name__} does not inherit from {ancestor.__name__}")
 
 
-def _filled(argument: Any, given: dict[Any, Any]) -> Any:
+def _filled(argument: Any, types: dict[Any, Any]) -> Any:
     if isinstance(argument, TypeVar):
-        return given.get(argument, argument)
-    open_ones = getattr(argument, "__parameters__", ())  # such as list[T]
-    return argument[tuple(given.get(each, each) for each in open_ones)] if open_ones else argument
+        return types.get(argument, argument)
+    variables = getattr(argument, "__parameters__", ())  # such as list[T]
+    return argument[tuple(types.get(variable, variable) for variable in variables)] if variables else argument
 
 
 _DEPTH = 4

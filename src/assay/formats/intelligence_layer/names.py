@@ -138,9 +138,9 @@ class _Names(MetaPathFinder, InspectLoader):
             if name.startswith("_"):
                 raise AttributeError(name)
             for home in homes:
-                found = import_module(home)
-                if hasattr(found, name):
-                    vars(module)[name] = getattr(found, name)
+                file = import_module(home)
+                if hasattr(file, name):
+                    vars(module)[name] = getattr(file, name)
                     return vars(module)[name]
             return not_offered(name)
 

@@ -171,7 +171,7 @@ Row = dict[str, Any]
 
 
 class OriginalRuns:
-    """Reads only. Ids are looked for among the files that are there: they never become paths."""
+    """Reads only. Ids are looked for among the existing files: they never become paths."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -102,7 +102,7 @@ class Runner(Generic[Input, Output]):
             metadata=dict(metadata or {}),
         )
         self._run_repository.store_run_overview(overview)
-        self._run_repository.delete_temporary_run_data(tmp_hash)  # last: until then a killed run can go on
+        self._run_repository.delete_temporary_run_data(tmp_hash)  # last: until then a killed run can resume
         return overview
 
     def run_is_already_computed(self, metadata: SerializableDict, dataset_id: str | None = None) -> bool:
@@ -200,7 +200,7 @@ def _run(
     task: ExampleTask,
     max_workers: int,
     num_examples: int | None,
-    goes_on: bool,
+    retry_errors: bool,
 ) -> tuple[int, int]:
     """Let the engine run the task: how many examples of the run have failed, and how many have not."""
     limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
@@ -208,7 +208,7 @@ def _run(
     chosen = Selection(items=num_examples or None)
     try:
         with shown(progress, "Running Task"):
-            manifest = engine.run(dataset_id, [task], id=run_id, selection=chosen, retry_errors=goes_on)
+            manifest = engine.run(dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors)
     except AssayError:
         if task.failure is not None:
             raise task.failure from None

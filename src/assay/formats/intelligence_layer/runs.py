@@ -1,8 +1,5 @@
-"""Runs: what every repository of them can do, and those in one of our stores.
-
-Outputs are rows of `responses.jsonl`, traces rows of `traces.jsonl`; the overview stands in the manifest. Runs that
-the original wrote into the same folder are read.
-"""
+"""Runs: what every repository of them can do, and those in one of our stores: outputs are rows of `responses.jsonl`,
+traces rows of `traces.jsonl`, the overview stands in the manifest. Runs of the original in the same folder are read."""
 
 import threading
 import warnings
@@ -36,10 +33,12 @@ from assay.store.names import safe_name
 from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore, MemoryStore
 
+_KEPT = 16  # logs whose rows are found without reading them again
+
 
 class RunRepository(ABC):
-    """Keeps the outputs of examples and, when a run is finished, its overview. Who asks for the outputs of an unknown
-    run gets a UserWarning and none."""
+    """Keeps the outputs of examples and, when a run is finished, its overview. For the outputs of an unknown run
+    there is a UserWarning, and none are given."""
 
     def __init__(self) -> None:
         self.locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
@@ -68,7 +67,7 @@ class RunRepository(ABC):
 
     @final
     def store_example_output_parallel(self, tmp_hash: str, example_output: ExampleOutput[Output]) -> None:
-        """The same for several threads of one run."""
+        """Like `store_example_output`, for several threads of one run."""
         with self.locks[tmp_hash]:
             self.store_example_output(example_output)
 
@@ -131,12 +130,9 @@ class RunRepository(ABC):
     def _delete_temporary_run_data(self, tmp_hash: str) -> None: ...
 
 
-_KEPT = 16  # logs whose rows are found without reading them again
-
-
 class StoredRunRepository(RunRepository):
     """A run is known as soon as it has a row or an overview. The rows themselves say which examples are finished: a
-    run that was killed goes on from them."""
+    run that was killed resumes from them."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()
@@ -215,9 +211,8 @@ class StoredRunRepository(RunRepository):
             return None
         for run_id in run_ids:
             manifest = self.store.manifest("run", run_id)
-            if manifest is None and not self._rows_in(run_id).log.segments():
-                return None
-            if manifest is not None and manifest.plan.get("samples", 1) != 1:
+            samples = manifest.plan.get("samples", 1) if manifest else len(self._rows_in(run_id).log.segments()[:1])
+            if samples != 1:
                 return None
         return self.store
 

@@ -95,7 +95,7 @@ MakeTracer = Callable[[str, str], Tracer]
 
 def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
     """What the task was made with, as far as that is plain data: the attributes that its constructor's arguments
-    became. Other attributes, and containers that may be filled while it runs, are no parameters but its memory."""
+    became. Other attributes, and containers that may be filled while it runs, are not parameters but its memory."""
     found: dict[str, Any] = {}
     for name in inspect.signature(type(task)).parameters:
         value = getattr(task, name, getattr(task, f"_{name}", None))
@@ -109,7 +109,7 @@ def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
 
 class ExampleTask:
     """`failure` is the first exception of a run that is to stop at it; that example has no row, so that it runs again
-    when the run goes on."""
+    when the run resumes."""
 
     def __init__(
         self,

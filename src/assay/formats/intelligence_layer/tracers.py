@@ -1,12 +1,10 @@
-"""Traces as a tree of Python objects, for notebooks and tests, and ⇄ rows of `traces.jsonl`, which `assay trace` shows.
-
-A row has the spans of one root, each with the number of its parent. It is written when the root ends.
-"""
+"""Traces as a tree of Python objects, for notebooks and tests, and ⇄ rows of `traces.jsonl`, which `assay trace` shows:
+a row has the spans of one root, each with the number of its parent, and is written when the root ends."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
@@ -28,10 +26,6 @@ from assay.formats.intelligence_layer.tracer import (
 )
 from assay.formats.intelligence_layer.types import Record, from_json, to_json
 from assay.text.plain import plain
-
-if TYPE_CHECKING:
-    from rich.panel import Panel
-    from rich.tree import Tree
 
 
 class InMemoryTracer(Tracer):
@@ -59,7 +53,7 @@ class InMemoryTracer(Tracer):
             span for entry in self.entries if not isinstance(entry, LogEntry) for span in entry.export_for_viewing()
         ]
 
-    def _rich_render_(self) -> "Tree":
+    def _rich_render_(self) -> Any:
         return _tree("Trace", [entry._rich_render_() for entry in self.entries])
 
     def _ipython_display_(self) -> None:
@@ -103,7 +97,7 @@ class InMemorySpan(InMemoryTracer, Span):
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return SpanAttributes()
 
-    def _rich_render_(self) -> "Tree":
+    def _rich_render_(self) -> Any:
         return _tree(self.name, [entry._rich_render_() for entry in self.entries])
 
 
@@ -125,7 +119,7 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return TaskSpanAttributes(input=self.input, output=self.output)
 
-    def _rich_render_(self) -> "Tree":
+    def _rich_render_(self) -> Any:
         inside = [entry._rich_render_() for entry in self.entries]
         return _tree(self.name, [_panel("Input", self.input), *inside, _panel("Output", self.output)])
 
@@ -142,7 +136,7 @@ class LogEntry(Record):
     def as_event(self) -> Event:
         return Event(name="log", message=self.message, body=self.value, timestamp=self.timestamp)
 
-    def _rich_render_(self) -> "Panel":
+    def _rich_render_(self) -> Any:
         return _panel(self.message, self.value)
 
     def _ipython_display_(self) -> None:
@@ -155,7 +149,7 @@ def _show(picture: Any) -> None:
     rich.print(picture)
 
 
-def _tree(title: str, children: Sequence[Any]) -> "Tree":
+def _tree(title: str, children: Sequence[Any]) -> Any:
     from rich.text import Text
     from rich.tree import Tree
 
@@ -165,7 +159,7 @@ def _tree(title: str, children: Sequence[Any]) -> "Tree":
     return tree
 
 
-def _panel(title: str, value: Any) -> "Panel":
+def _panel(title: str, value: Any) -> Any:
     from rich.panel import Panel
     from rich.text import Text
 
