@@ -111,7 +111,7 @@ def test_ranges_far_out_cost_nothing_and_bad_ones_are_refused() -> None:
     found = HighlightCoverageGrader().compute_fscores([(0, 10**12)], [(0, 10**12)])
     assert found.f_score == 1.0
     for bad in [(-1, 3), (5, 4)]:
-        with pytest.raises(ValueError, match="no range of characters"):
+        with pytest.raises(ValueError, match="not a range of characters"):
             HighlightCoverageGrader().compute_fscores([bad], [(0, 1)])
 
 

@@ -30,6 +30,7 @@ from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore
 
 Row = dict[str, Any]
+_LETTERS = "ABCD"
 
 
 class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
@@ -188,9 +189,6 @@ class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepos
 
     def _rows(self, dataset_id: str) -> list[dict[str, Any]]:
         return super()._rows(dataset_id) if self._cached is None else self._cached(dataset_id)
-
-
-_LETTERS = "ABCD"
 
 
 @dataclass(kw_only=True)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""
+Evaluation = TypeVar("Evaluation")
+AggregatedEvaluation = TypeVar("AggregatedEvaluation")
 
 
 def new_id() -> str:
@@ -161,9 +163,6 @@ def in_order(runs: Iterable[RunOverview]) -> list[RunOverview]:
     return sorted(runs, key=lambda run: (run.start, run.id))
 
 
-Evaluation = TypeVar("Evaluation")
-
-
 @dataclass(kw_only=True)
 class FailedExampleEvaluation(Record):
     """What a logic raised: the exception's type, its message and its traceback."""
@@ -262,9 +261,6 @@ class EvaluationFailed(Exception):
 
 def _shown(runs: frozenset[RunOverview]) -> str:
     return "Run Overviews={\n" + ", ".join(str(run) for run in sorted(runs, key=lambda run: run.id)) + "}\n"
-
-
-AggregatedEvaluation = TypeVar("AggregatedEvaluation")
 
 
 def _tree(title: str, example_id: str | None, value: Any) -> "Tree":

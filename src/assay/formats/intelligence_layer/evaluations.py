@@ -28,6 +28,9 @@ from assay.records import Manifest, Segment
 from assay.store.repair import row_decoder
 from assay.store.stores import MemoryStore
 
+_encode = msgspec.json.Encoder().encode_lines
+_WORK = "work_digest"  # in the metadata: what an evaluation that has no overview yet is found by
+
 
 class EvaluationRepository(ABC):
     """Keeps the results of examples and, when an evaluation is finished, its overview. An unknown evaluation is a
@@ -85,10 +88,6 @@ class EvaluationRepository(ABC):
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
         return [each for each in results if isinstance(each.result, FailedExampleEvaluation)]
-
-
-_encode = msgspec.json.Encoder().encode_lines
-_WORK = "work_digest"  # in the metadata: what an evaluation that has no overview yet is found by
 
 
 class AsyncEvaluationRepository(EvaluationRepository):

@@ -39,6 +39,7 @@ from assay.store.stores import MemoryStore
 
 Items = Literal["refuse", "intersection"]
 """What to do about runs that cover different examples."""
+DEFAULT_MAX_WORKERS = 10
 
 
 class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
@@ -148,9 +149,6 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
                 f"{lacking} examples are not in all of them",
                 fix='complete the runs, or compare what they share with items="intersection"',
             )
-
-
-DEFAULT_MAX_WORKERS = 10
 
 
 class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):

@@ -8,6 +8,8 @@ from typing import Any
 from assay.errors import UserError
 from assay.formats.intelligence_layer.types import BadValue
 
+_REPOSITORY_TYPE = "dataset"
+
 
 class FileSystemBasedRepository:
     """A folder of a file system; it is made if it is missing."""
@@ -70,9 +72,6 @@ class LocalFileSystem:
 
     def ls(self, path: str, detail: bool = False) -> list[str]:
         return [str(entry) for entry in Path(path).iterdir()]
-
-
-_REPOSITORY_TYPE = "dataset"
 
 
 class HuggingFaceRepository(FileSystemBasedRepository):

@@ -14,6 +14,7 @@ from assay.formats.intelligence_layer.types import BadValue
 from assay.text.rouge import rouge_n, words
 
 _SENTENCE_ENDS = re.compile(r"[.!?…:;][\"'”’)\]]*$")
+COMPLETE = "_Complete"  # the original's task that calls a model
 
 
 class BleuGrader:
@@ -137,8 +138,6 @@ def _length(ranges: Sequence[tuple[int, int]]) -> int:
 
 
 # ---- what a trace says about time and tokens
-
-COMPLETE = "_Complete"  # the original's task that calls a model
 
 
 def extract_latency_from_trace(trace: Sequence[ExportedSpan]) -> int:

@@ -24,6 +24,9 @@ from assay.formats.intelligence_layer.types import Input, Output, Record, is_pyd
 from assay.store.keys import digest
 from assay.usercode import identity
 
+_DEPTH = 4
+_NOT_USERS = {"assay", *sys.stdlib_module_names}
+
 
 class EvaluationLogicBase(Generic[Input, Output, ExpectedOutput, Evaluation]):
     """What gives the four types their places."""
@@ -95,10 +98,6 @@ def _filled(argument: Any, types: dict[Any, Any]) -> Any:
         return types.get(argument, argument)
     variables = getattr(argument, "__parameters__", ())  # such as list[T]
     return argument[tuple(types.get(variable, variable) for variable in variables)] if variables else argument
-
-
-_DEPTH = 4
-_NOT_USERS = {"assay", *sys.stdlib_module_names}
 
 
 def identity_of(logic: object) -> dict[str, Any]:

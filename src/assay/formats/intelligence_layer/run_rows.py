@@ -24,6 +24,7 @@ from assay.store.keys import canonical, digest, response_key
 from assay.store.repair import row_decoder
 
 _NOTHING = "null"
+Row = dict[str, Any]
 
 
 class StoredOutput(msgspec.Struct, gc=False):
@@ -165,9 +166,6 @@ class Places:
                 row = decode(line)
                 if row.sample_index == 0:
                     self._found.setdefault(row.item_id, []).append(position)
-
-
-Row = dict[str, Any]
 
 
 class OriginalRuns:

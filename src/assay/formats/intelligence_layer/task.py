@@ -24,6 +24,9 @@ from assay.text.plain import plain
 from assay.usercode import identity
 
 MAX_CONCURRENCY = 20
+_MISSING = object()
+MakeTracer = Callable[[str, str], Tracer]
+"""The tracer of an example, by its id and the key of its row."""
 
 
 @dataclass(kw_only=True)
@@ -61,9 +64,6 @@ class Task(ABC, Generic[Input, Output]):
             return list(executor.map(lambda each: self.run(each, span), inputs))
 
 
-_MISSING = object()
-
-
 def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: object) -> Any:
     """A TypeError where there is no type, which says how to give one. `owner` is the object that was asked."""
     function: Any = inspect.unwrap(task.do_run)
@@ -87,10 +87,6 @@ def _evaluated(annotation: str, function: Any) -> Any:
         return eval(annotation, getattr(function, "__globals__", {}))
     except NameError:  # a class that some function has for itself
         return _MISSING
-
-
-MakeTracer = Callable[[str, str], Tracer]
-"""The tracer of an example, by its id and the key of its row."""
 
 
 def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from assay.formats.intelligence_layer.tracer import (
 from assay.formats.intelligence_layer.types import Record, from_json, to_json
 from assay.text.plain import plain
 
+Row = dict[str, Any]
+
 
 class InMemoryTracer(Tracer):
     """`entries` are the spans, and in a span its logs too, in the order in which they began."""
@@ -168,9 +170,6 @@ def _panel(title: str, value: Any) -> Any:
     except (TypeError, ValueError):
         text = str(value)
     return Panel(Text(plain(text)), title=Text(plain(title)))
-
-
-Row = dict[str, Any]
 
 
 class ExampleTracer(InMemoryTracer):
