@@ -122,7 +122,8 @@ def bind_metric(
             fix="use (group, *, …) or (evaluation_results, facets, **params)",
         )
     own = own or _name(found)
-    checked = registry.check_params(_parameter_view(found, rows_name), params or {}, where=where)
+    schema = found if rows_name is None else registry.by_keyword(found, rows_name, "facets")
+    checked = registry.check_params(schema, params or {}, where=where)
     columns: Any = marks.get("columns", ())
     ordered = marks.get("ordered", not str(found.__module__).startswith("assay."))
     return BoundMetric(
@@ -164,25 +165,6 @@ def _policy(policy: Policy | Mapping[str, str] | None, where: str) -> Policy:
         raise UserError(
             f"policy: {error}", where=where, fix="each of on_error, on_unparsed, on_refused is wrong or exclude"
         ) from None
-
-
-def _parameter_view(function: Callable[..., Any], rows_name: str | None) -> Callable[..., Any]:
-    """EEN's functions take their parameters by any keyword, not only by keyword-only ones."""
-    if rows_name is None:
-        return function
-
-    def view(**params: Any) -> None: ...
-
-    called = inspect.signature(function).parameters.values()
-    named = [
-        p.replace(kind=p.KEYWORD_ONLY)
-        for p in called
-        if p.name not in (rows_name, "facets") and p.kind < p.VAR_KEYWORD and p.kind != p.VAR_POSITIONAL
-    ]
-    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
-    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
-    view.__name__ = _name(function)
-    return view
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -14,7 +14,6 @@ import msgspec
 from assay.engine.calls.context import RowContext, Surroundings
 from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
-from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import Stop, finish
 from assay.engine.run.existing import Existing
@@ -26,7 +25,7 @@ from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.store.sync import GroupSync
-from assay.threads import Threads, blocking
+from assay.threads import blocking
 
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
@@ -119,20 +118,14 @@ class _RunJob:
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
         self.manifest.complete = False
         self.runner.store.put_manifest(self.manifest)
-        lanes = Lanes(self.runner.limits, self.runner.default_limits, progress.lane, self.runner.budget)
-        threads = Threads(max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks))
-        calls = self.runner.store.log("run", self.manifest.id, "calls")
-        traces = self.runner.store.log("run", self.manifest.id, "traces")
-        around = Surroundings(
-            lanes, threads, self.runner.models, lambda: CallLog(calls), traces, self.runner.task_timeout
-        )
+        lanes = self.runner.lanes(progress.lane)
+        threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
+        timeout = self.runner.task_timeout
         try:
-            await self._run_lanes(list(self._lanes(selection, lanes)), around)
+            with self.runner.surroundings("run", self.manifest.id, lanes, threads, timeout) as around:
+                await self._run_lanes(list(self._lanes(selection, lanes)), around)
         finally:
-            threads.close()
             self.sync.close()
-            calls.close()
-            traces.close()
             self._close_manifest()
             for lane in progress.of("run"):
                 lane.ended = lane.ended or time.monotonic()
