@@ -104,8 +104,9 @@ class Verdicts:
         scorer = self.scored[label]
         named = [own == label or (own == by == scorer and own not in self.scored) for own, by in self.kinds]
         at = np.flatnonzero(np.array(named)[kind])
-        if source.max(initial=0) > 0:
-            at = at[_first_of_each(keys[at])]
+        if source.max(initial=0) > 0:  # a key may stand for several matches of responses that are scored together
+            pair = (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
+            at = at[_first_of_each(np.where(keys == 0, keys, keys + pair)[at])]
         turned = first[at] > second[at]
         points = np.frombuffer(self._half_points, np.int8)[at]
         return Rows(
