@@ -10,17 +10,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assay.analysis.look.export import Export, Tables
-from assay.errors import AssayError
-from assay.formats.importing import bring
-from assay.registry import writer
+from assay.engine.experiment.import_rows import import_results
 from assay.engine.experiment.sources import find_source
+from assay.errors import AssayError
+from assay.registry import writer
 
 
 def convert(old: str, new: str) -> list[str]:
     """What there is to know about the files that were read."""
     notes: list[str] = []
     with TemporaryDirectory() as temporary:
-        for found in bring(old, temporary, format_name="ragicamp"):
+        for found in import_results(old, temporary, format_name="ragicamp"):
             export = Export(Tables(find_source(found.folder)), "responses", Path(new))
             notes += [*found.notes, *writer.get("ragicamp")(export, extras=False, dataset=found.dataset)]
     return notes

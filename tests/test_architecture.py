@@ -15,7 +15,6 @@ from tests.house import (
     class_names_used_twice,
     commands_that_pass_the_door,
     crowded_rooms,
-    formats,
     formats_that_know_one_another,
     long_files,
     long_functions,
@@ -125,7 +124,7 @@ def modules() -> set[str]:
 
 
 def test_every_room_has_its_place_in_the_layers() -> None:
-    (contract,) = contracts("layers")
+    (contract,) = (contract for contract in contracts("layers") if contract["containers"] == ["assay"])
     layers = [name.strip(" ()") for line in contract["layers"] for name in line.split("|")]
     present = {path.stem for path in PACKAGE.glob("*.py")} | {
         path.parent.name for path in PACKAGE.glob("*/__init__.py")
@@ -137,7 +136,7 @@ def test_every_room_has_its_place_in_the_layers() -> None:
 
 def test_formats_are_independent_by_contract() -> None:
     (contract,) = contracts("independence")
-    assert contract["modules"] == [f"assay.formats.{name}" for name in formats(PACKAGE)]
+    assert contract["modules"] == ["assay.formats.*"]
 
 
 def test_the_command_line_has_one_door_by_contract() -> None:

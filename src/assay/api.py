@@ -18,7 +18,8 @@ from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Options, Result
-from assay.engine.experiment.plan import Survey, survey
+from assay.engine.experiment.plan import Plan
+from assay.engine.experiment.plan import plan as planned
 from assay.engine.run.run import Runner
 from assay.registry import dataset, metric, model, prompt, scorer, task, writer
 from assay.store.repositories import (
@@ -45,10 +46,10 @@ __all__ = [
     "FolderStore",
     "MemoryStore",
     "Options",
+    "Plan",
     "Result",
     "RunRepository",
     "Runner",
-    "Survey",
     "aggregate",
     "bind_metric",
     "bind_scorer",
@@ -81,7 +82,7 @@ def experiment(source: Source, *, overrides: Mapping[str, Any] | None = None, **
 
 
 def run(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
-    """Run a config, all its steps; in a notebook too. The same call goes on where an earlier one stopped."""
+    """Run a config, all its steps; in a notebook too. The same call resumes where an earlier one stopped."""
     return run_blocking(lambda: run_async(source, overrides=overrides, **options))
 
 
@@ -95,9 +96,9 @@ async def run_async(source: Source, *, overrides: Mapping[str, Any] | None = Non
     return result
 
 
-def plan(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Survey:
+def plan(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Plan:
     """How many cells a config has, how many are there, how many would run; nothing is written or spent."""
-    return survey(experiment(source, overrides=overrides, **options))
+    return planned(experiment(source, overrides=overrides, **options))
 
 
 def validate(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> list[str]:
@@ -115,12 +116,10 @@ def evaluate(
     budget: int | None = None,
 ) -> Result:
     """Score the responses of folders or files, again or for the first time, and compute the metrics. With a `budget`
-    only so many matches are played, those that tell most about who is better."""
-    from assay.engine.experiment.evaluate import Rescoring
+    only this many matches are played, those that tell most about who is better."""
+    from assay.engine.experiment.evaluate import evaluate as scoring
 
-    step = Rescoring(
-        paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget
-    )
+    step = scoring(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget)
     return run_blocking(step.run)
 
 
@@ -133,11 +132,10 @@ def aggregate(
     retry_errors: bool = False,
 ) -> Result:
     """Compute metrics from the evaluations of folders or files, several taken together."""
-    from assay.engine.experiment.aggregate import Reaggregation
+    from assay.engine.experiment.aggregate import aggregate as measuring
 
-    several = [paths] if isinstance(paths, (str, Path)) else paths
-    step = Reaggregation(several, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
-    return step.run()
+    step = measuring(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    return run_blocking(step.run)
 
 
 def calibrate(path: str | Path, labels: str | Path | Iterable[Mapping[str, Any]] | None = None, **options: Any) -> Any:

@@ -1,8 +1,9 @@
 """One registry class for every kind of plug-in.
 
 A name is looked up, in this order, as: something registered by a decorator, a built-in (the file of that name in
-the kind's folder), a format's own (`mixeval`, `sygra.exact_match`), an entry point (group `assay.<kind>s`), a dotted
-name (`package.module.function`), or a file (`path.py:function`). Nothing is imported before it is asked for.
+the kind's folder), a format's (by its namespace, `<format>.<name>`, or in its file `<kind>.py`), an entry point (group
+`assay.<kind>s`), a dotted name (`package.module.function`), or a file (`path.py:function`). Nothing is imported before
+it is asked for.
 """
 
 import difflib
@@ -80,34 +81,48 @@ class Registry:
         return found
 
     def names(self) -> list[str]:
-        """Every name that needs no import of user code: built-ins, registered ones, entry points. The aliases of
-        formats are left out: which of them are there depends on what was imported."""
-        package = importlib.import_module(self.package)
-        built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
+        """Every name that needs no import of user code: built-ins, formats' readers and writers, registered ones,
+        entry points. Namespaced names of formats are left out: which of them exist depends on what was imported."""
+        built_in = []
+        if self.package:
+            package = importlib.import_module(self.package)
+            built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
         spelled = {module: name for name, module in _FILES.items()}
         built_in = [spelled.get(module, module) for module in built_in]
-        registered = [name for name, found in self._found.items() if not _is_alias(found)]
+        if self.kind in ("reader", "writer"):  # those of a format are called like it
+            built_in += formats(self.kind)
+        registered = [name for name, found in self._found.items() if "." not in name or not _is_formats(found)]
         return sorted({*built_in, *registered, *_entry_points(f"assay.{self.kind}s")})
 
     def _built_in(self, name: str) -> Callable[..., Any] | None:
         name = _FILES.get(name, name)
         module = f"{self.package}.{name}"
-        if not name.isidentifier() or name[0] == "_" or importlib.util.find_spec(module) is None:
+        if not self.package or not name.isidentifier() or name[0] == "_" or importlib.util.find_spec(module) is None:
             return None
         return getattr(importlib.import_module(module), name)
 
     def of_format(self, name: str) -> Callable[..., Any] | None:
-        """What a format of ours adds under this name, or None."""
+        """What a format adds under this name, or None."""
         namespace = name.partition(".")[0]
-        module = f"assay.formats.{namespace}"
-        if not namespace.isidentifier() or importlib.util.find_spec(module) is None:
-            return None
-        importlib.import_module(module)
+        if namespace in formats():
+            importlib.import_module(f"assay.formats.{namespace}")
+        if name not in self._found:
+            for format in formats(self.kind):
+                importlib.import_module(f"assay.formats.{format}.{self.kind}")
         return self._found.get(name)
 
     def _entry_point(self, name: str) -> Callable[..., Any] | None:
         entry = _entry_points(f"assay.{self.kind}s").get(name)
         return None if entry is None else entry.load()
+
+
+@cache
+def formats(file: str = "") -> list[str]:
+    """The formats of this installation, by name; with `file`, those whose folder has `<file>.py`."""
+    folder = Path(__file__).parent / "formats"
+    if file:
+        return sorted(path.parent.name for path in folder.glob(f"*/{file}.py"))
+    return sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
 
 
 @cache
@@ -168,7 +183,7 @@ def _dotted(name: str, where: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-def _is_alias(function: Callable[..., Any]) -> bool:
+def _is_formats(function: Callable[..., Any]) -> bool:
     return str(getattr(function, "__module__", "")).startswith("assay.formats.")
 
 
@@ -191,6 +206,21 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that a config may set: the keyword-only ones."""
     signature = inspect.signature(function)
     return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
+    """What stands for a function whose parameters may be set by any keyword (EEN's forms), but for those `taken` by the
+    engine."""
+
+    def view(**params: Any) -> None: ...
+
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    called = inspect.signature(function).parameters.values()
+    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called if p.name not in taken and p.kind in kinds]
+    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
+    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
+    view.__name__ = getattr(function, "__name__", type(function).__name__)
+    return view
 
 
 def check_params(
@@ -257,4 +287,4 @@ task = Registry("task", "assay.tasks")
 scorer = Registry("scorer", "assay.scorers")
 metric = Registry("metric", "assay.metrics")
 writer = Registry("writer", "assay.reports.writers")
-reader = Registry("reader", "assay.formats.readers")
+reader = Registry("reader", "")

@@ -36,12 +36,12 @@ COMMANDS = {
 }
 
 
-def _of_formats() -> dict[str, str]:
-    """A command that a format adds is a file here; it is listed with the first line of its docstring."""
-    folder = Path(__file__).parent
-    files = sorted(name for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_")
-    names = {file[:-3].replace("_", "-"): folder / file for file in files}
-    return {name: _about(path) for name, path in names.items() if name not in COMMANDS}
+def _files() -> dict[str, Path]:
+    """The file of each command: one here, or `command.py` in a format's folder."""
+    here = Path(__file__).parent
+    files = {name[:-3]: here / name for name in sorted(os.listdir(here)) if name.endswith(".py") and name[0] != "_"}
+    files |= {file.parent.name: file for file in sorted((here.parent / "formats").glob("*/command.py"))}
+    return {name.replace("_", "-"): file for name, file in files.items()}
 
 
 def _about(path: Path) -> str:
@@ -50,7 +50,8 @@ def _about(path: Path) -> str:
     return said[:1].upper() + said[1:]
 
 
-COMMANDS.update(_of_formats())
+FILES = _files()
+COMMANDS.update({name: _about(file) for name, file in FILES.items() if name not in COMMANDS})
 
 
 class Commands(click.Group):
@@ -63,7 +64,9 @@ class Commands(click.Group):
         name = cmd_name.replace("_", "-")
         if name not in COMMANDS:
             return None
-        return import_module(f"assay.cli.{name.replace('-', '_')}").command
+        file = FILES[name]
+        package = f"assay.formats.{file.parent.name}" if file.stem == "command" else "assay.cli"
+        return import_module(f"{package}.{file.stem}").command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -99,10 +102,10 @@ def _with_dashes(argument: str) -> str:
 
 
 def _wants_tracebacks(words: Sequence[str]) -> bool:
-    """`--debug` is a flag; for `sygra` it takes True or False, and has a short form."""
+    """`--debug` is a flag; for commands of formats it may take True or False, and have a short form."""
     for word, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = word.partition("=")
-        if name == "--debug" or (name == "-d" and words[0] == "sygra"):
+        if name == "--debug" or (name == "-d" and words[0] in FILES and FILES[words[0]].stem == "command"):
             return (value or following).lower() != "false"
     return False
 

@@ -79,7 +79,12 @@ def _source_file(plug_ins: Registry, name: str) -> Path | None:
     module = _FILES.get(name, name)
     if not module.isidentifier() or module.startswith("_"):
         return None
-    spec = importlib.util.find_spec(f"{plug_ins.package}.{module}")
+    package = plug_ins.package
+    if name in registry.formats(plug_ins.kind):
+        package, module = f"assay.formats.{name}", plug_ins.kind
+    elif not package:
+        return None
+    spec = importlib.util.find_spec(f"{package}.{module}")
     return Path(spec.origin) if spec is not None and spec.origin else None
 
 

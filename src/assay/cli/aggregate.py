@@ -17,8 +17,8 @@ def command(paths: tuple[str, ...], debug: bool, as_json: bool, settings: tuple[
 
     Several are taken together; the facet `source` tells them apart.
     """
-    from assay.engine.experiment.aggregate import Reaggregation
+    from assay import api
 
     with failure_as_event(as_json):
-        result = Reaggregation(paths, overrides=overrides(settings), **options).run()
+        result = api.aggregate(paths, overrides=overrides(settings), **options)
         show(result, as_json=as_json, notes=True)

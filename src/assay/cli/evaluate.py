@@ -30,11 +30,11 @@ def command(
     No model is called, unless a scorer calls one. The same command goes on where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
-    from assay.engine.experiment.evaluate import Rescoring
+    from assay.engine.experiment.evaluate import evaluate
     from assay.errors import UserError
 
     with failure_as_event(as_json):
         if (pairs == "active") != (budget is not None):
             raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
-        step = Rescoring(paths, overrides=overrides(settings), budget=budget, **options)
+        step = evaluate(paths, overrides=overrides(settings), budget=budget, **options)
         run_and_show(step, as_json=as_json, no_progress=no_progress)

@@ -17,11 +17,11 @@ def command(source: str, output: str, format_name: str, settings: tuple[str, ...
     import msgspec
 
     from assay.config import parse_override
-    from assay.formats.importing import bring
+    from assay.engine.experiment.import_rows import import_results
     from assay.text.plain import plain
 
     params = dict(parse_override(setting) for setting in settings)
-    for found in bring(source, output, format_name=format_name, params=params):
+    for found in import_results(source, output, format_name=format_name, params=params):
         if as_json:
             click.echo(msgspec.json.encode(found).decode())
             continue

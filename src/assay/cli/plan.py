@@ -17,9 +17,9 @@ def command(debug: bool, as_json: bool, **options: Any) -> None:
 
 
 def show(experiment: Any, as_json: bool) -> None:
-    from assay.engine.experiment.plan import survey
+    from assay.engine.experiment.plan import plan
 
-    found = survey(experiment)
+    found = plan(experiment)
     if as_json:
         import msgspec
 

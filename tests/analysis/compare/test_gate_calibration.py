@@ -13,8 +13,8 @@ from assay.config import load, resolved
 from assay.errors import ConfigError, UserError
 from assay.reports.gate_table import gate_markdown, gate_text
 from assay.store.stores import FlatStore
-from tests.analysis.judges import label, save, verdict
 from tests.analysis.judge.test_calibrate import table_of
+from tests.analysis.judges import label, save, verdict
 
 
 @pytest.fixture

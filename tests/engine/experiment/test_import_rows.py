@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.engine.experiment.import_rows import adopt
+from assay.engine.experiment.import_rows import import_rows
 from assay.records import Response
 from assay.store.repositories import RunRepository
 from assay.store.stores import FlatStore
@@ -40,7 +40,7 @@ def answers(store: FlatStore) -> list[str]:
 
 
 def test_rows_are_stored_and_counted(store: FlatStore) -> None:
-    manifest = adopt(store, "run", "r", Source("a", "", "b").rows(), source={"v": 1}, inputs=INPUTS, name="n")
+    manifest = import_rows(store, "run", "r", Source("a", "", "b").rows(), source={"v": 1}, inputs=INPUTS, name="n")
     assert manifest == store.manifest("run", "r")
     assert (manifest.counts, manifest.planned, manifest.complete) == ({"ok": 2, "errored": 1}, 3, True)
     assert (manifest.inputs, manifest.plan["adopted"], manifest.name) == (INPUTS, {"v": 1}, "n")
@@ -48,33 +48,33 @@ def test_rows_are_stored_and_counted(store: FlatStore) -> None:
 
 
 def test_an_unchanged_source_is_not_read_again(store: FlatStore) -> None:
-    first = adopt(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
+    first = import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     again = Source("b")
-    assert adopt(store, "run", "r", again.rows(), source={"v": 1}, inputs=INPUTS) == first
+    assert import_rows(store, "run", "r", again.rows(), source={"v": 1}, inputs=INPUTS) == first
     assert again.reads == 0
     assert answers(store) == ["a"]
 
 
 @pytest.mark.parametrize("change", [{"source": {"v": 2}}, {"inputs": [{**INPUTS[0], "digest": "2"}]}])
 def test_a_changed_source_or_dataset_is(store: FlatStore, change: dict[str, Any]) -> None:
-    first = adopt(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
+    first = import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     given = {"source": {"v": 1}, "inputs": INPUTS, **change}
-    second = adopt(store, "run", "r", Source("b").rows(), **given)
+    second = import_rows(store, "run", "r", Source("b").rows(), **given)
     assert answers(store) == ["b"]
     assert second.created == first.created
 
 
 def test_rows_that_somebody_edited_are_put_right(store: FlatStore) -> None:
-    adopt(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
+    import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     store.log("run", "r").append(b'{"item_id": "9", "response": "foreign"}\n')
-    adopt(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
+    import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     assert answers(store) == ["a"]
 
 
 def test_a_source_that_fails_half_way_changes_nothing(store: FlatStore) -> None:
-    adopt(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
+    import_rows(store, "run", "r", Source("a").rows(), source={"v": 1}, inputs=INPUTS)
     before = store.manifest("run", "r")
     with pytest.raises(ValueError, match="broken"):
-        adopt(store, "run", "r", Source("b", fails=True).rows(), source={"v": 2}, inputs=INPUTS)
+        import_rows(store, "run", "r", Source("b", fails=True).rows(), source={"v": 2}, inputs=INPUTS)
     assert answers(store) == ["a"]
     assert store.manifest("run", "r") == before

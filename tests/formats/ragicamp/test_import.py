@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import assay
+from assay.engine.experiment.import_rows import Imported, import_results
 from assay.errors import UserError
-from assay.formats.importing import Imported, bring
 from tests.formats.ragicamp import generations
 from tests.formats.ragicamp.generations import AGENT, ANSWERS, COUNT, DATASET, EXACT, F1, QUESTIONS, SAID
 
@@ -28,7 +28,7 @@ def scores(folder: Path, label: str) -> dict[str, Any]:
 
 
 def imported(source: Path, folder: Path) -> Imported:
-    (only,) = bring(source, folder)
+    (only,) = import_results(source, folder)
     return only
 
 
@@ -252,7 +252,7 @@ def test_several_datasets_get_a_folder_each(tmp_path: Path) -> None:
     path = generations.three_files(tmp_path / "src/two", agent="other")
     for file in path.parent.iterdir():
         file.write_text(file.read_text().replace(DATASET, "trivia/qa"))
-    found = bring(tmp_path / "src", tmp_path / "out")
+    found = import_results(tmp_path / "src", tmp_path / "out")
     assert sorted(one.dataset for one in found) == [DATASET, "trivia/qa"]
     assert all(rows(Path(one.folder), "responses.jsonl") for one in found)
     assert len({one.folder for one in found}) == 2

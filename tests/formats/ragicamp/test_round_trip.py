@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.formats.importing import bring
+from assay.engine.experiment.import_rows import import_results
 from assay.records import Evaluation, Response
 from assay.store.items import encode_item, normalise
 from tests.formats.ragicamp.test_export import export
@@ -105,7 +105,7 @@ def test_export_then_import_is_the_same(experiment: tuple[list[Any], list[Respon
         for name, rows in (("responses.jsonl", responses), ("evaluation_results.jsonl", evaluations)):
             (source / name).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
         export(source, files)
-        (found,) = bring(files, back)
+        (found,) = import_results(files, back)
         assert [note for note in found.notes if "no prediction" not in note] == []
         for name in ("items.jsonl", "responses.jsonl", "evaluation_results.jsonl"):
             assert stored(back, name) == stored(source, name)

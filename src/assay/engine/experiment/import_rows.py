@@ -1,26 +1,202 @@
-"""Rows from elsewhere become artefacts of ours: a run or an evaluation that all steps can go on from.
+"""Results from elsewhere become an experiment folder: what `assay import` does, whatever the format.
 
-The rows are written once, atomically, and the manifest says what they were made from: adopting an unchanged source
-again does nothing, so that what was scored stays scored.
+Rows are streamed, written once, atomically, and the manifest says what they were made from: importing an unchanged
+source again does nothing, so that what was scored stays scored. Rows that Assay made itself are never replaced.
 """
 
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, Literal, Protocol
 
 import msgspec
 
+from assay import registry
+from assay.config import load, resolved, to_yaml
+from assay.engine.experiment.dataset import ingest
+from assay.errors import UserError
 from assay.interfaces import Store
-from assay.records import Evaluation, Manifest, Response
+from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.store.files import write_file
 from assay.store.keys import canonical, digest
+from assay.store.names import safe_name
+from assay.store.stores import FlatStore
 
-Adopted = Literal["run", "evaluation"]
+
+class Foreign(Protocol):
+    """What a reader found: the results on one dataset. `source` tells whether they have changed, `facts` goes into the
+    manifest, `notes()` is what is odd about what was read last."""
+
+    dataset: str
+
+    @property
+    def source(self) -> Mapping[str, Any]: ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+
+    def notes(self) -> list[str]: ...
+
+    def items(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(place, dataset row) of each item."""
+        ...
+
+    def cases(self) -> Iterator[tuple[Response, list[Evaluation]]]:
+        """Each response with the evaluations that came with it."""
+        ...
 
 
-def adopt(
+class Imported(msgspec.Struct, kw_only=True):
+    """What one import left behind."""
+
+    folder: str
+    format: str
+    dataset: str
+    read_from: list[str] = []
+    agents: list[str] = []
+    items: int = 0
+    responses: dict[str, int] = {}
+    evaluations: dict[str, int] = {}
+    notes: list[str] = []
+
+
+def import_results(
+    path: str | Path, folder: str | Path, *, format_name: str = "", params: Mapping[str, Any] | None = None
+) -> list[Imported]:
+    """Import what is at `path` into `folder`; several datasets get a folder each below it."""
+    name, found = _read(Path(path), format_name, params or {})
+    target = Path(folder)
+    several = len(found) > 1
+    return [_import_one(name, one, target / safe_name(one.dataset) if several else target) for one in found]
+
+
+def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> tuple[str, list[Foreign]]:
+    if not path.exists():
+        from assay.config.source import similar_files
+
+        raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
+    names = [format_name] if format_name else registry.reader.names()
+    for name in names:
+        read = registry.reader.get(name, base=Path.cwd(), where="--from")
+        found: list[Foreign] = read(path, **registry.check_params(read, params, where="--set"))
+        if found:
+            return name, found
+    raise UserError(
+        f"{str(path)!r} holds nothing that can be imported",
+        fix=f"name a file or folder with results of {' or '.join(names)}; a file of rows needs no import",
+    )
+
+
+def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
+    store = FlatStore(folder)
+    id = next(iter(store.ids("run")), store.id)
+    with store.lock("run", id):
+        for kind in ("dataset", "run"):
+            _check_free(store, kind)
+        source = dict(foreign.source)
+        dataset = ingest(store, id, foreign.items, stamp={"imported": source}, name=foreign.dataset)
+        made_from = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
+        with TemporaryFile(prefix=".assay-", dir=folder) as spool:
+            cases = _Cases(foreign, spool)
+            run = import_rows(
+                store, "run", id, cases.responses(), source=source, inputs=made_from, name=foreign.dataset
+            )
+            notes = foreign.notes() or run.metadata.get("odd", [])
+            run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
+            store.put_manifest(run)
+            counts = _import_evaluations(store, id, foreign.dataset, cases.evaluations(), source, run, notes)
+        _keep_config(folder, foreign.dataset)
+    facts = foreign.facts
+    return Imported(
+        folder=str(folder),
+        format=name,
+        dataset=foreign.dataset,
+        read_from=list(facts.get("read_from", [])),
+        agents=list(facts.get("agents", [])),
+        items=dataset.counts.get("items", 0),
+        responses=run.counts,
+        evaluations=counts,
+        notes=list(notes),
+    )
+
+
+class _Cases:
+    """A reader's cases, read once: the evaluations wait in a file until the responses are stored."""
+
+    def __init__(self, foreign: Foreign, spool: IO[bytes]) -> None:
+        self._foreign = foreign
+        self._spool = spool
+        self._read = False
+
+    def responses(self) -> Iterator[Response]:
+        encode = msgspec.json.Encoder().encode
+        for response, evaluations in self._foreign.cases():
+            self._spool.writelines([encode(evaluation) + b"\n" for evaluation in evaluations])
+            yield response
+        self._read = True
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        if not self._read:  # the responses were there already
+            yield from (evaluation for _, several in self._foreign.cases() for evaluation in several)
+            return
+        self._spool.seek(0)
+        yield from map(msgspec.json.Decoder(Evaluation).decode, self._spool)
+
+
+def _import_evaluations(
+    store: FlatStore,
+    id: str,
+    dataset: str,
+    rows: Iterator[Evaluation],
+    source: Mapping[str, Any],
+    run: Manifest,
+    notes: list[str],
+) -> dict[str, int]:
+    old = store.manifest("evaluation", id)
+    if old is not None and "adopted" not in old.plan:
+        notes.append("the folder's evaluations were made by Assay and stay as they are")
+        return old.counts
+    _check_free(store, "evaluation")
+    if old is None:  # no evaluations, no artefact
+        first = next(rows, None)
+        if first is None:
+            return {}
+        rows = chain([first], rows)
+    made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
+    return import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=dataset).counts
+
+
+def _check_free(store: FlatStore, kind: Kind) -> None:
+    """Rows that an import may replace were made by one."""
+    manifest = next((store.manifest(kind, id) for id in store.ids(kind)), None)
+    there = (store.folder / ROWS_FILE[kind]).exists()
+    ours = manifest is not None and ("adopted" in manifest.plan or "imported" in manifest.plan)
+    if there and not ours:
+        raise UserError(
+            f"the folder has {ROWS_FILE[kind]} that no import has made",
+            where=str(store.folder),
+            fix="choose another folder with -o",
+        )
+
+
+def _keep_config(folder: Path, name: str) -> None:
+    """A config for later steps: metrics of what was imported."""
+    file = folder / "config.yaml"
+    if not file.exists():
+        metrics = [{"name": "mean", "facets": ["model_name"]}]
+        config = load({"name": name, "output_dir": str(folder), "metrics": metrics}, need="aggregate", environ={})
+        write_file(file, to_yaml(resolved(config)).encode())
+
+
+# ---- rows as an artefact
+
+
+def import_rows(
     store: Store,
-    kind: Adopted,
+    kind: Literal["run", "evaluation"],
     id: str,
     rows: Iterable[Response | Evaluation],
     *,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from assay.formats.importing import Foreign
+from assay.engine.experiment.import_rows import Foreign
 from assay.formats.ragicamp.readers import read
 from assay.registry import reader
 

@@ -110,7 +110,7 @@ def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
 def _show_tables(result: Any, notes: bool) -> None:
     from rich.console import Console
 
-    from assay.reports.mixeval_table import scores_view
+    from assay.formats.mixeval.table import scores_view
     from assay.text.plain import plain
 
     console = Console()

@@ -105,7 +105,7 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
         return
     from rich.console import Console
 
-    from assay.reports.graph_report import report_view
+    from assay.formats.sygra.table import report_view
     from assay.text.plain import plain
 
     console = Console()

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from assay.formats.mixeval.scores import Cell, ModelScores
-from assay.reports.mixeval_table import scores_view
+from assay.formats.mixeval.table import scores_view
 
 
 def scores(model: str, label: str, value: float | None, **counts: int) -> ModelScores:
