@@ -1,11 +1,12 @@
 """The objects that dotted names in a task's YAML mean: functions, classes and modules of the user's folder, or ours.
 
-The folder is importable from then on. Its modules are imported anew for each binding, so that in a notebook the code
+The folder is importable until another one is loaded. Its modules are imported anew for each binding, so that in a notebook the code
 that runs is the code that is there.
 """
 
 import importlib
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ from assay.formats.sygra.modules import install
 from assay.registry import nearest
 
 _loaded: set[str] = set()  # modules of users' folders
+_importable: list[str] = []  # the folder that is on the path for the last loader
 
 
 class Loader:
@@ -24,9 +26,8 @@ class Loader:
         self.base = base.resolve()
         install()
         _forget()
-        if str(self.base) in sys.path:
-            sys.path.remove(str(self.base))
         sys.path.insert(0, str(self.base))
+        _importable.append(str(self.base))
 
     def __call__(self, dotted: str, where: str = "") -> Any:
         if not isinstance(dotted, str) or not all(part.isidentifier() for part in dotted.split(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -106,4 +107,7 @@ def _forget() -> None:
         if name in _loaded or name.partition(".")[0] == "tasks":
             del sys.modules[name]
     _loaded.clear()
+    while _importable:
+        with suppress(ValueError):
+            sys.path.remove(_importable.pop())
     importlib.invalidate_caches()
