@@ -6,7 +6,8 @@ Both trees run under this interpreter and its packages; only `src` differs. What
 process, user and system: on a busy machine the clock on the wall says little. The pairs are A B, B A, A B …, so that
 what changes slowly hits both. The ratio is the Hodges–Lehmann estimate of the pairs' log ratios, its bounds are those
 of Wilcoxon's signed rank test: no assumption about how the noise is spread. A workload is slower if even its lower
-bound is above 1.05. This process stays small, because a child's peak memory begins with that of its parent.
+bound is above 1.05; with fewer than six pairs no bound is good enough to say so. This process stays small, because a
+child's peak memory begins with that of its parent.
 """
 
 import argparse
@@ -127,7 +128,7 @@ def estimate(ratios: Sequence[float]) -> Estimate:
 
 
 def verdict_of(time: Estimate, memory: float) -> str:
-    if time.low > MOST:
+    if time.low > MOST and time.level >= LEVEL:
         return "SLOWER"
     if memory > MOST:
         return "MORE MEMORY"

@@ -49,6 +49,11 @@ def test_the_verdict(low: float, high: float, memory: float, verdict: str) -> No
     assert verdict_of(Estimate(1.0, low, high, 0.96), memory) == verdict
 
 
+def test_few_pairs_never_tell_that_a_tree_is_slower() -> None:
+    assert verdict_of(estimate([1.5] * 5), 1.0) == "unsure"
+    assert verdict_of(estimate([1.5] * 6), 1.0) == "SLOWER"
+
+
 @pytest.mark.slow
 def test_a_tree_is_as_fast_as_itself(capsys: pytest.CaptureFixture[str]) -> None:
     """Not a measurement: the commands run in both, and each has a line."""

@@ -6,9 +6,9 @@ Mutants are drawn at random: a comparison, a boolean operator, an arithmetic ope
 value is exchanged for its neighbour. Each is written into a copy of `src`, never into the tree, and the tests of its
 room run against it until one fails. What no test notices is printed with its place and its diff.
 
-Not mutmut: it makes all mutants and runs all tests before the first result (three minutes for `stats/` alone, before any
-test), has no time limit and no sample, and puts trampolines in place of functions, whose signatures and sources are
-what our registry reads. Not cosmic-ray: it edits the tree in place, with one test command for all files.
+Not mutmut (3.8): it makes all mutants (three minutes for `stats/` alone) and runs all tests before the first result,
+has no time limit and no sample, and puts trampolines in place of functions, whose signatures and sources our registry
+reads. Not cosmic-ray (8.7): it edits the tree in place, with one test command for all files.
 """
 
 import argparse
@@ -124,7 +124,8 @@ def _changes(node: ast.expr | ast.Return) -> Iterator[tuple[str, ast.AST]]:
 def _replaced(source: str, node: ast.expr | ast.Return, changed: ast.AST) -> str:
     """The source with the node's text exchanged; all other lines keep their numbers unless the node has several."""
     lines = [line.encode() for line in source.splitlines(keepends=True)]
-    assert node.end_lineno is not None and node.end_col_offset is not None
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
     first, last = node.lineno - 1, node.end_lineno - 1
     text = ast.unparse(ast.fix_missing_locations(changed))
     if not isinstance(node, (ast.Return, ast.Constant)):
@@ -133,7 +134,7 @@ def _replaced(source: str, node: ast.expr | ast.Return, changed: ast.AST) -> str
     return b"".join([*lines[:first], begin + text.encode() + end, *lines[last + 1 :]]).decode()
 
 
-def tests_for(path: Path, root: Path = ROOT) -> list[str]:
+def relevant_tests(path: Path, root: Path = ROOT) -> list[str]:
     """The tests of a file's room, those with the file's own name first."""
     room = path.relative_to(root / "src/assay").parent.as_posix()
     folders = [root / "tests" / folder for folder in (room, *ALIKE.get(room, ()))]
@@ -155,7 +156,7 @@ class Trial:
 
     def survives(self, mutant: Mutant) -> bool:
         """Whether no test of its room notices; one that takes too long has noticed."""
-        tests = tests_for(mutant.path, self.root)
+        tests = relevant_tests(mutant.path, self.root)
         if not tests:
             return True
         limit = 30 + 3 * self._usual_seconds(tests)

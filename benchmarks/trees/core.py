@@ -156,7 +156,7 @@ def rank(folder: Path) -> None:
     order = random.Random(0)
 
     def rows() -> Iterator[Any]:
-        for number in range(150_000):
+        for number in range(250_000):
             first, second = sorted(order.sample(range(30), 2))
             yield {
                 "item_id": f"q{number % 3000}",

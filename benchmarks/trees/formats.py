@@ -35,7 +35,7 @@ datasets, runs, evaluations, aggregations = (
     kind("library")
     for kind in (FileDatasetRepository, FileRunRepository, FileEvaluationRepository, FileAggregationRepository)
 )
-examples = [Example(id=f"e{n}", input=f"text {n}", expected_output=f"TEXT {n}") for n in range(2500)]
+examples = [Example(id=f"e{n}", input=f"text {n}", expected_output=f"TEXT {n}") for n in range(6000)]
 datasets.create_dataset(examples, "texts", id="texts")
 run = Runner(Upper(), datasets, runs, "upper").run_dataset("texts")
 evaluation = Evaluator(datasets, runs, evaluations, "right", Right()).evaluate_runs(run.id)

@@ -43,7 +43,7 @@ _INFERENCE = ("run", "answered.yaml", "--mode", "inference", QUIET)
 _EVALUATE = ("evaluate", "out", QUIET)
 _SCORE = ("mixeval", "score", "responses", "--data", "data", "-o", "scores", QUIET)
 _EVALUATIONS = ("out/evaluation*", "out/metrics*", "out/superseded")
-_REOPEN = "import assay\nfor _ in range(15):\n    assert assay.run('answered.yaml').run.complete\n"
+_REOPEN = "import assay\nfor _ in range(40):\n    assert assay.run('answered.yaml').run.complete\n"
 
 WORKLOADS = (
     Workload("flow", flow, ("run", "flow.yaml", QUIET), fresh=("out",)),
@@ -80,6 +80,6 @@ WORKLOADS = (
         fresh=("again",),
     ),
     Workload("library", _nothing, LIBRARY, fresh=("library",)),
-    Workload("help", _nothing, [("--help",)] * 12),
-    Workload("verbs", _nothing, VERBS),
+    Workload("help", _nothing, [("--help",)] * 20),
+    Workload("verbs", _nothing, VERBS * 2),
 )
