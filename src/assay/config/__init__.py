@@ -1,4 +1,5 @@
-"""From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once."""
+"""From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once. Names stay names here:
+what they stand for is looked up by the engine, and nothing is run."""
 
 from assay.config.environment import environment, secret
 from assay.config.loader import load, parse_model, where
