@@ -118,6 +118,6 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
         click.echo(f"note: {plain(note)}", err=True)
     for view in report_view(result):
         console.print(view)
-    files = [result.output, *(each.file for each in result.processed), result.metadata]
+    files = [result.output, *(processed.file for processed in result.processed), result.metadata]
     for file in filter(None, files):
         click.echo(f"file: {file}")

@@ -26,8 +26,8 @@ from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
 from assay.formats.sygra.functions import running_task
-from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
+from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside
 from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
@@ -81,7 +81,7 @@ class Result(msgspec.Struct, kw_only=True):
     @property
     def ok(self) -> bool:
         bad = {"failed", "fatal_error", "partial"}
-        return self.failed < self.total and not any(each.status in bad for each in self.processed)
+        return self.failed < self.total and not any(processed.status in bad for processed in self.processed)
 
 
 class SygraRun:
@@ -106,9 +106,9 @@ class SygraRun:
 
     def _bind_models(self) -> dict[str, BoundModel]:
         names = models_used(self.source, self.task)
-        found = read_models(self.task.base, names, os.environ)
+        entries = read_models(self.task.base, names, os.environ)
         size = self.options.batch_size
-        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in found.items()}
+        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in entries.items()}
 
     def _digest(self) -> str:
         """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
@@ -125,10 +125,10 @@ class SygraRun:
 
     @property
     def _data_config(self) -> dict[str, Any]:
-        found = self.source.get("data_config") or {}
-        if not isinstance(found, dict):
+        config = self.source.get("data_config") or {}
+        if not isinstance(config, dict):
             raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
-        return found
+        return config
 
     # -- the run
 

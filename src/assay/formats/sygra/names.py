@@ -54,7 +54,7 @@ def find_task(name: str, base: Path) -> TaskFolder:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty one."""
     try:
-        found = yaml.load(path.read_text("utf-8-sig"), Loader=yaml.CSafeLoader)
+        content = yaml.load(path.read_text("utf-8-sig"), Loader=yaml.CSafeLoader)
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -62,9 +62,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         what = getattr(error, "problem", None) or str(error)
         line = "" if mark is None else f":{mark.line + 1}"
         raise UserError(f"{path.name} is not YAML: {what}", where=f"{path}{line}") from None
-    if found is not None and not isinstance(found, dict):
-        raise UserError(f"{path.name} must hold keys and values, not {type(found).__name__}", where=str(path))
-    return found or {}
+    if content is not None and not isinstance(content, dict):
+        raise UserError(f"{path.name} must hold keys and values, not {type(content).__name__}", where=str(path))
+    return content or {}
 
 
 def _candidates(written: str, base: Path) -> list[Path]:
@@ -136,11 +136,11 @@ def begin(folder: Path, output_dir: Path, names: Names) -> Begun:
     """The run that was begun here and not finished, or a new one, whose name no other file has."""
     path = folder / STATE
     try:
-        known = msgspec.json.decode(path.read_bytes(), type=Begun)
+        earlier = msgspec.json.decode(path.read_bytes(), type=Begun)
     except (FileNotFoundError, msgspec.DecodeError):
-        known = None
-    if known is not None and not known.finished:
-        return known
+        earlier = None
+    if earlier is not None and not earlier.finished:
+        return earlier
     now = time.time()
     stamp = first = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
     number = 1

@@ -37,14 +37,14 @@ def _replaced(value: Any, folder: Path, name: str) -> Any:
         return {key: _replaced(entry, folder, key) for key, entry in value.items()}
     if isinstance(value, list):
         return [_replaced(entry, folder, name) for entry in value]
-    found = _URL.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
-    if found is None:
+    url = _URL.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
+    if url is None:
         return value
     try:
-        content = base64.b64decode(found[2], validate=False)
+        content = base64.b64decode(url[2], validate=False)
     except binascii.Error:  # text that only looks like one
         return value
-    kind = re.sub(r"\W.*", "", found[1]) or "bin"
+    kind = re.sub(r"\W.*", "", url[1]) or "bin"
     path = folder / f"{safe_name(name)}-{blake2b(content, digest_size=8).hexdigest()}.{kind}"
     if not path.exists():
         write_file(path, content)
@@ -137,8 +137,8 @@ def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDAr
     row_places = np.full(len(ids), _ABSENT, np.int64)
     for places, row_ids in _chunks(responses) if len(ids) else ():
         at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
-        known = ids[at] == row_ids
-        row_places[at[known]] = places[known]
+        matched = ids[at] == row_ids
+        row_places[at[matched]] = places[matched]
     kept = row_places != _LEFT_OUT
     return (item_places, row_places) if kept.all() else (item_places[kept], row_places[kept])
 
@@ -149,11 +149,11 @@ def _chunks(log: Log) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     places, hashes = array("q"), array("Q")
     for place, line in log.scan():
         try:
-            found = decode(line)
+            row = decode(line)
         except msgspec.DecodeError:  # a blank or torn line is not a row
             continue
-        text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
-        places.append(_LEFT_OUT if found.outcome == "skipped" else place)
+        text = (row.item_id or row.id).encode("utf-8", "surrogatepass")
+        places.append(_LEFT_OUT if row.outcome == "skipped" else place)
         hashes.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
         if len(places) == _CHUNK:
             yield np.array(places, np.int64), np.array(hashes, np.uint64)

@@ -15,7 +15,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
-from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.outputs import LARGEST_JSON, Records, json_value
 from assay.formats.sygra.scoring import Scoring
 from assay.store.files import write_file
@@ -70,14 +70,14 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
         raise UserError("params must be a mapping", where=f"{where}.params")
     made = load(entry["processor"], f"{where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
-    given: dict[str, Any] = dict(params or {})
+    arguments: dict[str, Any] = dict(params or {})
     accepted = _accepted(made)
     if accepted is not None and _PREVIOUS not in accepted:
-        given.pop(_PREVIOUS, None)
+        arguments.pop(_PREVIOUS, None)
     if report_keys is not None and is_ours and (accepted is None or "report_keys" in accepted):
-        given["report_keys"] = report_keys
+        arguments["report_keys"] = report_keys
     try:
-        instance = made(**given)
+        instance = made(**arguments)
     except Exception as error:
         raise UserError(
             f"{entry['processor']} cannot be made: {type(error).__name__}: {error}", where=f"{where}.params"
@@ -134,10 +134,10 @@ async def run_processors(
 def _processed(processor: Processor, data: Any, output: Path) -> Any:
     if isinstance(data, Records) and not processor.is_ours and len(data) <= LARGEST_JSON:
         data = list(data)
-    found = processor.made.process(data, {"output_file": str(output), "params": processor.params})
-    found = found if isinstance(found, Sequence | Mapping) else list(found or [])
-    json_value(found)
-    return found
+    made = processor.made.process(data, {"output_file": str(output), "params": processor.params})
+    made = made if isinstance(made, Sequence | Mapping) else list(made or [])
+    json_value(made)
+    return made
 
 
 def _report(plain: Any) -> dict[str, Any] | None:

@@ -104,8 +104,8 @@ class Scoring:
     def _score(self, label: str, column: str, copied: Mapping[str, str], processor: str) -> None:
         params = {"column": column, "metadata": dict(copied), "processor": processor}
         params = {key: value for key, value in params.items() if value}
-        known = self._scorers.get(label)
-        if known is not None and known.params != params:
+        bound = self._scorers.get(label)
+        if bound is not None and bound.params != params:
             label = f"{label} of {processor or 'the graph'}"
         self._scorers[label] = bind_scorer(unit_result, name=label, params=params)
 
@@ -135,11 +135,12 @@ class Scoring:
     def _keep_config(self, metrics: Mapping[str, BoundMetric]) -> None:
         """What `assay aggregate` computes again, in the words of a config."""
         scorers = [
-            {"name": each.name, "type": "sygra.unit_result", "params": each.params} for each in self._scorers.values()
+            {"name": entry.name, "type": "sygra.unit_result", "params": entry.params}
+            for entry in self._scorers.values()
         ]
         measured = [
-            {"name": each.name, "type": each.type, "params": each.params, "labels": {"include": each.include}}
-            for each in metrics.values()
+            {"name": entry.name, "type": entry.type, "params": entry.params, "labels": {"include": entry.include}}
+            for entry in metrics.values()
         ]
         config = {"name": self._name, "evaluation_methods": scorers, "metrics": measured}
         text = yaml.safe_dump(json_value(config), sort_keys=False, allow_unicode=True)
@@ -173,11 +174,11 @@ class Scoring:
         """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
         if not columns:
             return True
-        known = {row.item_id: row for row in self._responses()}
+        responses = {row.item_id: row for row in self._responses()}
         samples: Counter[str] = Counter()
         lines: list[bytes] = []
         for record in cast("list[Any]", json_value(list(records))):
-            row = known.get(id_text(record.get("id"))) if isinstance(record, dict) else None
+            row = responses.get(id_text(record.get("id"))) if isinstance(record, dict) else None
             if row is None:
                 return False
             number = samples[row.item_id]

@@ -10,7 +10,7 @@ from assay.errors import UserError
 from assay.formats.sygra.data import open_source, row_schema
 from assay.formats.sygra.functions import running_task
 from assay.formats.sygra.graph import GraphTask, ModelUse, graph
-from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.interfaces import Answer, Context, Model, Task, Work
 from assay.records import Item
@@ -153,8 +153,8 @@ def drawn(task_name: str, kind: str, base: Path) -> str:
     folder = find_task(task_name, base)
     source = read_yaml(folder.graph)
     uses = {name: ModelUse(model=name) for name in models_used(source, folder)}
-    found = bind_graph(folder, source, Loader(folder.base), uses)
-    return draw.svg(found.inner) if kind == "svg" else draw.mermaid(found.inner)
+    task = bind_graph(folder, source, Loader(folder.base), uses)
+    return draw.svg(task.inner) if kind == "svg" else draw.mermaid(task.inner)
 
 
 @task(name="sygra.graph")

@@ -171,14 +171,14 @@ class _Side:
 def _by_column(records: Records, side: _Side, primary: _Side, seed: int) -> Records:
     """Every record with each record of `side` that has the same key, else with nulls. Null is a key like others."""
     config, where = side.part.config, side.part.where
-    own = primary.column(str(config["primary_key"]), f"{where}.primary_key")
+    primary_key = primary.column(str(config["primary_key"]), f"{where}.primary_key")
     theirs = side.column(str(config["join_key"]), f"{where}.join_key")
     index = _Index(side, theirs)
     nothing: Record = dict.fromkeys(side.names.values())
     for record in records:
-        key = record[own]
+        key = record[primary_key]
         if key is not None and index.kinds and _kind(key) not in index.kinds:
-            what = f"no {theirs!r} can equal {own!r} {key!r}: one is text, the other is not"
+            what = f"no {theirs!r} can equal {primary_key!r} {key!r}: one is text, the other is not"
             raise UserError(what, where=where, fix="write both columns alike")
         matches = index.find(key) or [nothing]
         for match in matches:
@@ -208,8 +208,8 @@ class _Index:
         number = short(digest("join", wanted))
         left = bisect_left(self._sorted, number)
         right = bisect_right(self._sorted, number, left)
-        found = [self._side[at] for at in self._order[left:right].tolist()]
-        return [record for record in found if canonical(record[self._column]) == wanted]
+        records = [self._side[at] for at in self._order[left:right].tolist()]
+        return [record for record in records if canonical(record[self._column]) == wanted]
 
 
 def _kind(key: Any) -> str:

@@ -110,11 +110,11 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = SOURCE, see
     if not isinstance(source, list):
         raise UserError(f"a source must be a mapping or a list, got {source!r}", where=where)
     parts: list[Part] = []
-    for number, one in enumerate(source):
+    for number, entry in enumerate(source):
         place = f"{where}[{number}]"
-        if not isinstance(one, Mapping):
-            raise UserError(f"a source must be a mapping, got {one!r}", where=place)
-        parts.append(Part(one, place, _opener(one, base, load, place)))
+        if not isinstance(entry, Mapping):
+            raise UserError(f"a source must be a mapping, got {entry!r}", where=place)
+        parts.append(Part(entry, place, _opener(entry, base, load, place)))
     check_parts(parts)
     return joined(parts, seed)
 
@@ -130,7 +130,10 @@ def _opener(source: Mapping[str, Any], base: Path, load: Load, where: str) -> pa
 def _stages(source: Mapping[str, Any], base: Path, load: Load, where: str) -> list[Stage]:
     folders = folders_of(source, base)
     media = [CreateImageUrlTransform(folders), CreateAudioUrlTransform(folders)]
-    return [*(partial(one.stream, params={}) for one in media), *stages(source.get("transformations"), load, where)]
+    return [
+        *(partial(transform.stream, params={}) for transform in media),
+        *stages(source.get("transformations"), load, where),
+    ]
 
 
 def _passed(records: Records, fields: set[str] | None, through: list[Stage]) -> Records:

@@ -47,11 +47,11 @@ def _by_class(schema: Any, where: str) -> Check:
         try:
             validate(dict(record))
         except Exception as error:  # a user's validator may raise anything
-            found: Any = getattr(error, "errors", None)
-            if not callable(found):
+            errors: Any = getattr(error, "errors", None)
+            if not callable(errors):
                 return [f"{type(error).__name__}: {error}"]
-            problems: Any = found()
-            return [f"{'.'.join(map(str, one['loc'])) or 'record'}: {one['msg']}" for one in problems]
+            problems: Any = errors()
+            return [f"{'.'.join(map(str, problem['loc'])) or 'record'}: {problem['msg']}" for problem in problems]
         return []
 
     return check

@@ -29,11 +29,11 @@ def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] 
     configs = _configs(folder / "README.md")
     if not configs:
         return None
-    known = {str(config.get("config_name") or "default"): config for config in configs}
-    chosen = known.get(subset) if subset else _default(known)
+    by_name = {str(config.get("config_name") or "default"): config for config in configs}
+    chosen = by_name.get(subset) if subset else _default(by_name)
     if chosen is None:
         what = f"{folder.name!r} has no config {subset!r}" if subset else f"{folder.name!r} has several configs"
-        raise UserError(what, where=f"{where}.config_name", fix=nearest(subset, known))
+        raise UserError(what, where=f"{where}.config_name", fix=nearest(subset, by_name))
     patterns: dict[str, list[str]] = {}
     for name, pattern in _patterns(chosen.get("data_files")):
         patterns.setdefault(name, []).append(pattern)
@@ -56,17 +56,17 @@ def _configs(readme: Path) -> list[Mapping[str, Any]]:
     if begin.strip() or not end:
         return []
     try:
-        found: Any = yaml.safe_load(front)
+        front_matter: Any = yaml.safe_load(front)
     except yaml.YAMLError as error:
         raise UserError(f"the front matter is not YAML: {error}", where=str(readme)) from None
-    configs: Any = found.get("configs") if isinstance(found, dict) else None
+    configs: Any = front_matter.get("configs") if isinstance(front_matter, dict) else None
     return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
 
 
-def _default(known: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    if len(known) == 1:
-        return next(iter(known.values()))
-    return next((config for config in known.values() if config.get("default") is True), known.get("default"))
+def _default(configs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    if len(configs) == 1:
+        return next(iter(configs.values()))
+    return next((config for config in configs.values() if config.get("default") is True), configs.get("default"))
 
 
 def _patterns(written: Any) -> Iterator[tuple[str, str]]:
@@ -110,16 +110,16 @@ def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
 
 def folders_of(source: Mapping[str, Any], base: Path) -> list[Path]:
     """Where the files lie that records of this source may name."""
-    own = source.get("file_path") or source.get("repo_id") or ""
-    place = base / str(own)
+    name = source.get("file_path") or source.get("repo_id") or ""
+    place = base / str(name)
     return [base, place if place.is_dir() else place.parent]
 
 
 def format_of(path: Path, otherwise: str, where: str) -> str:
     """The format that a file's name tells, or else the config."""
     names = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
-    found = names[-1].removeprefix(".") if names else ""
-    format = found if found in FORMATS else otherwise
+    ending = names[-1].removeprefix(".") if names else ""
+    format = ending if ending in FORMATS else otherwise
     if format not in FORMATS:
         what = f"the format of {path.name!r} is unknown"
         raise UserError(what, where=where, fix=f"name the file with one of: .{', .'.join(FORMATS)}")
@@ -141,12 +141,12 @@ def _path(source: Mapping[str, Any], base: Path, where: str) -> Path:
 
 def _file(path: Path, format: str, encoding: str, where: str) -> Records:
     try:
-        known = codecs.lookup(encoding).name
+        codec = codecs.lookup(encoding).name
     except LookupError:
         raise UserError(f"unknown encoding {encoding!r}", where=f"{where}.encoding") from None
-    if known in _UTF8 or format == "parquet":
+    if codec in _UTF8 or format == "parquet":
         return _rows(path, format)
-    return _recoded(path, format, known)
+    return _recoded(path, format, codec)
 
 
 def _rows(path: Path, format: str) -> Records:
@@ -244,14 +244,14 @@ def _token(token: str) -> Generator[None]:
 def _splits(written: Any, where: str) -> list[tuple[str, int, int | None]]:
     """`train`, `train[:100]`, `train+test` or a list of them, as (name, start, stop); each once."""
     texts: Sequence[Any] = written if isinstance(written, list) else str(written).split("+")
-    found: dict[tuple[str, int, int | None], None] = {}
+    splits: dict[tuple[str, int, int | None], None] = {}
     for text in texts:
         match = _SPLIT.fullmatch(str(text))
         if match is None:
             what = f"the split {text!r} is not understood"
             raise UserError(what, where=f"{where}.split", fix="write `train`, `train[:100]` or `[train, test]`")
-        found[match[1], int(match[2] or 0), int(match[3]) if match[3] else None] = None
-    return list(found)
+        splits[match[1], int(match[2] or 0), int(match[3]) if match[3] else None] = None
+    return list(splits)
 
 
 def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard: Any, where: str) -> list[Path]:
@@ -260,8 +260,8 @@ def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard:
         fix = "leave `shard` out, or put the dataset's folder below the task's base folder"
         raise UserError("shards can be read from a folder only", where=f"{where}.shard", fix=fix)
     pattern = str(shard.get("regex") or "*")
-    found = [path for split, _, _ in splits for path in sorted((folder / subset).glob(f"{split}{pattern}"))]
-    chosen = [path for number, path in enumerate(found) if not shard.get("index") or number in shard["index"]]
+    paths = [path for split, _, _ in splits for path in sorted((folder / subset).glob(f"{split}{pattern}"))]
+    chosen = [path for number, path in enumerate(paths) if not shard.get("index") or number in shard["index"]]
     if not chosen:
         fix = f"files there: {', '.join(sorted(path.name for path in (folder / subset).glob('*'))[:10]) or 'none'}"
         raise UserError(f"no shard matches {pattern!r}", where=f"{where}.shard", fix=fix)

@@ -152,14 +152,14 @@ def _wider(before: str | None, value: Any) -> str | None:
     if value is None:
         return before
     if isinstance(value, bool):
-        found = "BOOLEAN"
+        kind = "BOOLEAN"
     elif isinstance(value, int):
-        found = "BIGINT" if -(2**63) <= value < 2**63 else "JSON"
+        kind = "BIGINT" if -(2**63) <= value < 2**63 else "JSON"
     else:
-        found = "DOUBLE" if isinstance(value, float) else "VARCHAR" if isinstance(value, str) else "JSON"
-    if before in (None, found):
-        return found
-    return "DOUBLE" if {before, found} == {"BIGINT", "DOUBLE"} else "JSON"
+        kind = "DOUBLE" if isinstance(value, float) else "VARCHAR" if isinstance(value, str) else "JSON"
+    if before in (None, kind):
+        return kind
+    return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"
 
 
 def _quoted(text: str) -> str:

@@ -35,7 +35,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return cleaned(dict(value))
     if isinstance(value, list | tuple):
-        return [plain_value(one) for one in value]
+        return [plain_value(entry) for entry in value]
     if type(value).__name__ in _MISSING:
         return None
     if isinstance(value, date | time):
@@ -77,21 +77,21 @@ class Streamed(DataTransform):
 
 def mapping(params: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """The first of these parameters that is given, which must be a mapping; null and nothing are an empty one."""
-    found: Any = next((params[name] for name in names if params.get(name) is not None), {})
-    if not isinstance(found, Mapping):
-        raise UserError(f"{names[0]} must be a mapping, got {found!r}", fix=f"write `{names[0]}: {{key: value}}`")
-    return found
+    value: Any = next((params[name] for name in names if params.get(name) is not None), {})
+    if not isinstance(value, Mapping):
+        raise UserError(f"{names[0]} must be a mapping, got {value!r}", fix=f"write `{names[0]}: {{key: value}}`")
+    return value
 
 
 def whole(params: Mapping[str, Any], *names: str, default: int = 0, least: int = 0) -> int:
     """The first of these parameters that is given, as a whole number."""
-    found: Any = next((params[name] for name in names if params.get(name) is not None), default)
+    value: Any = next((params[name] for name in names if params.get(name) is not None), default)
     try:
-        number = int(found)
+        number = int(value)
     except (TypeError, ValueError):
         number = None
     if number is None or number < least:
-        raise UserError(f"{names[0]} must be a whole number from {least} on, got {found!r}")
+        raise UserError(f"{names[0]} must be a whole number from {least} on, got {value!r}")
     return number
 
 
@@ -128,10 +128,10 @@ def _stage(step: Any, load: Load, where: str) -> Stage:
     if not callable(transform):
         fix = "give its class a method `transform(data, params)`"
         raise UserError(f"{dotted!r} is not a transform", where=where, fix=fix)
-    given = dict(params or {})
+    settings = dict(params or {})
     if isinstance(instance, Streamed) and type(instance).transform is Streamed.transform:
-        return lambda records: _streamed(instance, records, given, where)
-    return lambda records: _listed(transform, dotted, records, given, where)
+        return lambda records: _streamed(instance, records, settings, where)
+    return lambda records: _listed(transform, dotted, records, settings, where)
 
 
 def _streamed(instance: Streamed, records: Records, params: dict[str, Any], where: str) -> Records:

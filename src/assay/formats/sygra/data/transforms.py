@@ -119,13 +119,13 @@ def _inner(records: Records, start: int, end: int) -> Records:
 
 def _ranges(text: Any) -> list[tuple[int, int | None]]:
     """`[a:b],[c:d]` as pairs; None is the end."""
-    found: list[tuple[int, int | None]] = []
+    ranges: list[tuple[int, int | None]] = []
     for part in filter(str.strip, str(text).split(",")):
         match = _RANGE.fullmatch(part)
         if match is None:
             raise UserError(f"{part.strip()!r} is not a range", fix='write ranges like "[:10],[-10:]"')
-        found.append((int(match[1] or 0), int(match[2]) if match[2] else None))
-    return found
+        ranges.append((int(match[1] or 0), int(match[2]) if match[2] else None))
+    return ranges
 
 
 def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:

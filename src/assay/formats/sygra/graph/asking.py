@@ -44,17 +44,17 @@ class Structure:
     def valid(self, text: str) -> str | None:
         """The answer's JSON if it keeps to the schema; as it stands if that is all the answer."""
         try:
-            found, whole = read_json(text), True
+            value, whole = read_json(text), True
         except NoJson:
             try:
-                found, whole = find_json(text), False
+                value, whole = find_json(text), False
             except NoJson:
                 return None
         try:
-            self._check(found)
+            self._check(value)
         except Exception:  # pydantic, msgspec and a user's validator each have their own
             return None
-        return text if whole else msgspec.json.encode(found).decode()
+        return text if whole else msgspec.json.encode(value).decode()
 
     def instructed(self, messages: list[Message]) -> list[Message]:
         """The same messages, the last one saying which schema the answer has to keep to."""
@@ -77,22 +77,22 @@ def structure(
         return None
     schema = config.get("schema")
     if isinstance(schema, str):
-        found = load(schema, f"{where}.schema")
-        if not hasattr(found, "model_json_schema") or not hasattr(found, "model_validate"):
+        parsed = load(schema, f"{where}.schema")
+        if not hasattr(parsed, "model_json_schema") or not hasattr(parsed, "model_validate"):
             raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
-        return Structure(found.__name__, _strict(found.model_json_schema()), found.model_validate, native), found
+        return Structure(parsed.__name__, _strict(parsed.model_json_schema()), parsed.model_validate, native), parsed
     if not isinstance(schema, Mapping) or not isinstance(fields := schema.get("fields"), Mapping) or not fields:
         raise UserError("structured output has no schema", where=f"{where}.schema", fix="add `fields:` or name a class")
     name = str(schema.get("name") or "DynamicModel")
-    found = {str(key): _field(str(key), field, where) for key, field in fields.items()}
+    parsed = {str(key): _field(str(key), field, where) for key, field in fields.items()}
     closed = {
         "type": "object",
-        "properties": {key: shown for key, (shown, _) in found.items()},
-        "required": list(found),
+        "properties": {key: shown for key, (shown, _) in parsed.items()},
+        "required": list(parsed),
         "additionalProperties": False,
     }
-    kinds = {key: kind for key, (_, kind) in found.items()}
-    needed = [key for key in found if "default" not in _given(fields[key])]
+    kinds = {key: kind for key, (_, kind) in parsed.items()}
+    needed = [key for key in parsed if "default" not in _given(fields[key])]
     return Structure(name, closed, lambda value: _check(value, kinds, needed), native), None
 
 
@@ -110,8 +110,8 @@ def _given(field: Any) -> Mapping[str, Any]:
 
 def _field(key: str, field: Any, where: str) -> tuple[dict[str, Any], type]:
     """Its JSON schema and its type."""
-    given = _given(field)
-    name = str(given.get("type", "str"))
+    described = _given(field)
+    name = str(described.get("type", "str"))
     name = _ALIASES.get(name, name)
     if name not in _TYPES:
         place = f"{where}.schema.fields.{key}"
@@ -120,8 +120,8 @@ def _field(key: str, field: Any, where: str) -> tuple[dict[str, Any], type]:
     shown: dict[str, Any] = {"type": word}
     if name == "list":
         shown["items"] = {}
-    if given.get("description"):
-        shown["description"] = str(given["description"])
+    if described.get("description"):
+        shown["description"] = str(described["description"])
     return shown, kind
 
 
@@ -161,38 +161,38 @@ class Asking:
 
     def __init__(
         self,
-        given: Mapping[str, Any],
+        config: Mapping[str, Any],
         step: str,
         models: Mapping[str, ModelUse],
         load: Callable[[str, str], Any],
         where: str,
         more: Mapping[str, Any],
     ) -> None:
-        name = given.get("name")
+        name = config.get("name")
         if not isinstance(name, str):
             raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
         if name not in models:
             raise UserError(f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, models))
         use = models[name]
-        self.ignored = sorted(given.keys() - _KNOWN)
+        self.ignored = sorted(config.keys() - _KNOWN)
         self.model = use.model
         self.step = step
         self._clean = use.clean
-        params: dict[str, Any] = {**use.params, **(given.get("parameters") or {}), **more}
+        params: dict[str, Any] = {**use.params, **(config.get("parameters") or {}), **more}
         if owned := [key for key in _RESERVED if key in params]:
             raise UserError(f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters")
-        wanted = {**(use.structured_output or {}), **(given.get("structured_output") or {})}
-        found = structure(wanted, use.native, load, f"{where}.structured_output")
-        self._structure: Structure | None = found[0] if found else None
+        wanted = {**(use.structured_output or {}), **(config.get("structured_output") or {})}
+        form = structure(wanted, use.native, load, f"{where}.structured_output")
+        self._structure: Structure | None = form[0] if form else None
         self._plain = params
-        self.params = {**params, **found[0].params} if found else params
+        self.params = {**params, **form[0].params} if form else params
         self.code = {
             "model": name,
             "use": {"model": use.model, "identity": dict(use.identity)},
             "params": self.params,
             "clean": code_of(use.clean) if use.clean else None,
-            "class": code_of(found[1]) if found and found[1] else None,
-            "schema": found[0].schema if found else None,
+            "class": code_of(form[1]) if form and form[1] else None,
+            "schema": form[0].schema if form else None,
         }
 
     async def ask(self, context: Context, messages: list[Message]) -> tuple[str, list[Any]]:

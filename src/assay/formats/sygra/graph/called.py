@@ -102,10 +102,13 @@ def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], C
         raise UserError(f"the class {name!r} has no `apply`", where=where, fix="add it, as a static method")
     if missing := sorted(getattr(target, "__abstractmethods__", ())):
         raise UserError(f"the class {name!r} is abstract", where=where, fix=f"define: {', '.join(missing)}")
-    own: Any = inspect.getattr_static(target, "apply")
-    if isinstance(own, (staticmethod, classmethod)) or next(iter(inspect.signature(own).parameters), "") != "self":
+    defined: Any = inspect.getattr_static(target, "apply")
+    if (
+        isinstance(defined, (staticmethod, classmethod))
+        or next(iter(inspect.signature(defined).parameters), "") != "self"
+    ):
         return apply, apply
-    return lambda *arguments: apply(target(), *arguments), partial(own, None)
+    return lambda *arguments: apply(target(), *arguments), partial(defined, None)
 
 
 def _arity(function: Callable[..., Any]) -> int:
@@ -124,22 +127,22 @@ def code_of(target: Any) -> str:
     """The identity of a function, or of all that a class is made of."""
     if not inspect.isclass(target):
         return identity(target)
-    found: list[str] = []
+    identities: list[str] = []
     for kind in target.__mro__:
         functions = [inspect.unwrap(getattr(value, "__func__", value)) for value in vars(kind).values()]
-        own = [value for value in functions if inspect.isfunction(value)]
-        if kind.__module__ not in ("builtins", "abc", "typing") and own:
-            found.append(identity(own[0]))
-    return " ".join([target.__qualname__, *found])
+        methods = [value for value in functions if inspect.isfunction(value)]
+        if kind.__module__ not in ("builtins", "abc", "typing") and methods:
+            identities.append(identity(methods[0]))
+    return " ".join([target.__qualname__, *identities])
 
 
 def _line(error: BaseException, function: Callable[..., Any]) -> str:
     """` (file.py:12)`: the last line in the function's own file that the error went through."""
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
-    frame, found = error.__traceback__, ""
+    frame, place = error.__traceback__, ""
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
         if name == file or (file == __file__ and name != __file__):
-            found = f" ({name.rpartition('/')[2]}:{frame.tb_lineno})"
+            place = f" ({name.rpartition('/')[2]}:{frame.tb_lineno})"
         frame = frame.tb_next
-    return found
+    return place

@@ -29,13 +29,13 @@ class Expanded:
 
 
 def expand(config: Any, subgraph: Subgraph | None, where: str) -> Expanded:
-    found = Expanded()
-    _level(found, config, subgraph, where, "", {}, ())
-    return found
+    expanded = Expanded()
+    _level(expanded, config, subgraph, where, "", {}, ())
+    return expanded
 
 
 def _level(
-    found: Expanded,
+    expanded: Expanded,
     config: Any,
     subgraph: Subgraph | None,
     where: str,
@@ -46,28 +46,28 @@ def _level(
     nodes, edges = _parts(config, where)
     for name in overrides:
         if name not in nodes:
-            found.notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
+            expanded.notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
     level: dict[str, dict[str, Any]] = {}
-    found.levels.append(level)
+    expanded.levels.append(level)
     inner: set[str] = set()
-    for name, given in nodes.items():
+    for name, entry in nodes.items():
         place = f"{where}.nodes.{name}"
         if name in (START, END):
             raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
-        if not isinstance(given, Mapping):
-            raise UserError(f"the node {name!r} is a {type(given).__name__}", where=place, fix="give it `node_type:`")
-        node = _overridden(given, overrides.get(name) or {})
+        if not isinstance(entry, Mapping):
+            raise UserError(f"the node {name!r} is a {type(entry).__name__}", where=place, fix="give it `node_type:`")
+        node = _overridden(entry, overrides.get(name) or {})
         full = f"{prefix}{name}"
         if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
-            found.nodes[full] = level[full] = node
+            expanded.nodes[full] = level[full] = node
             continue
         inner.add(name)
-        found.nodes[full] = found.nodes[full + EXIT] = {"node_type": "connector"}
+        expanded.nodes[full] = expanded.nodes[full + EXIT] = {"node_type": "connector"}
         wanted, source = _load(node, subgraph, place, chain)
         changes = node.get("node_config_map") or {}
-        _level(found, source.get("graph_config"), subgraph, place, f"{full}.", changes, (*chain, wanted))
+        _level(expanded, source.get("graph_config"), subgraph, place, f"{full}.", changes, (*chain, wanted))
     for number, edge in enumerate(edges):
-        found.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
+        expanded.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
 
 
 def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
@@ -102,14 +102,14 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
     def target(name: Any) -> Any:
         return end if name == END else f"{prefix}{name}"
 
-    found = {**edge, "where": where}
+    renamed = {**edge, "where": where}
     source = edge.get("from")
-    found["from"] = start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
+    renamed["from"] = start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
     if edge.get("to") is not None:
-        found["to"] = target(edge["to"])
+        renamed["to"] = target(edge["to"])
     if isinstance(edge.get("path_map"), Mapping):
-        found["path_map"] = {key: target(value) for key, value in edge["path_map"].items()}
-    return found
+        renamed["path_map"] = {key: target(value) for key, value in edge["path_map"].items()}
+    return renamed
 
 
 def _overridden(node: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, An
 
 def _renamed(content: Any, names: Mapping[str, str]) -> Any:
     if isinstance(content, str):
-        return re.sub(r"\{([^{}]+)\}", lambda found: f"{{{names.get(found[1], found[1])}}}", content)
+        return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", content)
     if isinstance(content, list):
         return [_renamed(entry, names) for entry in content]
     if isinstance(content, Mapping):
@@ -151,7 +151,7 @@ class Branch:
 
     async def choose(self, state: dict[str, Any], context: Context) -> list[str]:
         answer = await self.function(context, state)
-        return [self._target(one) for one in (answer if isinstance(answer, (list, tuple)) else [answer])]
+        return [self._target(name) for name in (answer if isinstance(answer, (list, tuple)) else [answer])]
 
     def _target(self, answer: Any) -> str:
         try:
@@ -171,10 +171,10 @@ class Way:
         self.branches: list[Branch] = []
 
     async def follow(self, state: dict[str, Any], context: Context) -> list[str]:
-        found = dict.fromkeys(self.targets)
+        targets = dict.fromkeys(self.targets)
         for branch in self.branches:
-            found |= dict.fromkeys(await branch.choose(dict(state), context))
-        return list(found)
+            targets |= dict.fromkeys(await branch.choose(dict(state), context))
+        return list(targets)
 
     def arrows(self) -> list[tuple[str, str]]:
         """Each target with the answer that leads to it; no answer where it is fixed."""
@@ -188,11 +188,11 @@ def ways(
     edges: list[dict[str, Any]], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
 ) -> dict[str, Way]:
     """By the name of the node that they leave, START included."""
-    found: dict[str, Way] = {name: Way() for name in (START, *nodes)}
+    by_node: dict[str, Way] = {name: Way() for name in (START, *nodes)}
     for edge in edges:
         where = edge["where"]
         source = _known(edge["from"], [START, *nodes], idle, f"{where}.from")
-        way = found[source]
+        way = by_node[source]
         if edge.get("condition") is None:
             target = _known(edge.get("to"), [*nodes, END], idle, f"{where}.to")
             if target in way.targets:
@@ -205,9 +205,9 @@ def ways(
         if (branch.function.code, branch.table) in [(other.function.code, other.table) for other in way.branches]:
             raise UserError(f"the condition after {source!r} occurs twice", where=where, fix="remove one")
         way.branches.append(branch)
-    if not found[START].targets and not found[START].branches:
+    if not by_node[START].targets and not by_node[START].branches:
         raise UserError("no edge leaves START", where="edges", fix="add `{from: START, to: …}`")
-    return found
+    return by_node
 
 
 def _branch(
@@ -235,5 +235,7 @@ def _known(name: Any, valid: list[str], idle: set[str], where: str) -> str:
         raise UserError(f"the node {name!r} is idle", where=where, fix="remove the edge, or `node_state: idle`")
     if name not in valid:
         what = f"there is no node {name!r}" if name is not None else "the edge has neither `to` nor `condition`"
-        raise UserError(what, where=where, fix=nearest(str(name), [one for one in valid if not one.endswith(".END")]))
+        raise UserError(
+            what, where=where, fix=nearest(str(name), [node for node in valid if not node.endswith(".END")])
+        )
     return name

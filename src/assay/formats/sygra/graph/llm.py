@@ -57,10 +57,10 @@ class LlmNode:
             }
             self.makes = [*self.makes, "tool_calls"]
         if label is None:
-            step, given, place = name, config["model"], f"{where}.model"
+            step, model, place = name, config["model"], f"{where}.model"
         else:
-            step, given, place = f"{name}.{label}", config["models"][label], f"{where}.models.{label}"
-        self.asking = around.asking(_model(given, config, place), step, place, more)
+            step, model, place = f"{name}.{label}", config["models"][label], f"{where}.models.{label}"
+        self.asking = around.asking(_model(model, config, place), step, place, more)
         self._keeps_history = bool(config.get("chat_history", False))
         self._mode = str(around.properties.get("chat_conversation", ""))
         self._window = _window(around.properties)
@@ -92,22 +92,22 @@ class LlmNode:
     async def _outcome(
         self, text: str, calls: list[Any], messages: list[Message], state: State, context: Context
     ) -> Mapping[str, Any]:
-        found: dict[str, Any]
+        update: dict[str, Any]
         if self.tools:
             state["tool_calls"] = calls
         if self._after is None:
-            found = {self._key: [self._message(text, name=self.name)] if self._key == MESSAGES else text}
+            update = {self._key: [self._message(text, name=self.name)] if self._key == MESSAGES else text}
             if self.tools:
-                found["tool_calls"] = calls
+                update["tool_calls"] = calls
         else:
             answer = AIMessage(text)
-            given = SygraMessage(answer) if self._after.is_class else answer
-            arguments = (given,) if self._after.arity == 1 else (given, state)
-            found = updates(await self._after(context, *arguments), self.name, "post_process")
+            message = SygraMessage(answer) if self._after.is_class else answer
+            arguments = (message,) if self._after.arity == 1 else (message, state)
+            update = updates(await self._after(context, *arguments), self.name, "post_process")
         if self._keeps_history:
             record = {"name": self.name, "request": messages, "response": text}
-            found = {**found, HISTORY: [*(found.get(HISTORY) or []), record]}
-        return found
+            update = {**update, HISTORY: [*(update.get(HISTORY) or []), record]}
+        return update
 
 
 class MultiLlmNode:
@@ -131,8 +131,8 @@ class MultiLlmNode:
         ]
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
-        found = await side_by_side(node.run(dict(state), context, visit) for node in self._nodes.values())
-        outputs = dict(zip(self._nodes, found, strict=True))
+        results = await side_by_side(node.run(dict(state), context, visit) for node in self._nodes.values())
+        outputs = dict(zip(self._nodes, results, strict=True))
         if self._after is not None:
             return updates(await self._after(context, outputs), self.name, "multi_llm_post_process")
         key = str(self._key)
@@ -152,11 +152,11 @@ def _single_key(config: Mapping[str, Any], where: str, processor: str = "post_pr
     return keys
 
 
-def _model(given: Any, config: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _model(written: Any, config: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The model of a node; structured output may stand beside it as well as in it."""
-    if not isinstance(given, (str, Mapping)):
+    if not isinstance(written, (str, Mapping)):
         raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
-    model = {"name": given} if isinstance(given, str) else dict(given)
+    model = {"name": written} if isinstance(written, str) else dict(written)
     if config.get("structured_output"):
         model.setdefault("structured_output", config["structured_output"])
     return model
@@ -194,8 +194,8 @@ class AgentNode(LlmNode):
             made += calls
             turns = [*turns, {"role": "assistant", "content": text or None, "tool_calls": calls}]
             for call in calls:
-                said = await self._use(call, context)
-                turns.append({"role": "tool", "tool_call_id": call["id"], "content": said})
+                result = await self._use(call, context)
+                turns.append({"role": "tool", "tool_call_id": call["id"], "content": result})
         raise UserError(f"node {self.name!r} called its model {CALLS} times and has no answer")
 
     def _opened(self, messages: list[Message], state: State) -> list[Message]:

@@ -112,14 +112,14 @@ def chat(turn: Any, where: str = "the message") -> Message:
     role = getattr(turn, "role", None) or ROLES.get(str(getattr(turn, "type", "")))
     if role is None or not hasattr(turn, "content"):
         raise UserError(f"{where} holds a {type(turn).__name__}, which is not a message")
-    found: Message = {"role": role, "content": turn.content}
+    message: Message = {"role": role, "content": turn.content}
     if name := getattr(turn, "name", None):
-        found["name"] = name
+        message["name"] = name
     if calls := getattr(turn, "tool_calls", None):
-        found["tool_calls"] = [tool_call(call) for call in calls]
+        message["tool_calls"] = [tool_call(call) for call in calls]
     if call_id := getattr(turn, "tool_call_id", None):
-        found["tool_call_id"] = call_id
-    return found
+        message["tool_call_id"] = call_id
+    return message
 
 
 def tool_call(call: Mapping[str, Any]) -> dict[str, Any]:

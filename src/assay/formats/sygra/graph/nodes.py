@@ -41,12 +41,12 @@ class Surroundings:
             raise UserError(f"{key} is not a dotted path", where=place, fix="write `package.module.name`")
         return UserFunction(self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place)
 
-    def asking(self, given: Mapping[str, Any], step: str, where: str, more: Mapping[str, Any]) -> Asking:
-        found = Asking(given, step, self.models, self.load, where, more)
-        self.used[found.model] = None
-        if found.ignored:
-            self.notes.append(f"{where}: {', '.join(found.ignored)} of a model count only where the model is defined")
-        return found
+    def asking(self, config: Mapping[str, Any], step: str, where: str, more: Mapping[str, Any]) -> Asking:
+        asking = Asking(config, step, self.models, self.load, where, more)
+        self.used[asking.model] = None
+        if asking.ignored:
+            self.notes.append(f"{where}: {', '.join(asking.ignored)} of a model count only where the model is defined")
+        return asking
 
 
 class Node(Protocol):
@@ -149,11 +149,11 @@ class SamplerNode:
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
         seed = digest("sampler", b"%d" % context.seed, self.name.encode(), b"%d" % visit)
         generator = random.Random(seed)
-        found: dict[str, Any] = {}
+        drawn: dict[str, Any] = {}
         for key, (columns, weights) in self._draws.items():
             values = columns[0] if len(columns) == 1 else generator.choice(columns)
-            found[key] = generator.choices(values, weights)[0]
-        return found
+            drawn[key] = generator.choices(values, weights)[0]
+        return drawn
 
 
 def _attribute(entry: Any, around: Surroundings, where: str) -> tuple[list[list[Any]], list[float] | None]:
@@ -168,8 +168,8 @@ def _attribute(entry: Any, around: Surroundings, where: str) -> tuple[list[list[
         rows = around.rows(source)
         missing = [name for name in columns if not rows or name not in rows[0]]
         if missing:
-            known = ", ".join(map(str, rows[0])) if rows else "no rows"
-            raise UserError(f"the source has no column {missing[0]!r}", where=where, fix=f"it has: {known}")
+            names = ", ".join(map(str, rows[0])) if rows else "no rows"
+            raise UserError(f"the source has no column {missing[0]!r}", where=where, fix=f"it has: {names}")
         return [[row.get(name) for row in rows] for name in columns], None
     if not isinstance(values, Sequence) or isinstance(values, str) or not values:
         raise UserError("an attribute needs a list of values", where=where, fix="write `values: [a, b]`")

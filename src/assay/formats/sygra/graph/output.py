@@ -48,14 +48,14 @@ class Output:
     ) -> None:
         config: Mapping[str, Any] = source.get("output_config") or {}
         _refuse(config, where)
-        found = config.get("output_map")
-        if found is not None and not isinstance(found, Mapping):
+        written = config.get("output_map")
+        if written is not None and not isinstance(written, Mapping):
             raise UserError(
                 "output_map is not a mapping", where=f"{where}.output_map", fix="write `field: {from: name}`"
             )
         mapped = {
             name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
-            for name, entry in (found or {}).items()
+            for name, entry in (written or {}).items()
         }
         generator = _generator(config, mapped, load, where)
         self._whole: UserFunction | None = None
@@ -94,10 +94,10 @@ def _refuse(config: Mapping[str, Any], where: str) -> None:
 def _literals(name: str, entry: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> dict[str, Any]:
     if not isinstance(entry, Mapping) or not ("value" in entry or isinstance(entry.get("from"), str)):
         raise UserError(f"the field {name!r} has no source", where=where, fix="write `{from: name}` or `{value: …}`")
-    found = dict(entry)
-    if "value" in found:
-        found["value"] = _resolved(found["value"], source, where, notes)
-    return found
+    field = dict(entry)
+    if "value" in field:
+        field["value"] = _resolved(field["value"], source, where, notes)
+    return field
 
 
 def _resolved(value: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> Any:

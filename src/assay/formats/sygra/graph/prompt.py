@@ -44,8 +44,8 @@ class Template:
 
     def missing(self, state: Mapping[str, Any]) -> UserError:
         gone = ", ".join(repr(name) for name in dict.fromkeys(self.names) if name not in state)
-        known = ", ".join(sorted(key for key in state if not key.startswith("__")))
-        return UserError(f"{self._owner}: the prompt needs {gone}, which the state does not have; it has: {known}")
+        variables = ", ".join(sorted(key for key in state if not key.startswith("__")))
+        return UserError(f"{self._owner}: the prompt needs {gone}, which the state does not have; it has: {variables}")
 
 
 def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, str | None]]:
@@ -76,10 +76,10 @@ class Prompt:
 
     @property
     def names(self) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for _, content in self._messages:
-            found |= _names(content)
-        return found
+            names |= _names(content)
+        return names
 
     def render(self, state: Mapping[str, Any]) -> list[Message]:
         return [
@@ -136,10 +136,12 @@ def _parts(entry: Any, state: Mapping[str, Any]) -> list[Any]:
     if kind not in MEDIA or not isinstance(template := entry.get(kind), Template):
         return [_fill(entry, state)]
     if template.only is None:
-        found: Any = template.render(state)
+        media: Any = template.render(state)
     elif template.only in state:
-        found = state[template.only]
+        media = state[template.only]
     else:
         raise template.missing(state)
-    addresses = found if isinstance(found, list) else [found]
-    return [{"type": kind, kind: each if isinstance(each, Mapping) else {"url": each}} for each in addresses]
+    addresses = media if isinstance(media, list) else [media]
+    return [
+        {"type": kind, kind: address if isinstance(address, Mapping) else {"url": address}} for address in addresses
+    ]

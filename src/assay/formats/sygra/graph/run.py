@@ -42,15 +42,15 @@ class Plan:
         where: str,
     ) -> None:
         place = f"{where}: graph_config" if where else "graph_config"
-        found = expand(source.get("graph_config"), subgraph, place)
-        around.notes += found.notes
+        expanded = expand(source.get("graph_config"), subgraph, place)
+        around.notes += expanded.notes
         problems: list[UserError] = []
-        self.nodes = _nodes(found, around, place, problems)
-        _check_outputs(found, around, place, problems)
+        self.nodes = _nodes(expanded, around, place, problems)
+        _check_outputs(expanded, around, place, problems)
         if problems:
             raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
-        idle = {name for name, node in found.nodes.items() if node.get("node_state") == "idle"}
-        self.ways = ways(found.edges, self.nodes, idle, around)
+        idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
+        self.ways = ways(expanded.edges, self.nodes, idle, around)
         self.output = Output(
             source, around.load, place.removesuffix("graph_config") + "output_config", around.notes
         )  # fmt: skip
@@ -60,8 +60,8 @@ class Plan:
         self.notes = around.notes
         self._look(place)
         self.code = {
-            "nodes": found.nodes,
-            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in found.edges],
+            "nodes": expanded.nodes,
+            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in expanded.edges],
             "properties": dict(around.properties),
             "made of": {name: node.code for name, node in self.nodes.items()},
             "conditions": [branch.function.code for way in self.ways.values() for branch in way.branches],
@@ -84,9 +84,9 @@ class Plan:
                 self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
 
 
-def _nodes(found: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> dict[str, Node]:
+def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
-    for name, config in found.nodes.items():
+    for name, config in expanded.nodes.items():
         kind = config.get("node_type")
         where = f"{place}.nodes.{name}"
         if config.get("node_state") == "idle":
@@ -107,9 +107,9 @@ def _nodes(found: Expanded, around: Surroundings, place: str, problems: list[Use
     return nodes
 
 
-def _check_outputs(found: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> None:
+def _check_outputs(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> None:
     """Two nodes of one graph that declare the same variable: an error in a list, else a note."""
-    for level in found.levels:
+    for level in expanded.levels:
         owners: dict[str, str] = {}
         for name, config in level.items():
             keys = config.get("output_keys")
@@ -199,11 +199,11 @@ class GraphTask:
         return _answer(await self.plan.output.record(state, context))
 
     async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
-        found: dict[str, None] = {}
+        targets: dict[str, None] = {}
         for name in names:
-            found |= dict.fromkeys(await self._ways[name].follow(state, context))
-        found.pop(END, None)
-        return list(found)
+            targets |= dict.fromkeys(await self._ways[name].follow(state, context))
+        targets.pop(END, None)
+        return list(targets)
 
     async def _together(
         self, nodes: list[Node], state: dict[str, Any], context: Context, visits: Mapping[str, int]
@@ -225,8 +225,8 @@ class GraphTask:
             if value is state.get(key, _ABSENT):  # a helper that returns the whole state returns mostly what was there
                 continue
             if key in _GROWING:
-                known = state[key] if before is None else before[key]
-                state[key] = [*state[key], *_new(value, known, node, key)]
+                entries = state[key] if before is None else before[key]
+                state[key] = [*state[key], *_new(value, entries, node, key)]
             elif key in state or key in self.plan.declared:
                 state[key] = value
             else:
@@ -243,12 +243,12 @@ def _answer(record: dict[str, Any] | None) -> Answer:
     return Answer(text=_encode(record).decode(), output=record)
 
 
-def _new(value: Any, known: list[Any], node: Node, key: str) -> list[Any]:
+def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
     """What a node added to a list: a helper that returns the whole state returns the old entries as well."""
     if not value:
         return []
     if not isinstance(value, (list, tuple)):
         raise UserError(f"node {node.name!r} returned {key!r} as a {type(value).__name__}; it has to be a list")
-    old = len(known)
-    has_old = len(value) >= old and all(one is other for one, other in zip(value, known, strict=False))
+    old = len(entries)
+    has_old = len(value) >= old and all(entry is other for entry, other in zip(value, entries, strict=False))
     return list(value[old:] if has_old else value)

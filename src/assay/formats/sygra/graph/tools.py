@@ -42,10 +42,10 @@ class Tool:
     def __init__(self, target: Any, owner: str, where: str) -> None:
         foreign = _is_foreign(target)
         self.name = str(target.name if foreign else getattr(target, "__graph_tool__", target.__name__))
-        said = str(target.description) if foreign else inspect.getdoc(target) or ""
+        description = str(target.description) if foreign else inspect.getdoc(target) or ""
         function: dict[str, Any] = {"name": self.name}
-        if said:
-            function["description"] = said
+        if description:
+            function["description"] = description
         function["parameters"] = _foreign_schema(target) if foreign else _schema(target)
         self.description = {"type": "function", "function": function}
         inner = getattr(target, "coroutine", None) or getattr(target, "func", None) if foreign else target
@@ -67,32 +67,32 @@ def _calling(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
 
 def load_tools(paths: Any, owner: str, load: Callable[[str, str], Any], where: str) -> list[Tool]:
     """The tools that a node names, each once."""
-    found: dict[str, Tool] = {}
+    tools: dict[str, Tool] = {}
     for path in [paths] if isinstance(paths, str) else paths:
         for target in _tools_in(load(path, where), path, where):
-            one = Tool(target, owner, where)
-            if one.name in found and found[one.name].code != one.code:
-                raise UserError(f"two tools are called {one.name!r}", where=where, fix="rename one of them")
-            found[one.name] = one
-    return list(found.values())
+            loaded = Tool(target, owner, where)
+            if loaded.name in tools and tools[loaded.name].code != loaded.code:
+                raise UserError(f"two tools are called {loaded.name!r}", where=where, fix="rename one of them")
+            tools[loaded.name] = loaded
+    return list(tools.values())
 
 
-def _tools_in(found: Any, path: str, where: str) -> Iterable[Any]:
-    if isinstance(found, ModuleType) or inspect.isclass(found):
-        if inspect.isclass(found) and callable(getattr(found, "get_tools", None)):
-            wrapper: Any = found()
+def _tools_in(target: Any, path: str, where: str) -> Iterable[Any]:
+    if isinstance(target, ModuleType) or inspect.isclass(target):
+        if inspect.isclass(target) and callable(getattr(target, "get_tools", None)):
+            wrapper: Any = target()
             return wrapper.get_tools()
-        members = [value for key, value in inspect.getmembers(found) if key[0] != "_"]
+        members = [value for key, value in inspect.getmembers(target) if key[0] != "_"]
         tools = [value for value in members if _is_foreign(value) or hasattr(value, "__graph_tool__")]
-        if not tools and isinstance(found, ModuleType):  # a module of plain functions
-            tools = [value for value in members if getattr(value, "__module__", "") == found.__name__]
+        if not tools and isinstance(target, ModuleType):  # a module of plain functions
+            tools = [value for value in members if getattr(value, "__module__", "") == target.__name__]
             tools = [value for value in tools if inspect.isfunction(value)]
         if not tools:
             raise UserError(f"{path!r} holds no tools", where=where, fix="mark its functions with `@tool`")
         return tools
-    if not callable(found) and not _is_foreign(found):
-        raise UserError(f"{path!r} is a {type(found).__name__}, not a tool", where=where)
-    return [found]
+    if not callable(target) and not _is_foreign(target):
+        raise UserError(f"{path!r} is a {type(target).__name__}, not a tool", where=where)
+    return [target]
 
 
 def _is_foreign(value: Any) -> bool:

@@ -193,8 +193,8 @@ class PrecisionMetric(Labelled):
     )
 
     def payload(self) -> dict[str, Any]:
-        average, each = self.counts.precision()
-        return {"average_precision": average, "precision_per_class": each}
+        average, by_label = self.counts.precision()
+        return {"average_precision": average, "precision_per_class": by_label}
 
 
 class _GoldenKey(msgspec.Struct):
@@ -207,8 +207,8 @@ class RecallMetric(Labelled):
     about = BaseMetricMetadata(name="recall", display_name="Recall", description="How often each true label is found")
 
     def payload(self) -> dict[str, Any]:
-        average, each = self.counts.recall()
-        return {"average_recall": average, "recall_per_class": each}
+        average, by_label = self.counts.recall()
+        return {"average_recall": average, "recall_per_class": by_label}
 
 
 class _BothKeys(msgspec.Struct):
@@ -226,8 +226,8 @@ class F1ScoreMetric(Labelled):
     )
 
     def payload(self) -> dict[str, Any]:
-        average, each = self.counts.f1()
-        return {"average_f1_score": average, "f1_score_per_class": each}
+        average, by_label = self.counts.f1()
+        return {"average_f1_score": average, "f1_score_per_class": by_label}
 
 
 # ---- steps

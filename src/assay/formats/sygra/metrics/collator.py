@@ -51,17 +51,17 @@ class Entry(msgspec.Struct):
 
 def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) -> Dialect:
     """`name` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
-    known = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
-    is_older = all(field.endswith(SUFFIX) and (known is None or field in known) for field in fields)
+    columns = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
+    is_older = all(field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields)
     return "name" if is_older else "field"
 
 
 def column_of(configured: Mapping[str, Any], default: str) -> str:
     """The column that an entry reads; of a list it is the first."""
-    found: Any = configured.get("unit_metrics_results", default)
-    if isinstance(found, list):
-        found = cast("list[Any]", found)[0] if found else ""
-    return str(found or "")
+    column: Any = configured.get("unit_metrics_results", default)
+    if isinstance(column, list):
+        column = cast("list[Any]", column)[0] if column else ""
+    return str(column or "")
 
 
 def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialect) -> list[Entry]:
@@ -69,7 +69,7 @@ def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialec
 
     Two of one name on different columns would hide one another under the plain name, so both get the long one.
     """
-    made = [_entry(each, column_of(each, default)) for each in configured]
+    made = [_entry(aggregator, column_of(aggregator, default)) for aggregator in configured]
     seen: set[str] = set()
     for entry in made:
         columns = {other.field for other in made if other.name == entry.name}
@@ -98,7 +98,9 @@ class Census:
     """What a report says about the records themselves, from one pass over them."""
 
     def __init__(self, made: Sequence[Entry]) -> None:
-        self.columns = list(dict.fromkeys(each.field for each in made if each.metric is not None and not each.problem))
+        self.columns = list(
+            dict.fromkeys(entry.field for entry in made if entry.metric is not None and not entry.problem)
+        )
         self.names: dict[str, None] = {}
         self.malformed: dict[str, str] = {}
         self.total = self.scored = self.failed = 0
@@ -111,19 +113,19 @@ class Census:
             self.names |= dict.fromkeys(row)
         has_result = not self.columns and not row.get("error")
         for column in self.columns:
-            found: Any = row.get(column)
-            if isinstance(found, dict):
+            result: Any = row.get(column)
+            if isinstance(result, dict):
                 has_result = True
-                self._check(column, cast("dict[str, Any]", found), row)
+                self._check(column, cast("dict[str, Any]", result), row)
         if has_result:
             self.scored += 1
         elif row.get("error"):
             self.failed += 1
         self.total += 1
 
-    def _check(self, column: str, found: dict[str, Any], row: dict[str, Any]) -> None:
+    def _check(self, column: str, result: dict[str, Any], row: dict[str, Any]) -> None:
         for side in ("golden", "predicted"):
-            if not isinstance(found.get(side, {}), dict):
+            if not isinstance(result.get(side, {}), dict):
                 text = f"{column} of record {row.get('id', self.total)!r}: {side} must be a dictionary"
                 self.malformed.setdefault(column, text)
 
@@ -204,11 +206,11 @@ class Report:
         for entry in self._entries:
             if entry.key in results and "sound" in self._rows.get(entry.key, {}):
                 by_label.setdefault(entry.label, []).append(entry)
-        found: dict[str, Any] = {}
+        by_field: dict[str, Any] = {}
         for readers in by_label.values():
             field = readers[0].field
-            found[field] = self._sound_of(readers) | found.get(field, {})
-        return found
+            by_field[field] = self._sound_of(readers) | by_field.get(field, {})
+        return by_field
 
     def _sound_of(self, readers: list[Entry]) -> dict[str, Any]:
         parts = [(entry, self._rows[entry.key]["sound"]) for entry in readers]
@@ -219,11 +221,11 @@ class Report:
             "value_if_missing_right": (passed + total - accuracy["attempts"]) / total,
         }
         labels = {entry.metric.keys: part for entry, part in parts if isinstance(entry.metric, Labelled)}
-        found = {"accuracy": accuracy | bounds}
+        sound = {"accuracy": accuracy | bounds}
         for keys, part in labels.items():
             name = "classification" if len(labels) == 1 else f"classification({', '.join(keys)})"
-            found[name] = part["classification"]
+            sound[name] = part["classification"]
         for entry, part in parts:
             if not isinstance(entry.metric, Labelled):
-                found |= {name: numbers for name, numbers in part.items() if name != "accuracy"}
-        return found
+                sound |= {name: numbers for name, numbers in part.items() if name != "accuracy"}
+        return sound

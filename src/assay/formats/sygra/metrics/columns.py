@@ -49,11 +49,11 @@ class _Column:
         self._sides = {name: _Interned() for name in SIDES if name in wanted}
 
     def add(self, row: Mapping[str, Any]) -> None:
-        found: Any = row.get(self._field)
-        if not isinstance(found, dict):
+        stored: Any = row.get(self._field)
+        if not isinstance(stored, dict):
             return
         try:
-            result = result_of(cast("dict[str, Any]", found), row, self._copied)
+            result = result_of(cast("dict[str, Any]", stored), row, self._copied)
         except ValueError:  # the census says so
             return
         problem = problem_of(result.metadata, row)
@@ -88,7 +88,7 @@ def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> d
     for entry in made:
         if entry.metric is not None and entry.problem is None:
             readers.setdefault(entry.label, []).append(entry)
-    columns = [_Column(each) for each in readers.values()]
+    columns = [_Column(sharing) for sharing in readers.values()]
     try:
         for record in records:
             census.add(record)

@@ -53,8 +53,8 @@ class Counting(BaseAggregatorMetric):
     reason = "it is of all rows together, not a mean over items"
 
     def validate_config(self) -> None:
-        found = settings(self.parameters, self.config, type(self).__name__)
-        for name, value in msgspec.structs.asdict(found).items():
+        parameters = settings(self.parameters, self.config, type(self).__name__)
+        for name, value in msgspec.structs.asdict(parameters).items():
             setattr(self, name, value)
 
     def get_metadata(self) -> BaseMetricMetadata:
@@ -180,7 +180,9 @@ def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> dict
     matrix[true, predicted] = counts  # NONE, which is -1, is the last column
     fields = fields_of(list(names), matrix, scores(matrix))
     sparse = fields["confusion_matrix"]
-    fields["confusion_matrix"] = {one: {other: n for other, n in row.items() if n} for one, row in sparse.items()}
+    fields["confusion_matrix"] = {
+        row_label: {column_label: n for column_label, n in row.items() if n} for row_label, row in sparse.items()
+    }
     if not one_attempt:
         interval = Interval(None, None, "none: a problem has several attempts")
     elif len(names) > _MOST_RESAMPLED:

@@ -105,7 +105,7 @@ def aggregator(
     if "errored" in group.columns["outcome"]:
         return Values(value=None, reason="what a failed row would change is not asked of a user's metric")
     if module and not AggregatorMetricRegistry.has_metric(metric):
-        from assay.formats.sygra.loading import Loader
+        from assay.formats.sygra.modules import Loader
 
         Loader(Path(base))(module)
     try:

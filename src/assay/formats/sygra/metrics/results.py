@@ -107,12 +107,12 @@ class ConfiguredMetric(ABC):
         return self.metadata.name
 
 
-def settings(kind: type[Settings], given: Mapping[str, Any], owner: str) -> Settings:
+def settings(kind: type[Settings], config: Mapping[str, Any], owner: str) -> Settings:
     """The parameters that a metric knows, leniently converted (`"yes"`, `"3"`); others are ignored, as in SyGra."""
     fields = _fields(kind)
-    known = {each.name: _truth(given[each.name], each.type) for each in fields if each.name in given}
+    parameters = {field.name: _truth(config[field.name], field.type) for field in fields if field.name in config}
     try:
-        return msgspec.convert(known, kind, strict=False)
+        return msgspec.convert(parameters, kind, strict=False)
     except msgspec.ValidationError as error:
         raise BadParameter(f"{owner}: {error}".replace(" - at `$.", " in `"), fix=_parameters(fields)) from None
 
@@ -129,7 +129,7 @@ def _truth(value: Any, kind: Any) -> Any:
 
 
 def _parameters(fields: tuple[msgspec.structs.FieldInfo, ...]) -> str:
-    return "parameters: " + ", ".join(f"{each.name}{' (required)' * each.required}" for each in fields)
+    return "parameters: " + ", ".join(f"{field.name}{' (required)' * field.required}" for field in fields)
 
 
 C = TypeVar("C", bound=type[Any])
@@ -154,12 +154,12 @@ class MetricRegistry:
             raise ValueError(f"metric_class must be a class, got {type(metric_class)}")
         if not self._fits(metric_class):
             raise ValueError(f"metric_class must inherit from {self._base}, got {metric_class.__name__}")
-        known = self._metrics.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
+        registered = self._metrics.get(name)
+        if registered is not None and (registered.__module__, registered.__qualname__) != (
             metric_class.__module__,
             metric_class.__qualname__,
         ):
-            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, known.__name__)
+            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, registered.__name__)
         self._metrics[name] = metric_class
 
     def get_metric(self, name: str, **params: Any) -> Any:
@@ -168,14 +168,14 @@ class MetricRegistry:
 
     def get_metric_class(self, name: str) -> type[Any]:
         self._discover()
-        found = self._metrics.get(name) or self._elsewhere(name)
-        if found is None:
-            known = self.list_metrics()
+        metric_class = self._metrics.get(name) or self._elsewhere(name)
+        if metric_class is None:
+            names = self.list_metrics()
             raise UnknownName(
-                f"{self.kind} metric {name!r} not found in registry. Available metrics: {known}",
-                fix=nearest(str(name), known),
+                f"{self.kind} metric {name!r} not found in registry. Available metrics: {names}",
+                fix=nearest(str(name), names),
             )
-        return found
+        return metric_class
 
     def has_metric(self, name: str) -> bool:
         self._discover()
@@ -196,7 +196,10 @@ class MetricRegistry:
 
     def get_metrics_info(self) -> dict[str, dict[str, str]]:
         self._discover()
-        return {name: {"class": each.__name__, "module": each.__module__} for name, each in self._metrics.items()}
+        return {
+            name: {"class": metric_class.__name__, "module": metric_class.__module__}
+            for name, metric_class in self._metrics.items()
+        }
 
     def decorator(self, name: str) -> Callable[[C], C]:
         def decorate(metric_class: C) -> C:
@@ -218,16 +221,16 @@ class MetricRegistry:
         entry = registry._entry_points(self._group).get(name)
         module, _, attribute = str(name).rpartition(".")
         try:
-            found = entry.load() if entry is not None else None
-            if found is None and module and all(part.isidentifier() for part in name.split(".")):
-                found = getattr(importlib.import_module(module), attribute, None)
+            metric_class = entry.load() if entry is not None else None
+            if metric_class is None and module and all(part.isidentifier() for part in name.split(".")):
+                metric_class = getattr(importlib.import_module(module), attribute, None)
         except Exception as error:
             where = entry.value if entry is not None else module
             what = f"{self.kind} metric {name!r} cannot be imported: {type(error).__name__}: {error}"
             raise UnknownName(what, where=where) from error
-        if found is not None and not (isinstance(found, type) and self._fits(found)):
+        if metric_class is not None and not (isinstance(metric_class, type) and self._fits(metric_class)):
             raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base}")
-        return found
+        return metric_class
 
 
 UnitMetricRegistry = MetricRegistry("Unit", "BaseUnitMetric", "unit")

@@ -34,10 +34,10 @@ def unit_result(
     processor: the post-processor that made the records; the graph itself if empty
     """
     record: Any = response.output
-    found: Any = record.get(column) if isinstance(record, dict) else None
-    if not isinstance(found, dict) or response.metadata.get("processor", "") != processor:
+    stored: Any = record.get(column) if isinstance(record, dict) else None
+    if not isinstance(stored, dict) or response.metadata.get("processor", "") != processor:
         return []
-    result = result_of(found, record, metadata or {})
+    result = result_of(stored, record, metadata or {})
     details: dict[str, Any] = {
         "predicted": result.predicted,
         "expected": result.golden,
@@ -49,9 +49,9 @@ def unit_result(
     return Score(passed=bool(result.correct), score=float(bool(result.correct)), details=details)
 
 
-def result_of(found: Mapping[str, Any], record: Mapping[str, Any], copied: Mapping[str, str]) -> UnitMetricResult:
+def result_of(stored: Mapping[str, Any], record: Mapping[str, Any], copied: Mapping[str, str]) -> UnitMetricResult:
     """The result in a record's column, with the fields that are copied into its metadata."""
-    result = UnitMetricResult.from_dict(found)
+    result = UnitMetricResult.from_dict(stored)
     if copied:
         more = {name: record.get(source, "unknown") for name, source in copied.items()}
         result.metadata = {**result.metadata, **more}

@@ -68,16 +68,19 @@ class _BuiltIn(BaseUnitMetric):
         if len(golden) != len(predicted):
             counts = f"(got {len(golden)} and {len(predicted)})"
             raise ValueError(f"{type(self).__name__}: golden and predicted must have same length {counts}")
-        return [self._result(one, other) for one, other in zip(golden, predicted, strict=True)]
+        return [
+            self._result(golden_side, predicted_side)
+            for golden_side, predicted_side in zip(golden, predicted, strict=True)
+        ]
 
     def _result(self, golden: Any, predicted: Any) -> UnitMetricResult:
         if self.wraps:
             golden, predicted = _wrapped(golden), _wrapped(predicted)
         try:
-            correct, found = self.judge(golden, predicted)
+            correct, details = self.judge(golden, predicted)
         except Exception as error:
-            correct, found = False, {"error": str(error)}
-        return UnitMetricResult(correct, golden, predicted, {"validator": self.about.name, **found})
+            correct, details = False, {"error": str(error)}
+        return UnitMetricResult(correct, golden, predicted, {"validator": self.about.name, **details})
 
     @abstractmethod
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
@@ -136,9 +139,9 @@ class ExactMatchMetric(_BuiltIn):
     key: str | None
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        one, other = self._text(golden), self._text(predicted)
+        expected, actual = self._text(golden), self._text(predicted)
         flags = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
-        return equal(str(one), str(other), **flags), {"golden_text": one, "predicted_text": other, **flags}
+        return equal(str(expected), str(actual), **flags), {"golden_text": expected, "predicted_text": actual, **flags}
 
     def _text(self, value: Any) -> Any:
         if self.key and isinstance(value, dict):
@@ -193,8 +196,8 @@ class TypedValueMatchMetric(_BuiltIn):
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
         texts = str(golden.get(self.golden_text_key, "")), str(predicted.get(self.predicted_text_key, ""))
-        one, other = map(normaliser("lower_spaces"), texts)
-        exact, similarity = one == other, ratio(one, other)
+        expected, actual = map(normaliser("lower_spaces"), texts)
+        exact, similarity = expected == actual, ratio(expected, actual)
         fuzzy = similarity >= self.fuzzy_match_threshold
         return exact or fuzzy, {
             "golden_text": texts[0],
@@ -204,7 +207,7 @@ class TypedValueMatchMetric(_BuiltIn):
             "fuzzy_match": fuzzy,
             "differences": [
                 {"operation": step.operation, "golden": step.first, "predicted": step.second}
-                for step in ([] if exact else differences(one, other))
+                for step in ([] if exact else differences(expected, actual))
             ],
         }
 
@@ -231,15 +234,15 @@ class ActionWithinBboxMetric(_BuiltIn):
     golden_bbox_key: str
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        found = {name: getattr(self, name) for name in ("predicted_x_key", "predicted_y_key", "golden_bbox_key")}
+        details = {name: getattr(self, name) for name in ("predicted_x_key", "predicted_y_key", "golden_bbox_key")}
         box: Any = golden.get(self.golden_bbox_key)
         if not isinstance(box, Mapping):
-            return False, found
+            return False, details
         try:
             x, y = float(predicted[self.predicted_x_key]), float(predicted[self.predicted_y_key])
-            return contains(cast("Mapping[str, Any]", box), x, y), found
+            return contains(cast("Mapping[str, Any]", box), x, y), details
         except (KeyError, TypeError, ValueError):
-            return False, found
+            return False, details
 
 
 class _ScrollDirection(msgspec.Struct):
@@ -259,9 +262,9 @@ class ScrollDirectionMetric(_BuiltIn):
     predicted_direction_key: str
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        one, other = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
-        found = {"golden_direction": one, "predicted_direction": other}
-        return same_direction(one, other), found
+        expected, actual = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
+        details = {"golden_direction": expected, "predicted_direction": actual}
+        return same_direction(expected, actual), details
 
 
 class _ScrollAmount(msgspec.Struct):
@@ -286,8 +289,8 @@ class ScrollAmountMetric(_BuiltIn):
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
         due = float(golden.get(self.golden_amount_key, 0.0))
-        given = float(predicted.get(self.predicted_amount_key, 0.0))
-        difference = abs(due - given)
+        actual = float(predicted.get(self.predicted_amount_key, 0.0))
+        difference = abs(due - actual)
         if due:
             percent = difference / abs(due) * 100
             correct = percent <= self.tolerance_percent
@@ -301,5 +304,5 @@ class ScrollAmountMetric(_BuiltIn):
             "tolerance_used": self.tolerance_percent,
             "scroll_threshold": self.scroll_threshold,
             "golden_scroll_amount": due,
-            "predicted_scroll_amount": given,
+            "predicted_scroll_amount": actual,
         }
