@@ -19,7 +19,7 @@ from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.import_rows import import_rows
 from assay.errors import UserError
-from assay.formats.mixeval.entries import read_corrections
+from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import Joined, write_responses, write_scores, write_verdicts
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.parsers import Parsers

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.mixeval.entries import benchmark_name
+from assay.formats.mixeval.dataset import benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.store.json_stream import BrokenJson, json_entries
 

@@ -8,7 +8,7 @@ import msgspec
 
 from assay.config import Config, ModelConfig, load, parse_model
 from assay.errors import UserError
-from assay.formats.mixeval.entries import benchmark_name, data_files
+from assay.formats.mixeval.dataset import benchmark_name, data_files
 from assay.formats.mixeval.files import Layout
 from assay.formats.mixeval.parsers import Choice, Parsers, parsers_of
 from assay.registry import nearest

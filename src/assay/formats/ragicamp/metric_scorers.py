@@ -19,7 +19,7 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import check_scorers
 from assay.engine.experiment.bind import bind_models
 from assay.errors import UserError
-from assay.formats.ragicamp.aliases import NAMES
+from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
 from assay.interfaces import Model, Score
 from assay.records import Item, Response

@@ -4,6 +4,7 @@ protocol's own. `mixeval.answer` takes both kinds of entries, `mixeval.choice` a
 from typing import Literal
 
 from assay.formats.mixeval import compat
+from assay.formats.mixeval import judging as judging  # registers the judges
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.freeform.answers import holds_answer
 from assay.interfaces import Score
