@@ -155,8 +155,10 @@ class Sources:
         joined = {name: Joined(column, match.rows(column)) for name, column in zip(names, columns, strict=True)}
         return joined, Joined(None, match.found)
 
-    def of_items(self, names: Sequence[str], columns: Columns, *, numbers: bool = True) -> dict[str, "Joined"]:
-        """Fields of the rows' items."""
+    def of_items(
+        self, names: Sequence[str], columns: Columns, *, numbers: bool = True
+    ) -> tuple[dict[str, "Joined"], "Joined"]:
+        """Fields of the rows' items; and the number of each row's item, in the order of the dataset."""
         made = [Column(numbers=numbers) for _ in names]
         rows = np.full(len(columns.ids), -1, dtype=np.int64)
         taken = 0
@@ -171,7 +173,8 @@ class Sources:
                     rows[item], taken = taken, taken + 1
                     for column, name in zip(made, names, strict=True):
                         column.append(find_in_item(row, name))
-        return {name: Joined(column, rows[columns.item]) for name, column in zip(names, made, strict=True)}
+        found = rows[columns.item]
+        return {name: Joined(column, found) for name, column in zip(names, made, strict=True)}, Joined(None, found)
 
 
 class Joined(msgspec.Struct):
@@ -235,16 +238,16 @@ def join_items(columns: Columns, facets: Sequence[str], sources: Sources) -> Non
     """Fill in what `facets` find in the items of the rows."""
     wanted = missing(columns, facets)
     if wanted and sources.datasets:
-        joined = sources.of_items([facets[at] for at in wanted], columns, numbers=False)
+        joined, _ = sources.of_items([facets[at] for at in wanted], columns, numbers=False)
         _fill_all(columns, facets, wanted, joined)
 
 
 def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[str, Joined]:
     """The columns that metrics declare: a field of the evaluation row, `response.…` of its response (`response`: its
-    number), `item.…` of its item."""
+    number), `item.…` of its item (`item`: its number)."""
     found: dict[str, Joined] = {}
     of_responses = [name for name in names if name == "response" or name.startswith("response.")]
-    of_items = [name for name in names if name.startswith("item.")]
+    of_items = [name for name in names if name == "item" or name.startswith("item.")]
     own = [name for name in names if name not in of_responses and name not in of_items]
     if own:
         found |= sources.of_evaluations(own)
@@ -253,8 +256,9 @@ def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[s
         joined, number = sources.of_responses(fields, answered=True)
         found |= {f"response.{name}": column for name, column in joined.items()} | {"response": number}
     if of_items:
-        joined = sources.of_items([name[len("item.") :] for name in of_items], columns)
-        found |= {f"item.{name}": column for name, column in joined.items()}
+        fields = [name[len("item.") :] for name in of_items if name != "item"]
+        joined, number = sources.of_items(fields, columns)
+        found |= {f"item.{name}": column for name, column in joined.items()} | {"item": number}
     return found
 
 
