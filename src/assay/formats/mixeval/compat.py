@@ -22,6 +22,7 @@ _DIGIT = re.compile(r"\d")
 SEED = 42
 
 
+@lru_cache(32)
 def letters(count: int) -> str:
     """The letters of as many options."""
     return "".join(chr(ord("A") + number) for number in range(count))
