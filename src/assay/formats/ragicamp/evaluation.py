@@ -23,10 +23,9 @@ from assay.engine.experiment.sources import find_source
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
-from assay.formats.ragicamp.examples import Examples
-from assay.formats.ragicamp.merging import shared
+from assay.formats.ragicamp.dataset import Examples
+from assay.formats.ragicamp.merging import agent_file, shared
 from assay.formats.ragicamp.metric_scorers import Metrics, references_of
-from assay.formats.ragicamp.names import agent_file
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest

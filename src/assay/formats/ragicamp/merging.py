@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 
 from assay.formats.ragicamp.files import Document, look
-from assay.formats.ragicamp.names import KINDS, FileKind, agent_file, questions_file
 from assay.formats.ragicamp.rows import Row, id_of, question_row
 from assay.interfaces import Log
 from assay.store.files import store_error, write_file
@@ -23,10 +22,23 @@ from assay.store.index import ItemIndex
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
+from assay.store.names import safe_name
 
 _LOCK = ".ragicamp.lock"
 _BLOCK = 1 << 20
 Note = Callable[[str], None]
+FileKind = Literal["predictions", "summary"]
+KINDS: tuple[FileKind, ...] = ("predictions", "summary")
+
+
+def questions_file(folder: Path, dataset: str) -> Path:
+    return folder / f"{safe_name(dataset)}_questions.json"
+
+
+def agent_file(folder: Path, agent: str, kind: FileKind, dataset: str = "") -> Path:
+    """With a dataset: the longer name, for an agent whose plain one is taken."""
+    stem = f"{safe_name(agent)}_{safe_name(dataset)}" if dataset else safe_name(agent)
+    return folder / f"{stem}_{kind}.json"
 
 
 @contextmanager
