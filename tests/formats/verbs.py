@@ -9,7 +9,7 @@ from tests.cli.shell import Shell
 def read_by_every_verb(shell: Shell, folder: Path, *, item: str, label: str) -> list[dict[str, Any]]:
     """Run them all on the folder; returns the metric rows that `assay aggregate` makes anew."""
     place = str(folder)
-    listed = shell.call("ls", str(shell.folder), "--json")
+    listed = shell.call("ls", str(folder.parent), "--json")
     assert listed.code == 0, listed.said
     assert folder.name in listed.out
     queried = shell.call("sql", place, "select count(*) as n from evaluations where outcome = 'scored'", "--json")

@@ -18,6 +18,7 @@ from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining, Samples
 from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, put_in_place, shared
+from assay.formats.ragicamp.metric_scorers import OVERALL
 from assay.formats.ragicamp.rows import Row, counted, prediction_row
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
@@ -141,9 +142,11 @@ class _Agents:
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
         files = self._write_predictions(tables, note)  # what was joined goes before statistics take its memory
         found = self._scores.statistics()
+        computed = _computed(tables)
         for name, head in self._heads.items():
             statistics = found.get(name, {})
             overall = {metric: entry["mean"] for metric, entry in statistics.items()}
+            overall = dict(sorted({**overall, **computed.get(head["model_name"], {})}.items()))
             summary = {**head, "overall_metrics": overall, "metric_statistics": statistics}
             write_file(files[name]["summary"], msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         return files
@@ -178,6 +181,14 @@ class _Agents:
             "sample_index": agent.sample_index if self._samples == "separate" else None,
             "total_samples": agent.total_samples,
         }
+
+
+def _computed(tables: Tables) -> dict[str, Row]:
+    """By model: what metrics gave for all answers together, which is not a mean."""
+    found: dict[str, Row] = {}
+    for row in tables.rows("metrics") if "metrics" in tables else ():
+        found.setdefault(str(row.get("model_name")), {}).update(row.get(OVERALL) or {})
+    return found
 
 
 def _rows(joining: Joining, group: Group, scores: Scores, extras: bool) -> Iterator[Row]:
