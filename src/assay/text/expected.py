@@ -30,7 +30,7 @@ def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
 
 def expectation(item: Item, field: str | None, *own: str) -> Any:
     """The raw expected value: the field that is named, else the first of a scorer's own fields, else a usual one, else
-    a ground truth that is no object. LookupError if there is none."""
+    a ground truth that is not an object. LookupError if there is none."""
     truth = item.ground_truth
     if isinstance(truth, dict):
         named = next((name for name in own if name in truth), None) if field is None else None

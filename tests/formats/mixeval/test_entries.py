@@ -250,7 +250,7 @@ def test_an_entry_that_cannot_be_can_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ('[{"id": "free-form/99", "exclude": true}]', "'free-form/99', which is no entry"),
+        ('[{"id": "free-form/99", "exclude": true}]', "'free-form/99', which is not an entry"),
         ('[{"id": "12", "exclude": true}]', "needs an id such as free-form/12"),
         ('[{"exclude": true}]', "needs an id such as free-form/12"),
         ('[{"id": "free-form/1"}]', "changes nothing"),

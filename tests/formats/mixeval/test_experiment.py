@@ -180,7 +180,7 @@ def test_parsers_may_differ_by_kind_and_be_your_own(lab: Lab) -> None:
         ({"parser": "rul"}, "unknown parser 'rul'"),
         ({"parser": "judge"}, "which model judges"),
         ({"parser": "gone.py:f"}, "there is no file 'gone.py'"),
-        ({"judged": True, "judge": "demo:x"}, "asks nobody"),
+        ({"judged": True, "judge": "demo:x"}, "asks no judge"),
     ],
 )
 def test_parsers_that_are_none_are_refused(lab: Lab, choice: dict[str, Any], said: str) -> None:

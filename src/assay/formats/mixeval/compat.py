@@ -114,7 +114,7 @@ _MEANINGFUL = re.compile(  # a Latin, Greek, Cyrillic, Glagolitic, Hangul or Chi
 
 
 def trimmed(response: str, *, multiple_choice: bool) -> str:
-    """A base model's answer without the questions that it went on to ask itself."""
+    """A base model's answer without the questions that it continued to ask itself."""
     answer = response.split("\n\n" if multiple_choice else "\n\n\nQuestion", 1)[0]
     return answer if _MEANINGFUL.search(answer) else response
 

@@ -1,6 +1,6 @@
 """The two flows: models run on MixEval's entries, and response files made elsewhere; both end in the same scores.
 
-Each is an ordinary experiment in a folder of its own, so that the same command goes on, nothing is paid or scored
+Each is an ordinary experiment in a folder of its own, so that the same command resumes, nothing is paid or scored
 twice, and every other command can read it. The original's files are written from its rows.
 """
 

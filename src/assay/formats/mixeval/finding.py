@@ -122,5 +122,5 @@ def _kind_by_row(path: Path) -> str:
                 if isinstance(row, dict):
                     return MULTIPLE_CHOICE if "options" in row else FREE_FORM
         except BrokenJson as error:
-            raise UserError(f"the file is no JSON: {error}", where=str(path)) from None
+            raise UserError(f"the file is not JSON: {error}", where=str(path)) from None
     raise UserError("the file has no rows", where=str(path))

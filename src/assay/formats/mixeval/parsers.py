@@ -85,7 +85,9 @@ def _judged(choice: Choice) -> Parsers:
     """Verdicts of judge files: those that they hold, and what their texts say when they are read again."""
     given = [choice.parser, choice.free_form_parser, choice.multi_choice_parser, choice.judge, choice.judge_prompts]
     if any(given):
-        raise UserError("--judged takes verdicts from files and asks nobody", fix="leave out the parsers and the judge")
+        raise UserError(
+            "--judged takes verdicts from files and asks no judge", fix="leave out the parsers and the judge"
+        )
     methods = [{"name": name, "type": "mixeval.judged", "params": {"reading": name}} for name in JUDGED]
     return Parsers(methods=methods, shown={name: (name, name) for name in JUDGED})
 

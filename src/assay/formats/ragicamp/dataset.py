@@ -63,7 +63,7 @@ class Examples:
         if not isinstance(found, Iterable):
             fix = "give a path, or an object with a `name` that yields id, question and answers"
             raise UserError(
-                f"an object of the type {type(cast('Any', given)).__name__} is no dataset", where="dataset", fix=fix
+                f"an object of the type {type(cast('Any', given)).__name__} is not a dataset", where="dataset", fix=fix
             )
         self._given = cast("Iterable[Any]", found)
 

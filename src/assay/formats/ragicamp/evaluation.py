@@ -1,7 +1,7 @@
 """RAGiCamp's evaluator on Assay's engine: an agent answers a dataset's questions, metrics score the answers.
 
 The three files go to the folder of `output_path`; its own name does not matter. The rows that they are made from are in
-`.assay/<dataset>/<agent>` beside them: the same call goes on where an earlier one stopped, asks and pays for nothing
+`.assay/<dataset>/<agent>` beside them: the same call resumes where an earlier one stopped, asks and pays for nothing
 twice, and `assay compare` can tell agents apart.
 """
 
@@ -87,7 +87,7 @@ class Evaluator:
         save_predictions: bool = True,
         output_path: str | Path | None = None,
     ) -> Flat:
-        """The same for callers that are async: several agents can be evaluated side by side."""
+        """`evaluate` for callers that are async: several agents can be evaluated side by side."""
         if num_examples is not None and num_examples < 1:
             raise UserError(f"num_examples must be at least 1, got {num_examples}")
         path = output_path or self.output_path

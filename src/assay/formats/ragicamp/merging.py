@@ -1,6 +1,6 @@
 """The folder that agents share: one writer at a time changes it, and the questions file only grows.
 
-Whoever writes waits for the others, since agents may run side by side in several processes. Every file is whole when it
+A writer waits for the others, since agents may run side by side in several processes. Every file is whole when it
 gets its name.
 """
 
@@ -43,7 +43,7 @@ def agent_file(folder: Path, agent: str, kind: FileKind, dataset: str = "") -> P
 
 @contextmanager
 def shared(folder: Path) -> Generator[None]:
-    """Wait until nobody else changes the folder. The lock ends with its holder."""
+    """Wait until no other process changes the folder. The lock ends with its holder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -140,7 +140,7 @@ def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
 def put_in_place(
     files: Mapping[FileKind, Path], folder: Path, agent: str, dataset: str, *, plain_names: bool
 ) -> list[Path]:
-    """Give an agent's whole files their names: the seed's, unless another dataset's results have them. Call it within
+    """Give an agent's whole files their names: RAGiCamp's, unless another dataset's results have them. Call it within
     `shared`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
     taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)

@@ -100,7 +100,7 @@ class ObjectMetric:
         self._single = getattr(metric, "compute_single", None)
         if not callable(self._single) and not callable(self._compute):
             fix = "give a name, {name, params}, or an object with `name`, `compute` and `compute_single`"
-            raise UserError(f"an object of the type {type(metric).__name__} is no metric", where=where, fix=fix)
+            raise UserError(f"an object of the type {type(metric).__name__} is not a metric", where=where, fix=fix)
 
     def scorer(self) -> BoundScorer:
         method = self._single if callable(self._single) else self._compute

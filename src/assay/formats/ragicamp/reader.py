@@ -1,6 +1,6 @@
 """RAGiCamp's results as items, responses and evaluations, streamed: all five generations of its files.
 
-What is odd about the files is counted and said; only what cannot be told apart is refused.
+What is odd about the files is counted and reported; only what cannot be told apart is refused.
 """
 
 from collections import deque
@@ -171,7 +171,7 @@ class Results:
             yield place, number, clean({**row, "metrics": {**metrics, **scores.take(number)}})
 
     def _put_back(self, rows: Iterator[tuple[str, int, Row]]) -> Iterator[tuple[str, int, Row]]:
-        """The n-th answer that is no error has the n-th scores of the file: they wait until their answer comes."""
+        """The n-th answer that is not an error has the n-th scores of the file: they wait until their answer comes."""
         waiting: deque[Any] = deque()
         for place, number, row in rows:
             waiting.append(row.get("metrics"))

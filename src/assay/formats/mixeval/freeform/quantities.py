@@ -1,5 +1,5 @@
 """Whether an answer gives a number, with its unit. Which of several numbers is meant is decided by where they stand and
-by the kind that is asked for (a year, a unit); where that does not tell, nobody is taken for the answer."""
+by the kind that is asked for (a year, a unit); where that does not decide, none is taken for the answer."""
 
 import re
 from collections.abc import Callable
@@ -81,7 +81,7 @@ def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
 
 
 def _in_bold(answer: Conclusion) -> str:
-    """The bold parts that begin with a number: "**Step 1**" is no answer."""
+    """The bold parts that begin with a number: "**Step 1**" is not an answer."""
     spans = (with_digits(span).strip() for span in dict.fromkeys(answer.bold))
     return " ; ".join(span for span in spans if span.lstrip("-$€£~≈ ")[:1].isdigit())
 
