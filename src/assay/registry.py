@@ -105,7 +105,8 @@ class Registry:
         """What a format adds under this name, or None."""
         namespace = name.partition(".")[0]
         if namespace in formats():
-            importlib.import_module(f"assay.formats.{namespace}")
+            file = f".{self.kind}" if namespace in formats(self.kind) else ""
+            importlib.import_module(f"assay.formats.{namespace}{file}")
         if name not in self._found:
             for format in formats(self.kind):
                 importlib.import_module(f"assay.formats.{format}.{self.kind}")

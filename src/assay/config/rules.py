@@ -150,6 +150,8 @@ def _check_methods(
 def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
     if metric.labels.include and metric.labels.exclude:
         document.report("labels are included or excluded, not both", (*key, "labels"), "remove one of the two lists")
+    if metric.labels.together and not metric.labels.include:
+        document.report("`together` needs the labels that it joins", (*key, "labels"), 'add `include: ["*"]`')
     for name in ("k", "num_trials"):
         value = metric.params.get(name, 1)
         if metric.type != "custom" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):

@@ -120,10 +120,12 @@ class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The labels that a metric looks at: only these, or all but these."""
+    """The labels that a metric looks at: only these, or all but these. `together` is the name under which the rows of
+    all included labels are one group; without it each label is a group of its own."""
 
     include: list[str] = []
     exclude: list[str] = []
+    together: str = ""
 
 
 class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

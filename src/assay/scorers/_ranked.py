@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from assay.records import Item, Response
-from assay.text.retrieved import relevant, retrieved
+from assay.scorers._retrieved import relevant, retrieved
 
 Gain = Literal["linear", "exponential"]
 

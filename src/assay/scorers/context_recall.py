@@ -3,8 +3,8 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._retrieved import retrieved, texts
 from assay.text.expected import accepted
-from assay.text.retrieved import retrieved, texts
 from assay.text.support import flat, holds, sentences, shared
 
 

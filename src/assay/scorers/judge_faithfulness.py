@@ -9,8 +9,8 @@ from assay.registry import scorer
 from assay.scorers._judge_checks import check_panel, check_threshold
 from assay.scorers._judge_prompt import Question, answer_text, texts_of
 from assay.scorers._judging import Panel, Rule, Structured, judged
+from assay.scorers._retrieved import retrieved, texts
 from assay.text.answers import Unparsed, answer_of
-from assay.text.retrieved import retrieved, texts
 from assay.text.verdict_words import FRACTION, YES_NO, Scale
 
 Verdicts = Literal["binary", "fractional"]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.analysis.compare.paired import behind, rows_of, text_of
-from assay.engine.aggregate.join import Column, read_fields
+from assay.engine.aggregate.join import Column, read_columns
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
@@ -228,9 +228,9 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
     assert rows.answers is not None
     keys, column = array("Q"), Column(numbers=False)
     logs = [log for source in sources for log in behind(source, "run")]
-    for (key,), (value,) in read_fields(logs, "responses", ("key",), (field,)):
-        keys.append(short(str(key)) if key else 0)
-        column.append(value)
+    for (own,), (values,) in read_columns(logs, "responses", ("key",), (field,)):
+        keys.extend([short(str(key)) if key else 0 for key in own])
+        column.extend(values)
     known = np.frombuffer(keys, np.uint64)
     order = np.argsort(known, kind="stable")
     at = np.searchsorted(known[order], rows.answers).clip(max=max(len(known) - 1, 0))

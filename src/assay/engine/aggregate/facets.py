@@ -94,20 +94,28 @@ class Narrow(msgspec.Struct):
     places: list[list[str]]
 
 
-def narrow(facets: Iterable[str], base: Mapping[str, tuple[Any, Any]], leaf: Any, before: str = "") -> Narrow | None:
+def narrow(
+    facets: Iterable[str],
+    base: Mapping[str, tuple[Any, Any]],
+    leaf: Any,
+    before: str = "",
+    *,
+    item: bool = False,
+) -> Narrow | None:
     """`base`: fields that are decoded anyway, name → (type, default or ...); `leaf` gives the type of a value at an
     attribute path. None: these facets need whole rows.
 
-    `before`: the field that the facets mostly follow; decoding is fastest in the order of the text.
+    `before`: the field that the facets mostly follow; decoding is fastest in the order of the text. `item`: they are
+    looked for where items have them.
     """
     tree: dict[str, Any] = {}
     places: list[list[str]] = []
     for facet in facets:
         if facet.count(".") > 3:
             return None
-        paths = list(_splits(facet))
-        if not facet.startswith("metadata."):
-            paths += [("metadata", *path) for path in paths]
+        own = list(_splits(facet))
+        inside = ("data", "metadata") if item else () if facet.startswith("metadata.") else ("metadata",)
+        paths = own + [(part, *path) for part in inside for path in own]
         found: list[str] = []
         for path in paths:
             if path[0] in base:

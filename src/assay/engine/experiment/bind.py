@@ -234,6 +234,7 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     facets=entry.facets,
                     include=entry.labels.include,
                     exclude=entry.labels.exclude,
+                    together=entry.labels.together,
                     policy={
                         "on_error": entry.on_error or config.policy.on_error,
                         "on_unparsed": entry.on_unparsed or config.policy.on_unparsed,

@@ -1,4 +1,5 @@
-"""What an evaluator is given as its dataset, as rows of ours: an object that yields questions, or a path."""
+"""Questions as datasets: RAGiCamp's files in a config (`dataset: {type: ragicamp, path: outputs}`), and what an
+evaluator is given: an object that yields questions, or a path."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -8,10 +9,43 @@ from assay.config import Config, load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import UNKNOWN, name_of
-from assay.formats.ragicamp.readers import read
+from assay.formats.ragicamp.reader import Results, read
 from assay.formats.ragicamp.rows import Row, id_of, item_row
+from assay.registry import dataset, nearest
 
 _FIELDS = ("id", "question", "answers", "answer", "expected_answer", "all_acceptable_answers", "context", "metadata")
+
+
+def stamp(name: str, *, dataset: str = "") -> dict[str, Any]:
+    """What tells that the files are still those that were read."""
+    return dict(_results(name, dataset).source)
+
+
+@dataset(name="ragicamp", stamp=stamp)
+def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The questions of RAGiCamp's results, of any generation: a folder, or one of its files.
+
+    Parameters:
+    dataset: the name of the dataset, where the folder has several
+    """
+    yield from _results(name, dataset).items()
+
+
+def _results(name: str, wanted: str) -> Results:
+    path = Path(name)
+    if not path.exists():
+        raise UserError(f"there is no file or folder {name!r}", where="dataset.path", fix="correct the path")
+    found = read(path)
+    chosen = [one for one in found if one.dataset == wanted] if wanted else found
+    if len(chosen) == 1:
+        return chosen[0]
+    names = [one.dataset for one in found]
+    if not names:
+        fix = "name a folder that holds a …_questions.json or predictions"
+        raise UserError(f"{name!r} holds nothing of RAGiCamp's", where="dataset.path", fix=fix)
+    what = f"there is no dataset {wanted!r}" if wanted else f"there are {len(names)} datasets"
+    fix = nearest(wanted, names) if wanted else f"add `params: {{dataset: …}}`, one of: {', '.join(names)}"
+    raise UserError(f"{what} in {name!r}", where="dataset.params.dataset", fix=fix)
 
 
 class Examples:
@@ -29,7 +63,7 @@ class Examples:
         if not isinstance(found, Iterable):
             fix = "give a path, or an object with a `name` that yields id, question and answers"
             raise UserError(
-                f"an object of the type {type(cast('Any', given)).__name__} is no dataset", where="dataset", fix=fix
+                f"an object of the type {type(cast('Any', given)).__name__} is not a dataset", where="dataset", fix=fix
             )
         self._given = cast("Iterable[Any]", found)
 

@@ -4,6 +4,7 @@ protocol's own. `mixeval.answer` takes both kinds of entries, `mixeval.choice` a
 from typing import Literal
 
 from assay.formats.mixeval import compat
+from assay.formats.mixeval import judging as judging  # registers the judges
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.freeform.answers import holds_answer
 from assay.interfaces import Score
@@ -19,9 +20,9 @@ def choice(item: Item, response: Response, *, parser: Parser = "rule", trim_base
     """A multiple-choice answer names the right option. An answer that names none is unparsed.
 
     Parameters:
-    parser: rule (sees through markdown, brackets, boxes, reasoning, lower case and option texts) or rule-compat (the
+    parser: rule (reads through markdown, brackets, boxes, reasoning, lower case and option texts) or rule-compat (the
       protocol's own steps; where it draws a letter at random, the row is unparsed and the score draws)
-    trim_base: first cut off what a base model went on to ask itself
+    trim_base: first cut off what a base model continued to ask itself
     """
     return _choice(item, _answer(response, trim_base, True), parser) if _kind(item) == MULTIPLE_CHOICE else []
 
@@ -35,7 +36,7 @@ def freeform(
     Parameters:
     parser: rule (normalised matching of names, numbers, units, dates and lists) or rule-compat (the protocol's own
       steps: any accepted answer inside the text behind a cue)
-    trim_base: first cut off what a base model went on to ask itself
+    trim_base: first cut off what a base model continued to ask itself
     """
     return _freeform(item, _answer(response, trim_base, False), parser) if _kind(item) == FREE_FORM else []
 
@@ -46,7 +47,7 @@ def answer(item: Item, response: Response, *, parser: Parser = "rule", trim_base
 
     Parameters:
     parser: rule or rule-compat
-    trim_base: first cut off what a base model went on to ask itself
+    trim_base: first cut off what a base model continued to ask itself
     """
     multiple = _kind(item) == MULTIPLE_CHOICE
     text = _answer(response, trim_base, multiple)

@@ -1,7 +1,7 @@
 """MixEval's data: where its files are, what their entries must have, and the items that they become.
 
 Both files number their entries from "0", so an item's id is `<kind>/<id>`. Repeated entries are intended (they are
-weights): each is an item, and `metadata.content` tells which are the same.
+weights): each is an item, and `metadata.content` says which are equal.
 """
 
 import os
@@ -147,7 +147,7 @@ def mixeval(
         raise ConfigError(problems, source="MixEval's data")
     if corrected:
         unknown = sorted(corrected)[0]
-        raise UserError(f"a correction is for {unknown!r}, which is no entry", where=corrections)
+        raise UserError(f"a correction is for {unknown!r}, which is not an entry", where=corrections)
 
 
 def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> dict[str, Any]:

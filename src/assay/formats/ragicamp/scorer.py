@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from assay.errors import UserError
-from assay.formats import squad
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
@@ -18,8 +17,11 @@ from assay.scorers._cases import Case
 from assay.scorers._transformers import check_model
 from assay.scorers.answer_in_context import answer_in_context as core_answer_in_context
 from assay.scorers.context_recall import context_recall as core_context_recall
+from assay.scorers.exact_match import exact_match as core_exact_match
+from assay.scorers.f1 import f1 as core_f1
 from assay.scorers.faithfulness import faithfulness as core_faithfulness
 from assay.scorers.hallucination import hallucination as core_hallucination
+from assay.text.expected import answers_listed
 from assay.text.support import FUNCTION_WORDS
 
 NLI_MODEL = "microsoft/deberta-base-mnli"
@@ -27,16 +29,7 @@ NAMES = (
     *("exact_match", "f1", "bertscore", "bleurt", "llm_judge", "llm_judge_qa"),
     *("faithfulness", "hallucination", "answer_in_context", "context_recall"),
 )
-_ALSO_COUNTED = {
-    "this",
-    "that",
-    "these",
-    "those",
-    "it",
-    "its",
-    "they",
-    "their",
-}  # by faithfulness, not by hallucination
+_ALSO_COUNTED = {*("this", "that", "these", "those"), *("it", "its", "they", "their")}  # not by hallucination
 
 
 @scorer(name="ragicamp.exact_match", reads="ground_truth", version=1)
@@ -47,7 +40,13 @@ def exact_match(item: Item, response: Response, *, normalize: bool = True, use_s
     normalize: false compares the texts as they are
     use_stemming: compare the stems of English words
     """
-    return squad.exact_match(item, response, normalize=normalize, stemming=use_stemming)
+    return core_exact_match(
+        answers_listed(item),
+        response,
+        normalize="squad" if normalize else "none",
+        strip_whitespace=normalize,
+        stemming="nltk" if normalize and use_stemming else False,
+    )
 
 
 @scorer(name="ragicamp.f1", reads="ground_truth", version=1)
@@ -58,7 +57,15 @@ def f1(item: Item, response: Response, *, normalize: bool = True, use_stemming: 
     normalize: false counts as RAGiCamp's first version did
     use_stemming: compare the stems of English words
     """
-    return squad.f1(item, response, normalize=normalize, stemming=use_stemming)
+    score = core_f1(
+        answers_listed(item),
+        response,
+        normalize="squad" if normalize else "lower_spaces",
+        stemming="nltk" if normalize and use_stemming else False,
+    )
+    if not normalize and not response.response.split():
+        return Score(passed=False, score=0.0)
+    return score
 
 
 @scorer(name="ragicamp.bertscore", batch=256, reads="ground_truth", check=core_bertscore.check, version=1)
