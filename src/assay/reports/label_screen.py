@@ -16,7 +16,7 @@ HELP = (
     ("u", "undo: take the last label back and show its answer again"),
     ("n", "write a note, which is kept with the label"),
     ("space, b or -", "scroll a long answer on and back; so do the arrows (b is an answer where there are two)"),
-    ("q", "quit; every label is saved already, and the same command goes on"),
+    ("q", "quit; every label is saved already, and the same command resumes"),
 )
 
 
@@ -75,7 +75,7 @@ def sections_of(view: View, note: str = "") -> list[tuple[str, str]]:
 
 
 def harmless(text: str) -> str:
-    """Text from anywhere for a terminal; what is no character at all becomes a question mark."""
+    """Text from anywhere for a terminal; what is not a character becomes a question mark."""
     return plain(text.replace("\r\n", "\n").encode("utf-8", "replace").decode())
 
 

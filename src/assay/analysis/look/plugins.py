@@ -55,7 +55,7 @@ def show(name: str, *, kind: str = "") -> list[Described]:
     """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place."""
     if kind:
         return [describe(_kind(kind), name)]
-    found = [describe(plug_ins, name) for plug_ins in kinds().values() if name in plug_ins.names()]
+    found = [describe(plug_ins, name) for plug_ins in kinds().values() if _has(plug_ins, name)]
     if not found and "." in name:
         found = [describe(kinds()["scorer"], name)]
         found[0].kind = "function"
@@ -63,6 +63,12 @@ def show(name: str, *, kind: str = "") -> list[Described]:
         names = {name for plug_ins in kinds().values() for name in plug_ins.names()}
         raise UserError(f"there is no plug-in {name!r}", fix=nearest(name, names))
     return found
+
+
+def _has(plug_ins: Registry, name: str) -> bool:
+    """Whether there is such a plug-in; nothing is imported where its source tells."""
+    names = (*plug_ins._found, *registry._entry_points(f"assay.{plug_ins.kind}s"))
+    return name in names or _source_file(plug_ins, name) is not None
 
 
 def kinds() -> dict[str, Registry]:
@@ -115,8 +121,12 @@ def _source_file(plug_ins: Registry, name: str) -> Path | None:
     module = _FILES.get(name, name)
     if not module.isidentifier() or module.startswith("_"):
         return None
-    spec = importlib.util.find_spec(f"{plug_ins.package}.{module}")
-    return Path(spec.origin) if spec is not None and spec.origin else None
+    spec = importlib.util.find_spec(f"{plug_ins.package}.{module}") if plug_ins.package else None
+    if spec is not None and spec.origin:
+        return Path(spec.origin)
+    formats = Path(registry.__file__).parent / "formats"
+    files = (formats / format / f"{plug_ins.kind}.py" for format in registry.formats(plug_ins.kind))
+    return next((file for file in files if f"\ndef {module}(" in file.read_text("utf-8")), None)
 
 
 def _from_source(kind: str, name: str, file: Path, function: str) -> Described | None:

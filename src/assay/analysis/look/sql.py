@@ -38,9 +38,13 @@ class QueryAnswer:
         described = connection.description or []
         self.columns = _different([str(column[0]) for column in described])
         self._json = [at for at, column in enumerate(described) if str(column[1]) == "JSON"]
+        self._values = self._fetch()
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
-        """Nested values of the rows as JSON text."""
+        """The rows that are still to be read, their nested values as JSON text."""
+        return self._values
+
+    def _fetch(self) -> Iterator[tuple[Any, ...]]:
         while batch := self._connection.fetchmany(BATCH):
             yield from batch
 
