@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.import_rows import import_results as import_
-    from assay.engine.experiment.plan import Survey
+    from assay.engine.experiment.plan import Plan
     from assay.engine.run.run import Runner
     from assay.examples import init
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
@@ -59,11 +59,11 @@ __all__ = [
     "Labelling",
     "MemoryStore",
     "Options",
+    "Plan",
     "Result",
     "RunRepository",
     "Runner",
     "Sheet",
-    "Survey",
     "aggregate",
     "bind_metric",
     "bind_scorer",
@@ -131,7 +131,7 @@ _HOMES = {
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.import_rows": "import_results=import_",
-    "engine.experiment.plan": "Survey",
+    "engine.experiment.plan": "Plan",
     "engine.run.run": "Runner",
     "examples": "examples init",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
@@ -197,11 +197,11 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     return result
 
 
-def plan(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Survey":
+def plan(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Plan":
     """How many cells a config has, how many have rows, how many would run; nothing is written or spent."""
-    from assay.engine.experiment.plan import survey
+    from assay.engine.experiment.plan import plan
 
-    return survey(experiment(source, overrides=overrides, **options))
+    return plan(experiment(source, overrides=overrides, **options))
 
 
 def validate(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Sequence[str]:
@@ -213,9 +213,9 @@ def evaluation(
     paths: str | Path | Sequence[str | Path], config: "Source | None" = None, **options: Any
 ) -> "Experiment":
     """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
-    from assay.engine.experiment.evaluate import Rescoring
+    from assay.engine.experiment.evaluate import evaluate
 
-    return Rescoring(paths, config, **options)
+    return evaluate(paths, config, **options)
 
 
 def evaluate(
@@ -244,11 +244,11 @@ def aggregate(
     retry_errors: bool = False,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files, several taken together."""
-    from assay.engine.experiment.aggregate import Reaggregation
+    from assay.engine.experiment.aggregate import aggregate
+    from assay.threads import run_blocking
 
-    several = [paths] if isinstance(paths, (str, Path)) else paths
     options: Any = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors}
-    return Reaggregation(several, config, **options).run()
+    return run_blocking(aggregate(paths, config, **options).run)
 
 
 def schema() -> str:

@@ -7,6 +7,7 @@ Positional arguments of a plug-in come from the engine, keyword-only arguments a
     model     (name, *, ...) -> Model
     scorer    (item, response, *, ...) -> Score | list[Score] | bool | number | dict
               (item, first, second, *, ...) -> Score      a match: score is the payoff of the first
+              (item, *responses, ...) -> Score | list      all responses that belong together
               (response, ground_truth, inference_result=None, **params)      the first seed's form
     metric    (group, *, ...) -> Values | number | dict
               (evaluation_results, facets, **params) -> dict      the first seed's form
@@ -215,7 +216,8 @@ class Task(Protocol):
 
 class Score(msgspec.Struct, kw_only=True, gc=False):
     """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0). A label that
-    begins with a dot is the scorer's name and what follows it."""
+    begins with a dot is the scorer's name and what follows it. `players`: a match among responses that are scored
+    together, where the score is the payoff of the first."""
 
     passed: bool | None = None
     score: float | None = None
@@ -224,6 +226,7 @@ class Score(msgspec.Struct, kw_only=True, gc=False):
     outcome: EvaluationOutcome = "scored"
     error: str | None = None
     value: Any = None
+    players: tuple[str, str] | None = None
 
 
 # ---- metrics

@@ -3,12 +3,12 @@
 import msgspec
 
 from assay.engine.calls.prices import price_list
-from assay.engine.experiment.plan import Survey
+from assay.engine.experiment.plan import Plan
 from assay.reports.money import cost_text
 from assay.reports.sheet import Column, Line, Sheet, Table
 
 
-def view(plan: Survey) -> Sheet:
+def view(plan: Plan) -> Sheet:
     rows = [
         ["planned", f"{plan.planned:,}", "cells of the config"],
         ["selected", f"{plan.selected:,}", "by --limit, --model, --num-samples"],
@@ -43,7 +43,7 @@ def view(plan: Survey) -> Sheet:
     )
 
 
-def _price_note(plan: Survey) -> str:
+def _price_note(plan: Plan) -> str:
     if plan.usd is None:
         return "a price is missing: add `price:` to the model"
     return f"list prices are of {price_list()['as_of']}; a config's own win" if plan.usd else ""
@@ -55,7 +55,7 @@ def _time(seconds: float | None) -> str:
     return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"
 
 
-def _time_note(plan: Survey) -> str:
+def _time_note(plan: Plan) -> str:
     if plan.seconds is None:
         return "no earlier run tells the rate"
     return "at the last run's rate and the limits per minute"

@@ -173,6 +173,5 @@ _VIEWS = {
     "Ranking": "rank",
     "Result": "run",
     "StoredDataset": "dataset",
-    "Survey": "plan",
     "Trace": "trace",
 }

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from assay.errors import UserError
+from assay.store.names import INSIDE
 
 State = Literal["complete", "running", "stopped", "killed", "partial", "broken"]
 SILENT_AFTER = 15.0  # seconds: a run that is alive writes its status every two
@@ -73,7 +74,8 @@ def _folders(folder: str) -> Iterator[str]:
     if any(entry.name == "manifest.json" for entry in found):
         yield folder
     for entry in found:
-        if entry.name[0] != "." and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
+        hidden = entry.name[0] == "." and entry.name != INSIDE
+        if not hidden and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
             yield from _folders(entry.path)
 
 
