@@ -25,8 +25,8 @@ def view(datasets: StoredDataset | Sequence[StoredDataset]) -> Sheet:
 
 def _added(dataset: StoredDataset, new: bool) -> Line:
     items = f"{dataset.items:,} items, hash {dataset.hash}"
-    known = f"{dataset.name} is there already with the same {items}"
-    return Line(f"stored {dataset.name}: {items}" if new else known, wraps=False)
+    stored = f"{dataset.name} is there already with the same {items}"
+    return Line(f"stored {dataset.name}: {items}" if new else stored, wraps=False)
 
 
 def _list(datasets: Sequence[StoredDataset]) -> Sheet:

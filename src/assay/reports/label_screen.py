@@ -112,10 +112,10 @@ def summary_text(found: Summary, frame: Frame) -> str:
     lines = [f"labels of {harmless(found.scorer)}:"]
     width = max(len(harmless(name)) for name in found.counts)
     for name, counts in found.counts.items():
-        said = ", ".join(
+        labels = ", ".join(
             f"{count:,} {label_word(frame, value)}" for value, count in sorted(counts.items(), reverse=True)
         )
-        lines.append(f"  {harmless(name):<{width}}  {sum(counts.values()):,}: {said}")
+        lines.append(f"  {harmless(name):<{width}}  {sum(counts.values()):,}: {labels}")
     for name, one in found.agreement.items():
         named = name.replace("_", " ")
         if one.value is None:

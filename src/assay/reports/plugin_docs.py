@@ -1,7 +1,7 @@
 """The reference page of one kind of plug-in, made from docstrings and signatures, so that it cannot be out of date.
 
 A docstring is Markdown. Its last paragraph may begin with a line `Parameters:`; each line after it reads `name: what it
-does`, lines that are indented further go on. `python -m assay.reports.plugin_docs scorer` writes the committed page.
+does`, lines that are indented further continue it. `python -m assay.reports.plugin_docs scorer` writes the committed page.
 """
 
 import inspect

@@ -144,7 +144,7 @@ def checked(chosen: CompareOptions) -> CompareOptions:
 
 def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
     """Compare sides that were read before."""
-    policy, said = _policy([side.source for side in sides])
+    policy, differing = _policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label)
     found = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
@@ -157,7 +157,7 @@ def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
         policy=policy,
         standings=_standings(sides, found, pairs, 1 - chosen.level),
         pairs=pairs,
-        notes=[*said, *notes(sides, scorer), *unmatched(pairs)],
+        notes=[*differing, *notes(sides, scorer), *unmatched(pairs)],
     )
 
 

@@ -189,7 +189,7 @@ def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Correct
 def _ppi(answers: list[Answer], item: Ints, judge: FloatArray, level: float) -> Estimate:
     truth = np.array([np.nan if answer.truth is None else answer.truth for answer in answers], np.float64)
     if np.isfinite(truth).all():
-        return none("every answer is labelled: people's own rate says it", len(answers))
+        return none("every answer is labelled: people's own rate is known", len(answers))
     weights = np.array([answer.weight for answer in answers])
     return _estimate(prediction_powered(judge, truth, item, weights, level), len(answers))
 

@@ -50,7 +50,7 @@ class Agreed(msgspec.Struct, kw_only=True):
 
 
 class People(msgspec.Struct, kw_only=True):
-    """Who labelled. `split` answers were left out, as equally many people said either; `percent` and Krippendorff's
+    """Who labelled. `split` answers were left out, as people were evenly divided; `percent` and Krippendorff's
     `alpha` are people's own agreement on the `shared` answers, which two or more labelled."""
 
     names: list[str]
@@ -154,7 +154,7 @@ def calibrate(
 
 
 def _problem(judged: Judged, given: Sequence[Label]) -> str:
-    """Why nothing can be said about a judge."""
+    """Why nothing is known about a judge."""
     if not given:
         return f"no label is about {judged.label!r}"
     if not judged.labelled():
@@ -249,11 +249,11 @@ def _agreed(found: Verdicts, options: _Options) -> Agreed:
 
 def _people(judged: Judged, given: Sequence[Label], level: float) -> People:
     names = sorted({label.annotator for label in given})
-    touched = [answer for answer in judged.answers if answer.said]
-    both = [answer for answer in touched if len(answer.said) > 1]
+    touched = [answer for answer in judged.answers if answer.votes]
+    both = [answer for answer in touched if len(answer.votes) > 1]
     percent = alpha = none("no answer was labelled by two people")
     if both:
-        votes = np.array([[answer.said.get(name, np.nan) for name in names] for answer in both])
+        votes = np.array([[answer.votes.get(name, np.nan) for name in names] for answer in both])
         codes = item_codes(both)
         percent = _of_people(agreement(votes, codes, coefficient="percent"), level)
         alpha = _of_people(agreement(votes, codes, coefficient="krippendorff_alpha"), level)

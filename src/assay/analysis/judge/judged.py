@@ -1,4 +1,4 @@
-"""What judges said about each answer, and what people said about the same one.
+"""The judges' verdicts on each answer, and people's on the same one.
 
 A judge's label is one whose rows name the judge in their details. In a match the two seats of a pair are one answer.
 An unparsed or refused verdict is a fail, an errored one is none: that is how metrics count by default.
@@ -57,7 +57,7 @@ class JudgedRow(msgspec.Struct, gc=False):
 class Answer(msgspec.Struct, gc=False):
     """A judged answer, or in a match a pair of them. `judge` and `truth` are 1 for a pass (the first player) and 0 for
     a fail; 0.5 is a tie, None no verdict. `responses` has the beginnings of their keys, in the order of the players,
-    `seats` what the judge said in each seat, `said` what each annotator did."""
+    `seats` the judge's verdict in each seat, `votes` that of each annotator."""
 
     item: str
     sample: int
@@ -68,7 +68,7 @@ class Answer(msgspec.Struct, gc=False):
     truth: float | None = None
     weight: float = 1.0
     seats: dict[int, float] = {}
-    said: dict[str, float] = {}
+    votes: dict[str, float] = {}
 
 
 class Judged(msgspec.Struct):
@@ -86,7 +86,7 @@ class Judged(msgspec.Struct):
 
 
 def read_judged(source: Source) -> dict[str, Judged]:
-    """By label, in alphabetical order, all that judges said."""
+    """By label, in alphabetical order, all verdicts of judges."""
     found: dict[str, Judged] = {}
     places: dict[tuple[Any, ...], Answer] = {}
     shared: dict[Any, Any] = {}  # one object for equal strings: a row costs little more than its numbers
@@ -124,12 +124,12 @@ def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], 
         if judged.match:
             places[place] = answer
     if row.outcome == "scored":
-        said = float(row.passed if row.passed is not None else (row.score or 0) > 0)
+        verdict = float(row.passed if row.passed is not None else (row.score or 0) > 0)
         if judged.match:
-            answer.seats = {**answer.seats, row.seat or 0: said if row.score is None else row.score}
+            answer.seats = {**answer.seats, row.seat or 0: verdict if row.score is None else row.score}
             mean = sum(answer.seats.values()) / len(answer.seats)
-            said = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
-        answer.judge = said
+            verdict = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
+        answer.judge = verdict
     elif row.outcome in ("unparsed", "refused") and not judged.match:
         answer.judge = 0.0
 
@@ -162,8 +162,8 @@ def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chos
     if not chosen and all(label.value in (0, 1) for label, _ in found):
         threshold = None
     for label, answer in found:
-        answer.said = {**answer.said, label.annotator: verdict(label, threshold, match=judged.match)}
-        answer.truth = majority(answer.said.values())
+        answer.votes = {**answer.votes, label.annotator: verdict(label, threshold, match=judged.match)}
+        answer.truth = majority(answer.votes.values())
         answer.weight = 1 / label.probability
     return [label for label, _ in found]
 

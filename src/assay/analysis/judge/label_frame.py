@@ -1,7 +1,7 @@
 """The answers that can be labelled, and how much a label of each would tell about its judge.
 
 It tells most where judges disagree, or one judge with itself, where the two seats of a pair contradict each other,
-where the score is near the threshold, and where what the judge said is no verdict.
+where the score is near the threshold, and where the judge gave no verdict.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class Frame(msgspec.Struct, kw_only=True):
 # ---- rows
 
 
-class _Row(JudgedRow, gc=False):
+class _LabelledRow(JudgedRow, gc=False):
     def unit(self) -> Unit:
         keys = tuple(self.responses[::-1] if self.seat else self.responses)
         address = Address(self.item_id, self.sample_index, self.model_name, keys[0] if keys else "")
@@ -67,7 +67,7 @@ class _Row(JudgedRow, gc=False):
 
     @property
     def votes(self) -> list[float | None]:
-        """What the members of a panel said, or one judge that was asked repeatedly; None for no verdict."""
+        """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no verdict."""
         votes = self.details.get("votes")
         given = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
         return [float(vote) if isinstance(vote, (int, float)) else None for vote in given]
@@ -118,12 +118,12 @@ def read_frame(source: Source, label: str = "") -> Frame:
     return found
 
 
-def _rows(source: Source) -> Iterator[_Row]:
-    return (row for _, row in open_rows(rows_of(source), None, row_decoder(_Row)))
+def _rows(source: Source) -> Iterator[_LabelledRow]:
+    return (row for _, row in open_rows(rows_of(source), None, row_decoder(_LabelledRow)))
 
 
 def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
-    """The label and its scorer. What the members of a panel said is no choice of its own: the panel's label is."""
+    """The label and its scorer. The members of a panel are not a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
@@ -162,7 +162,7 @@ def _unanswered(source: Source) -> set[Any]:
 # ---- how much an answer tells
 
 
-def _divided(row: _Row) -> float:
+def _divided(row: _LabelledRow) -> float:
     """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
     is learnt about a judge that failed for other reasons than the answer."""
     if row.outcome != "scored":

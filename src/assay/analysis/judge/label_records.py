@@ -24,7 +24,7 @@ from assay.store.log import FileLog
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """What one person said about one answer. `scorer` is the label that it is about, `probability` the chance with
+    """One person's verdict on one answer. `scorer` is the label that it is about, `probability` the chance with
     which the answer was chosen (see `labelling`), `chosen` why, `stratum_size` out of how many."""
 
     item: str
@@ -96,7 +96,7 @@ class LabelFile:
                 yield msgspec.convert(msgspec.json.decode(line), Record, strict=False)
             except (ValueError, RecursionError) as error:
                 place = f"{self.path}, line {number}"
-                raise UserError(f"a line is no label: {error}", where=place, fix="mend or remove it") from None
+                raise UserError(f"a line is not a label: {error}", where=place, fix="mend or remove it") from None
 
     def latest(self, scorer: str) -> dict[tuple[Address, str], Record]:
         """The last word of each annotator on each answer, in the order in which they were given."""
@@ -109,7 +109,7 @@ class LabelFile:
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Whoever opens the file mends its end: not while another one is writing there."""
+        """Opening the file mends its end: not while another session is writing there."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             guard = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)

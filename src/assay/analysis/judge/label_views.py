@@ -1,4 +1,4 @@
-"""What a labeller sees of an answer: question, reference and answer, and nothing that tells who gave it.
+"""What a labeller is shown of an answer: question, reference and answer, and nothing that tells who gave it.
 
 The names of models are blotted out of the answers; the two answers of a pair stand in an order that is drawn anew for
 each pair.
@@ -79,7 +79,7 @@ def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
 
 
 def _answer(row: Response) -> str:
-    """What a judge sees as well: without reasoning."""
+    """What a judge is given as well: without reasoning."""
     return answer_of(row, strip_reasoning=True) if row.response or row.output is None else _text(row.output)
 
 

@@ -6,7 +6,7 @@ own: at most a quarter of all, fixed by the rows and the seed. One random order 
 stratum. Within each stratum the chosen answers are thus a plain sample of it, and the chance of each is the share of
 its stratum that is chosen: `probability`. Both kinds are shown in turns, evenly, so a session that ends early has
 labelled the same part of both strata, and weights of one over the probability still have the right proportions.
-Estimates use these weights, or the random answers alone without any. A larger count goes on in the same order; the
+Estimates use these weights, or the random answers alone without any. A larger count continues in the same order; the
 size of the stratum is kept with each label, so that the chance can be told again from how many labels there are by
 then.
 """
@@ -36,7 +36,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Chosen]:
-    """So many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
+    """This many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
     order, telling = _drawn(frame, seed)
     count, total = min(count, len(order)), len(order)
     others = np.cumsum(~telling[order])  # how many of the other stratum are among the first ones of the order

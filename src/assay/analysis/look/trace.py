@@ -103,7 +103,7 @@ class _Scan:
                         yield msgspec.json.decode(line, type=Row)
                     else:
                         self.ids.add(own)
-                except ValueError:  # a line that is no row belongs to no item
+                except ValueError:  # a line that is not a row belongs to no item
                     continue
 
 

@@ -1,4 +1,4 @@
-"""The rows of matches as columns: who played whom on which item, and what was said in each order of the seats.
+"""The rows of matches as columns: who played whom on which item, and the verdict in each order of the seats.
 
 A row costs 41 bytes, however long its texts are. The same verdict in two folders counts once.
 """
@@ -27,7 +27,7 @@ from assay.store.repair import row_decoder
 Flags = npt.NDArray[np.bool_]
 
 
-class _Row(msgspec.Struct, gc=False):
+class _MatchRow(msgspec.Struct, gc=False):
     """What is read of an evaluation, in the order of its fields, which decodes fastest."""
 
     item_id: str
@@ -50,15 +50,15 @@ class _Row(msgspec.Struct, gc=False):
         return 2 if score > 0.5 else 0 if score < 0.5 else 1
 
 
-def _rows(log: Log) -> Iterator[_Row]:
-    """Every row of a match; lines that are no evaluation are passed over."""
-    decode_lines = msgspec.json.Decoder(_Row).decode_lines
-    decode = row_decoder(_Row)
+def _rows(log: Log) -> Iterator[_MatchRow]:
+    """Every row of a match; lines that are not evaluations are skipped."""
+    decode_lines = msgspec.json.Decoder(_MatchRow).decode_lines
+    decode = row_decoder(_MatchRow)
     for block in log.blocks():
         try:
             rows = decode_lines(block)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            rows: list[_Row] = []
+            rows: list[_MatchRow] = []
             for line in block.splitlines():
                 with suppress(ValueError, RecursionError):
                     rows.append(decode(line))
@@ -154,7 +154,7 @@ def read_verdicts(sources: Sequence[Source], *, responses: bool = False) -> Verd
         found.add(source, number)
     if not found.kinds:
         raise UserError(
-            "these rows are no matches: they have no `players`",
+            "these rows are not matches: they have no `players`",
             where=", ".join(str(source.path) for source in sources),
             fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
         )

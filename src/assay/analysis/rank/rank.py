@@ -101,7 +101,7 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
 
 
 def ranking_of(found: Played, label: str, options: RankOptions) -> Ranking:
-    """The same of matches that are already read."""
+    """Rank the players of matches that were read before."""
     names, failed, matches = _with_matches(found)
     notes = _notes(found, names)
     table = counted(matches)
