@@ -127,8 +127,8 @@ def _html_text(text: str) -> str:
 
 def _css(style: Style, *rules: str) -> str:
     colour = [f"color:{_COLOURS[style]}"] if style in _COLOURS else []
-    found = ";".join([*rules, *colour])
-    return f' style="{found}"' if found else ""
+    declarations = ";".join([*rules, *colour])
+    return f' style="{declarations}"' if declarations else ""
 
 
 def _html_line(line: Line) -> str:

@@ -100,7 +100,7 @@ def read_judged(source: Source) -> dict[str, Judged]:
             judged.models.update(dict.fromkeys([named.model] if named.model else named.models))
         _add(row, judged, places, shared)
     for judged in found.values():  # sums must not depend on the order of rows, not even in their last bit
-        judged.answers.sort(key=lambda one: (one.item, one.sample, one.model, one.responses))
+        judged.answers.sort(key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses))
     return {label: found[label] for label in sorted(found) if found[label].ids}
 
 
@@ -150,7 +150,7 @@ def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chos
     threshold is meant for it. Else labels that are all 0 and 1 are verdicts: another judge's are on a scale.
     """
     find = _finder(judged)
-    found: list[tuple[Label, Answer]] = []
+    pairs: list[tuple[Label, Answer]] = []
     for label in labels.rows:
         if label.scorer and not _about(judged, label.scorer):
             continue
@@ -158,14 +158,14 @@ def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chos
             continue
         answer = find(label)
         if answer is not None:
-            found.append((label, answer))
-    if not chosen and all(label.value in (0, 1) for label, _ in found):
+            pairs.append((label, answer))
+    if not chosen and all(label.value in (0, 1) for label, _ in pairs):
         threshold = None
-    for label, answer in found:
+    for label, answer in pairs:
         answer.votes = {**answer.votes, label.annotator: verdict(label, threshold, match=judged.match)}
         answer.truth = majority(answer.votes.values())
         answer.weight = 1 / label.probability
-    return [label for label, _ in found]
+    return [label for label, _ in pairs]
 
 
 def _about(judged: Judged, scorer: str) -> bool:
@@ -198,7 +198,7 @@ def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
 
 
 def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserError:
-    models = sorted({one.model for one in about})
+    models = sorted({answer.model for answer in about})
     which = f"{len(about)} answers to item {label.item!r}, sample {label.sample}, have the label {judged.label!r}"
     if len(models) > 1:
         fix = f"add `model` to the labels, one of {', '.join(models)}"

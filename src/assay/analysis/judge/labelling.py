@@ -57,7 +57,7 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
         for kind, places in kinds.items()
         for number, at in enumerate(places)
     ]
-    return [one for _, one in sorted(turns, key=lambda turn: turn[0])]
+    return [answer for _, answer in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _drawn(frame: Frame, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -77,11 +77,13 @@ def waiting(
 ) -> list[Chosen]:
     """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
     of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
-    known = {unit.address for unit in frame.units}
-    mine = {address for address, people in labelled.items() if annotator in people and address in known}
-    others = [address for address, people in labelled.items() if people - {annotator} and address in known]
+    addresses = {unit.address for unit in frame.units}
+    mine = {address for address, people in labelled.items() if annotator in people and address in addresses}
+    others = [address for address, people in labelled.items() if people - {annotator} and address in addresses]
     shared = min(len(others), count // 2)
-    planned = {one.unit.address: one for one in choose(frame, count + len(others) - shared, random=random, seed=seed)}
+    planned = {
+        answer.unit.address: answer for answer in choose(frame, count + len(others) - shared, random=random, seed=seed)
+    }
     again = [address for address in others if address not in mine and address in planned]
     again = again[: max(0, shared - len(mine.intersection(others)))]
     anyone = mine.union(others)

@@ -97,9 +97,9 @@ def describe(plug_ins: Registry, name: str) -> Described:
     file = _source_file(plug_ins, name)
     if file is not None:
         function = name.rpartition(":")[2] if ".py:" in name else _FILES.get(name, name)
-        found = _from_source(plug_ins.kind, name, file, function)
-        if found is not None:
-            return found
+        described = _from_source(plug_ins.kind, name, file, function)
+        if described is not None:
+            return described
     return _from_object(plug_ins.kind, name, plug_ins.get(name))
 
 
@@ -108,11 +108,11 @@ def summary(plug_ins: Registry, name: str) -> tuple[str, str]:
     file = _source_file(plug_ins, name)
     function = re.escape(_FILES.get(name, name))
     text = file.read_text("utf-8") if file is not None else ""
-    found = re.search(rf'^(?:async )?def {function}\(.*?:\n    r?"""(.+?)(?:\n|""")', text, re.DOTALL | re.MULTILINE)
-    if found is None:
+    match = re.search(rf'^(?:async )?def {function}\(.*?:\n    r?"""(.+?)(?:\n|""")', text, re.DOTALL | re.MULTILINE)
+    if match is None:
         described = describe(plug_ins, name)
         return described.first_line, described.origin
-    return found[1].strip(), f"{file}:{text.count(chr(10), 0, found.start()) + 1}"
+    return match[1].strip(), f"{file}:{text.count(chr(10), 0, match.start()) + 1}"
 
 
 def _source_file(plug_ins: Registry, name: str) -> Path | None:
@@ -136,26 +136,26 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
         return None
     for node in tree.body:
         if isinstance(node, Function) and node.name == function:
-            made = Described(kind, name, f"{file}:{node.lineno}")
-            made.doc = ast.get_docstring(node) or ""
-            made.module_doc = ast.get_docstring(tree) or ""
-            _read_signature(made, node.args)
-            made.returns = ast.unparse(node.returns) if node.returns else ""
-            return made
+            described = Described(kind, name, f"{file}:{node.lineno}")
+            described.doc = ast.get_docstring(node) or ""
+            described.module_doc = ast.get_docstring(tree) or ""
+            _read_signature(described, node.args)
+            described.returns = ast.unparse(node.returns) if node.returns else ""
+            return described
     return None
 
 
-def _read_signature(made: Described, arguments: ast.arguments) -> None:
-    given = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(given) - len(arguments.defaults)) + arguments.defaults
-    made.engine = [_written(one, default) for one, default in zip(given, defaults, strict=True)]
-    made.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
-    made.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        made.parameters.append(
+def _read_signature(described: Described, arguments: ast.arguments) -> None:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
+    described.engine = [_written(argument, default) for argument, default in zip(positional, defaults, strict=True)]
+    described.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    described.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        described.parameters.append(
             {
-                "name": one.arg,
-                "type": ast.unparse(one.annotation) if one.annotation else "any",
+                "name": argument.arg,
+                "type": ast.unparse(argument.annotation) if argument.annotation else "any",
                 "required": default is None,
                 "default": None if default is None else ast.unparse(default),
             }
@@ -172,17 +172,19 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
     code = getattr(plain, "__code__", None)
     origin = f"{code.co_filename}:{code.co_firstlineno}" if code else f"{plain.__module__}.{plain.__qualname__}"
     if code is not None:
-        found = _from_source(kind, name, Path(code.co_filename), plain.__name__)
-        if found is not None:
-            return found
-    made = Described(kind, name, origin)
-    made.doc = inspect.getdoc(plain) or ""
-    for one in inspect.signature(plain).parameters.values():
-        shown = inspect.formatannotation(one.annotation) if one.annotation is not one.empty else ""
-        if one.kind is not one.KEYWORD_ONLY:
-            made.engine.append(f"{one.name}: {shown}" if shown else one.name)
+        from_source = _from_source(kind, name, Path(code.co_filename), plain.__name__)
+        if from_source is not None:
+            return from_source
+    described = Described(kind, name, origin)
+    described.doc = inspect.getdoc(plain) or ""
+    for parameter in inspect.signature(plain).parameters.values():
+        shown = inspect.formatannotation(parameter.annotation) if parameter.annotation is not parameter.empty else ""
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            described.engine.append(f"{parameter.name}: {shown}" if shown else parameter.name)
             continue
-        required = one.default is one.empty
-        default = None if required else repr(one.default)
-        made.parameters.append({"name": one.name, "type": shown or "any", "required": required, "default": default})
-    return made
+        required = parameter.default is parameter.empty
+        default = None if required else repr(parameter.default)
+        described.parameters.append(
+            {"name": parameter.name, "type": shown or "any", "required": required, "default": default}
+        )
+    return described

@@ -149,36 +149,38 @@ class Played(msgspec.Struct):
 
 def read_verdicts(sources: Sequence[Source], *, responses: bool = False) -> Verdicts:
     """All matches of the sources; `responses`: with the keys of the answers."""
-    found = Verdicts(responses=responses)
+    verdicts = Verdicts(responses=responses)
     for number, source in enumerate(sources):
-        found.add(source, number)
-    if not found.kinds:
+        verdicts.add(source, number)
+    if not verdicts.kinds:
         raise UserError(
             "these rows are not matches: they have no `players`",
             where=", ".join(str(source.path) for source in sources),
             fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
         )
-    return found
+    return verdicts
 
 
-def label_of(found: Verdicts, wanted: str) -> str:
+def label_of(verdicts: Verdicts, wanted: str) -> str:
     """The label to look at: the one wanted, or the only one."""
-    if wanted and wanted not in found.scored:
-        raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, found.scored))
-    if not found.scored:
+    if wanted and wanted not in verdicts.scored:
+        raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, verdicts.scored))
+    if not verdicts.scored:
         raise UserError("no match has a verdict: all calls failed", fix="assay run --retry-errors tries again")
-    if not wanted and len(found.scored) > 1:
-        raise UserError("the matches have several labels", fix=f"add --label, one of {', '.join(sorted(found.scored))}")
-    return wanted or next(iter(found.scored))
+    if not wanted and len(verdicts.scored) > 1:
+        raise UserError(
+            "the matches have several labels", fix=f"add --label, one of {', '.join(sorted(verdicts.scored))}"
+        )
+    return wanted or next(iter(verdicts.scored))
 
 
-def played(found: Verdicts, label: str, sources: Sequence[Source], by: str = "") -> Played:
+def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = "") -> Played:
     """The matches under a label, one for each pair of answers; players are those of the rows, or with `by` the values
     that this field has in the responses."""
-    rows = found.columns(label)
+    rows = verdicts.columns(label)
     order = np.lexsort((rows.seat, rows.second, rows.first, rows.sample, rows.item, rows.source))
     rows = _taken(rows, order)
-    names, first, second = list(found.names), rows.first, rows.second
+    names, first, second = list(verdicts.names), rows.first, rows.second
     if by:
         names, (first, second) = _players_by(by, rows, sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
@@ -190,19 +192,19 @@ def played(found: Verdicts, label: str, sources: Sequence[Source], by: str = "")
     begins[1:] = ~begins[1:]
     starts = np.flatnonzero(begins)
     swapped = np.bincount(rows.source, rows.seat == 1) > 0
-    one = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
-    same, unread = first[starts] == second[starts], one.half_points < 0
+    matches = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
+    same, unread = first[starts] == second[starts], matches.half_points < 0
     kept = ~same & ~unread
     at = starts[kept]
     numbered = np.unique(rows.item[at], return_inverse=True)[1]
     missing = rows.half_points < 0
     return Played(
         names=[names[number] for number in alphabetical],
-        matches=Matches(numbered.astype(np.int32), first[at], second[at], one.half_points[kept], len(names)),
+        matches=Matches(numbered.astype(np.int32), first[at], second[at], matches.half_points[kept], len(names)),
         verdicts=len(order),
         failed=np.bincount(np.concatenate([first[missing], second[missing]]), minlength=len(names)),
-        disagreements=int(one.disagreed[kept].sum()),
-        one_sided=int(one.one_sided[kept].sum()),
+        disagreements=int(matches.disagreed[kept].sum()),
+        one_sided=int(matches.one_sided[kept].sum()),
         unread=int(unread.sum()),
         same=int(same.sum()),
     )
@@ -230,10 +232,10 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
     for (key,), (value,) in read_fields(logs, "responses", ("key",), (field,)):
         keys.append(short(str(key)) if key else 0)
         column.append(value)
-    known = np.frombuffer(keys, np.uint64)
-    order = np.argsort(known, kind="stable")
-    at = np.searchsorted(known[order], rows.answers).clip(max=max(len(known) - 1, 0))
-    if not len(known) or (known[order][at] != rows.answers).any():
+    wanted_keys = np.frombuffer(keys, np.uint64)
+    order = np.argsort(wanted_keys, kind="stable")
+    at = np.searchsorted(wanted_keys[order], rows.answers).clip(max=max(len(wanted_keys) - 1, 0))
+    if not len(wanted_keys) or (wanted_keys[order][at] != rows.answers).any():
         where = ", ".join(str(source.path) for source in sources)
         raise UserError(f"players by {field!r} need the responses of all matches", where=where, fix="leave --by out")
     numbers = column.codes[order][at]
