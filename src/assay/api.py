@@ -189,7 +189,7 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     from asyncio import to_thread
 
     result = await step.run(stop)
-    if step.config.outputs:
+    if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
         for note in await to_thread(write_outputs, step.config, result.folder):
@@ -199,9 +199,9 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
 
 def plan(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Plan":
     """How many cells a config has, how many have rows, how many would run; nothing is written or spent."""
-    from assay.engine.experiment.plan import plan
+    from assay.engine.experiment import plan
 
-    return plan(experiment(source, overrides=overrides, **options))
+    return plan.plan(experiment(source, overrides=overrides, **options))
 
 
 def validate(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Sequence[str]:
@@ -247,8 +247,8 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options: Any = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors}
-    return run_blocking(aggregate(paths, config, **options).run)
+    step = aggregate(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    return run_blocking(lambda: finish(step))
 
 
 def schema() -> str:

@@ -67,6 +67,8 @@ def show(name: str, *, kind: str = "") -> list[Described]:
 
 def _has(plug_ins: Registry, name: str) -> bool:
     """Whether there is such a plug-in; nothing is imported where its source tells."""
+    if ".py:" in name:
+        return False
     names = (*plug_ins._found, *registry._entry_points(f"assay.{plug_ins.kind}s"))
     return name in names or _source_file(plug_ins, name) is not None
 
