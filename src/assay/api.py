@@ -189,7 +189,7 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     from asyncio import to_thread
 
     result = await step.run(stop)
-    if step.config.outputs:
+    if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
         for note in await to_thread(write_outputs, step.config, result.folder):
