@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.config import Config, load
+from assay.config import Config, has_objects, load
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import bind_scorer
@@ -20,6 +20,7 @@ from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Options, Result
 from assay.engine.experiment.plan import Survey, survey
 from assay.engine.run.run import Runner
+from assay.errors import UserError
 from assay.registry import dataset, metric, model, prompt, scorer, task, writer
 from assay.store.repositories import (
     AggregationRepository,
@@ -74,19 +75,48 @@ __all__ = [
 ]
 
 
-def experiment(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Experiment:
-    """A config bound to its folder, with the options of `assay run` (see Options)."""
-    config = source if isinstance(source, Config) else load(source, overrides=overrides or {})
+def experiment(
+    source: Source | None = None,
+    *,
+    dataset: Any = None,
+    models: Any = None,
+    prompts: Any = None,
+    scorers: Any = None,
+    metrics: Any = None,
+    samples: int | None = None,
+    name: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Experiment:
+    """A config bound to its folder, with the options of `assay run` (see Options).
+
+    Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
+    `type:name[@url]` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
+    it says; only models that are all texts choose among the config's, as `-m` does.
+    """
+    if source is not None and models is not None and not has_objects(models):
+        options["models"] = [models] if isinstance(models, str) else models
+        models = None
+    objects = {"dataset": dataset, "models": models, "prompts": prompts, "scorers": scorers, "metrics": metrics}
+    given = {**objects, "samples": samples, "name": name}
+    arguments = {key: value for key, value in given.items() if value is not None}
+    if source is None:
+        source = {"name": "notebook"}
+    elif isinstance(source, Config) and arguments:
+        raise UserError(f"a Config is finished: {min(arguments)!r} cannot be added", fix="pass its path or its dict")
+    config = source if isinstance(source, Config) else load(source, overrides=overrides or {}, arguments=arguments)
     return Experiment(config, Options(**options))
 
 
-def run(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
-    """Run a config, all its steps; in a notebook too. The same call goes on where an earlier one stopped."""
-    return run_blocking(lambda: run_async(source, overrides=overrides, **options))
+def run(source: Source | None = None, **options: Any) -> Result:
+    """Run a config, or what the arguments describe, all its steps; in a notebook too. Arguments as for `experiment`.
+    The same call resumes where an earlier one stopped."""
+    return run_blocking(lambda: run_async(source, **options))
 
 
-async def run_async(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
-    made = experiment(source, overrides=overrides, **options)
+async def run_async(source: Source | None = None, **options: Any) -> Result:
+    """Like `run`, to be awaited."""
+    made = experiment(source, **options)
     result = await made.run()
     if made.config.outputs:
         from assay.analysis.look.export import write_outputs

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from weakref import WeakValueDictionary
 
 from assay.errors import UserError
 from assay.usercode import load_file
@@ -24,6 +25,7 @@ from assay.usercode import load_file
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+INLINE = "inline:"  # how the names of objects begin that were passed from Python
 F = TypeVar("F", bound=Callable[..., Any])
 _FILES = {"llama.cpp": "llama_cpp"}  # names that a module cannot have, and the modules that have them
 
@@ -43,6 +45,7 @@ class Registry:
         self.kind = kind
         self.package = package
         self._found: dict[str, Callable[..., Any]] = {}
+        self._inline: WeakValueDictionary[str, Callable[..., Any]] = WeakValueDictionary()
 
     @overload
     def __call__(self, function: F) -> F: ...
@@ -70,6 +73,8 @@ class Registry:
 
     def get(self, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
         """The function called `name`; `base` is the folder that relative files are found in."""
+        if name.startswith(INLINE):
+            return self._object(name, where)
         found = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
         if found is None and ".py:" in name:
             path, _, attribute = name.rpartition(":")
@@ -79,6 +84,23 @@ class Registry:
         if found is None:
             raise UserError(f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names()))
         return found
+
+    def inline(self, function: Callable[..., Any], name: str, identity: str) -> str:
+        """A name for a function that was passed from Python; it is found by it as long as something holds it."""
+        key = f"{INLINE}{identity}.{name}"
+        self._inline[key] = function
+        return key
+
+    def _object(self, name: str, where: str) -> Callable[..., Any]:
+        function = self._inline.get(name)
+        if function is None:
+            own = name.rpartition(".")[2]
+            raise UserError(
+                f"the {self.kind} {own!r} was an object of the Python session that made this config",
+                where=where,
+                fix=f"pass {own!r} to the Python function again, or write it into a file and name it `file.py:{own}`",
+            )
+        return function
 
     def names(self) -> list[str]:
         """Every name that needs no import of user code: built-ins, what formats add in `<kind>.py`, registered ones,

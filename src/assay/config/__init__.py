@@ -1,6 +1,7 @@
 """From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once."""
 
 from assay.config.environment import environment, secret
+from assay.config.inline import has_objects
 from assay.config.loader import load, parse_model, where
 from assay.config.overrides import parse_override
 from assay.config.resolved import resolved, schema, to_yaml
@@ -43,6 +44,7 @@ __all__ = [
     "SplitConfig",
     "TaskConfig",
     "environment",
+    "has_objects",
     "load",
     "parse_model",
     "parse_override",

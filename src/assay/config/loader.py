@@ -10,6 +10,7 @@ import msgspec
 
 from assay.config.check import build
 from assay.config.environment import environment_of, expand
+from assay.config.inline import ARGUMENTS, without_objects
 from assay.config.models import is_bare_name
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.overrides import apply
@@ -18,7 +19,7 @@ from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
 from assay.config.secrets import check_secrets
 from assay.config.source import Document, read
-from assay.config.types import Config, ModelConfig
+from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
 from assay.registry import nearest
 
@@ -29,9 +30,11 @@ def load(
     overrides: Mapping[str, Any] = {},
     environ: Mapping[str, str] | None = None,
     need: Need = "run",
+    arguments: Mapping[str, Any] = {},
 ) -> Config:
-    """Read a config. `overrides` win over `EVAL_*`, these over the file. All problems are one ConfigError."""
-    document = _long_forms(source, environ, overrides)
+    """Read a config. `overrides` win over `arguments` (those of `assay.experiment`), these over `EVAL_*`, these over
+    the file. All but the file may hold objects of Python. All problems are one ConfigError."""
+    document = _long_forms(source, environ, overrides, arguments)
     data = document.data
     data["name"] = _name(document)
     data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
@@ -44,7 +47,7 @@ def load(
     check_rules(config, document, need)
     document.stop_if_wrong()
     file = os.path.abspath(document.file) if document.file else ""
-    return msgspec.structs.replace(config, source=file, base=str(document.base))
+    return msgspec.structs.replace(config, source=file, base=str(document.base), objects=document.objects)
 
 
 def parse_model(
@@ -84,13 +87,19 @@ def where(config: Config, *key: str | int) -> str:
 
 
 def _long_forms(
-    source: str | Path | Mapping[str, Any], environ: Mapping[str, str] | None, overrides: Mapping[str, Any]
+    source: str | Path | Mapping[str, Any],
+    environ: Mapping[str, str] | None,
+    overrides: Mapping[str, Any],
+    arguments: Mapping[str, Any] = {},
 ) -> Document:
-    document = read(source)
+    held: list[Any] = []
+    document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
     variables = environment_of(document, environ)
     document.data = expand(document.data, (), variables, document)
     normalise(document)
-    apply(document, overrides, variables)
+    keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
+    apply(document, without_objects(overrides, held), variables, arguments=without_objects(keys, held))
+    document.objects = held
     normalise(document)
     return document
 
@@ -122,7 +131,7 @@ def _check_top_level(document: Document) -> None:
             document.report(f"unknown key {name!r}", ("workflow", name), fix)
     elif workflow is not None:
         document.report("workflow must be a mapping", ("workflow",))
-    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {"source", "base"}
+    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {*NOT_WRITTEN}
     for name in [name for name in data if name not in names]:
         del data[name]
         document.report(f"unknown key {name!r}", (name,), nearest(name, names))

@@ -5,9 +5,10 @@ from itertools import pairwise
 from typing import Any
 
 from assay.config.environment import eval_variables, expand
+from assay.config.inline import ARGUMENTS
 from assay.config.models import FIELDS
 from assay.config.normalise import LIFTED
-from assay.config.source import Document, Key, flag_value
+from assay.config.source import Document, Key, copied, flag_value
 from assay.errors import UserError
 
 
@@ -19,10 +20,20 @@ def parse_override(text: str) -> tuple[str, Any]:
     return key.strip(), flag_value(value)
 
 
-def apply(document: Document, overrides: Mapping[str, Any], variables: Mapping[str, str]) -> None:
-    """Set what `EVAL_*` variables and then what flags say, in a document of long forms."""
+def apply(
+    document: Document,
+    overrides: Mapping[str, Any],
+    variables: Mapping[str, str],
+    *,
+    arguments: Mapping[str, Any] = {},
+) -> None:
+    """Set what `EVAL_*` variables, then what arguments and then what flags say, in a document of long forms."""
     for name, (key, value) in eval_variables(variables).items():
         _set(document, key, value, name)
+    spelled = {key: name for name, key in ARGUMENTS.items()}
+    for key, value in arguments.items():
+        by = f"the argument `{spelled.get(key, key)}`"
+        _set(document, (key,), expand(copied(value), (key,), variables, document), by)
     for text, value in overrides.items():
         key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))
         _set(document, key, expand(value, key, variables, document), f"--set {text}")

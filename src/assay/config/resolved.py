@@ -8,14 +8,12 @@ from msgspec import Struct
 from assay.config.environment import escape
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
 from assay.config.prompts import ROLES
-from assay.config.types import Config
-
-_NOT_WRITTEN = ("source", "base")
+from assay.config.types import NOT_WRITTEN, Config
 
 
 def resolved(config: Config) -> dict[str, Any]:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
-    written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in _NOT_WRITTEN}
+    written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in NOT_WRITTEN}
     return escape(written)
 
 
@@ -41,7 +39,7 @@ def schema() -> dict[str, Any]:
     definitions: dict[str, Any] = whole["$defs"]
     config = definitions.pop("Config")
     properties: dict[str, Any] = config["properties"]
-    for name in _NOT_WRITTEN:
+    for name in NOT_WRITTEN:
         del properties[name]
     text = {"type": "string"}
     models, methods = definitions["ModelConfig"], (definitions["MethodConfig"], definitions["MetricConfig"])

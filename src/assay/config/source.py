@@ -29,6 +29,7 @@ class Document:
         self.base = Path(os.path.abspath(file.parent)) if file else Path.cwd()
         self.lines: dict[Key, int] = {}
         self.problems: list[UserError] = []
+        self.objects: list[Any] = []
         self._written = set(_keys(data, ()))
         self._moved: dict[Key, Key] = {}
         self._set_by: dict[Key, str] = {}
@@ -105,7 +106,7 @@ def brief(key: Key) -> str:
 def read(source: str | Path | Mapping[str, Any]) -> Document:
     """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied."""
     if isinstance(source, Mapping):
-        return Document(_copied(source))
+        return Document(copied(source))
     file, shown = Path(source), str(source)
     text = _text(file, shown)
     lines: dict[Key, int] = {}
@@ -122,11 +123,12 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
     return document
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """The mappings and lists of a value made anew, its paths as text."""
     if isinstance(value, Mapping):
-        return {str(name): _copied(entry) for name, entry in value.items()}
+        return {str(name): copied(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_copied(entry) for entry in value]
+        return [copied(entry) for entry in value]
     return os.fspath(value) if isinstance(value, Path) else value
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+NOT_WRITTEN = ("source", "base", "objects")  # fields of a Config that are not keys of a file
 Policy = Literal["wrong", "exclude"]
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -210,11 +211,12 @@ class LoggingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One experiment. `source` is the file that it was read from ("" for a dict), `base` its folder."""
+    """One experiment."""
 
     name: Text
-    source: str = ""
-    base: str = ""
+    source: str = ""  # the file that it was read from, "" for a dict
+    base: str = ""  # the folder of that file
+    objects: list[Any] = []  # those of Python that it names
     models: list[ModelConfig] = []
     tasks: list[TaskConfig] = []
     dataset: DatasetConfig | None = None
