@@ -1,16 +1,20 @@
 """The rows that flow through the engine, as they stand on disk.
 
-Field names and their order are the first seed's; what follows the comment `ours` was added.
+Field names and their order are EEN's; what follows the comment `ours` was added.
 Readers accept rows that lack fields (foreign files); writers always write all of them. Rows are trees of JSON values:
 they hold no cycles, so the garbage collector need not look at them (`gc=False`).
 """
 
-from typing import Any, Literal
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, cast, get_args
 
 import msgspec
+from msgspec import UNSET
 
 ResponseOutcome = Literal["ok", "refused", "errored", "skipped"]
 EvaluationOutcome = Literal["scored", "unparsed", "refused", "errored", "skipped"]
+OUTCOMES: tuple[EvaluationOutcome, ...] = get_args(EvaluationOutcome)
 Kind = Literal["dataset", "run", "evaluation", "aggregation"]
 
 ROWS_FILE: dict[Kind, str] = {
@@ -128,3 +132,44 @@ class Manifest(msgspec.Struct, kw_only=True):
     labels: list[str] = []
     metadata: dict[str, Any] = {}
     segments: list[Segment] = []
+
+
+# ---- rows of any origin, as dicts
+
+
+def find(row: Any, facet: str) -> Any:
+    """The value at `facet`, or UNSET."""
+    if not isinstance(row, dict):
+        return UNSET
+    fields = cast("dict[str, Any]", row)
+    if facet in fields:
+        return fields[facet]
+    head = facet.rpartition(".")[0]
+    while head:
+        if head in fields:
+            found = find(fields[head], facet[len(head) + 1 :])
+            if found is not UNSET:
+                return found
+        head = head.rpartition(".")[0]
+    return UNSET
+
+
+def find_in_row(row: Mapping[str, Any], facet: str) -> Any:
+    """In an evaluation or a response: the row, then inside its `metadata`."""
+    found = find(row, facet)
+    if found is UNSET and not facet.startswith("metadata."):
+        found = find(row.get("metadata"), facet)
+    return found
+
+
+def verdict_of(row: Mapping[str, Any]) -> tuple[EvaluationOutcome, bool | None, float]:
+    """Outcome, passed and score (NaN: none) of a row of any origin."""
+    details, outcome = row.get("detailed_results"), row.get("outcome")
+    if outcome not in OUTCOMES:
+        failed = row.get("error") or (isinstance(details, dict) and cast("dict[str, Any]", details).get("error"))
+        unjudged = row.get("passed") is None and row.get("score") is None
+        outcome = "errored" if failed or unjudged else "scored"
+    passed, score = row.get("passed"), row.get("score")
+    if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
+        return "errored" if outcome == "scored" else outcome, None, math.nan
+    return outcome, None if passed is None else bool(passed), math.nan if score is None else float(score)

@@ -6,20 +6,23 @@ the kind's folder), a format's (by its namespace, `<format>.<name>`, or in its f
 it is asked for.
 """
 
-import difflib
 import importlib
 import importlib.util
 import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from assay.errors import UserError
+from assay.parameters import add_group
+from assay.parameters import check_params as check_params
+from assay.parameters import nearest as nearest
+from assay.parameters import parameters as parameters
 from assay.usercode import load_file
 
 if TYPE_CHECKING:
@@ -28,14 +31,6 @@ if TYPE_CHECKING:
 INLINE = "inline:"  # how the names of objects begin that were passed from Python
 F = TypeVar("F", bound=Callable[..., Any])
 _FILES = {"llama.cpp": "llama_cpp"}  # names that a module cannot have, and the modules that have them
-
-
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """`Did you mean …?` and the valid names, as one line for an error's fix."""
-    names = sorted(set(valid))
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}valid: {', '.join(names)}" if names else hint.strip()
 
 
 class Registry:
@@ -54,10 +49,17 @@ class Registry:
     def __call__(self, *, name: str = "", **marks: Any) -> Callable[[F], F]: ...
 
     def __call__(self, function: F | None = None, *, name: str = "", **marks: Any) -> F | Callable[[F], F]:
-        """Register a function under its own name; marks (`version=2`, `batch=128`) are kept on the function."""
+        """Register a function under its own name; marks (`version=2`, `batch=128`) are kept on the function, and
+        `params` is the group of parameters that it shares with others."""
 
         def register(function: F) -> F:
             key = name or function.__name__
+            if "params" in marks:
+                add_group(function, marks["params"])
+            if self.kind == "metric" and "group" in inspect.signature(function).parameters:
+                from assay.on_rows import on_rows
+
+                function = on_rows(function, key, marks.get("columns", ()))
             known = self._found.get(key)
             if known is not None and _defined_as(known) != _defined_as(function):
                 raise UserError(
@@ -219,72 +221,6 @@ def _origin(function: Callable[..., Any]) -> str:
     if code is None:
         return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
     return f"{code.co_filename}:{code.co_firstlineno}"
-
-
-# ---- parameters: the signature is the schema
-
-
-def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters that a config may set: the keyword-only ones."""
-    signature = inspect.signature(function)
-    return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
-def check_params(
-    function: Callable[..., Any],
-    params: Mapping[str, Any],
-    *,
-    where: str = "",
-    reserved: Iterable[str] = (),
-    given: int | None = None,
-) -> dict[str, Any]:
-    """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation.
-
-    User code need not make its parameters keyword-only: with `given`, what follows the engine's own first `given`
-    arguments may be set as well.
-    """
-    called = inspect.signature(function).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in called.values())
-    known = parameters(function)
-    if given is not None:
-        free = [p for p in called.values() if p.kind is p.POSITIONAL_OR_KEYWORD][given:]
-        known = {**{p.name: p for p in free}, **known}
-    known = {name: p for name, p in known.items() if name not in set(reserved)}
-    name = getattr(function, "__name__", str(function))
-    checked: dict[str, Any] = {}
-    hints = _hints(function)
-    for key, value in params.items():
-        if key in known:
-            checked[key] = _convert(value, hints.get(key, Any), f"{name}.{key}", where)
-        elif open_ended:
-            checked[key] = value
-        else:
-            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, known))
-    missing = [key for key, p in known.items() if p.default is p.empty and key not in checked]
-    if missing:
-        raise UserError(f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`")
-    return checked
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return inspect.get_annotations(function, eval_str=True)
-    except Exception:  # a user's annotation that does not evaluate is no reason to refuse the function
-        return {}
-
-
-def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
-    import msgspec
-
-    if annotation in (Any, inspect.Parameter.empty):
-        return value
-    try:
-        return msgspec.convert(value, annotation)
-    except msgspec.ValidationError as error:
-        shown = f" ({value!r})" if isinstance(value, (bool, int, float)) else ""  # text might be a misplaced secret
-        raise UserError(f"{name}: {error}{shown}", where=where) from None
-    except TypeError:  # an annotation that msgspec does not know: the function itself must judge
-        return value
 
 
 dataset = Registry("dataset", "assay.datasets")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.agreement import Coefficient, Level
 from assay.stats.agreement import agreement as agreement_of
@@ -15,7 +14,6 @@ VOTES = "detailed_results.votes"
 
 
 @metric(columns=[VOTES, "seat"], verdicts=False)
-@on_rows
 def agreement(
     group: Group,
     *,

@@ -6,7 +6,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Positive
 from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, scores
@@ -40,7 +39,6 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_columns, ordered=lambda params: params.get("num_trials") is not None)
-@on_rows
 def classification(
     group: Group,
     *,

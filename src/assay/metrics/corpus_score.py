@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.text.translation import corpus, signature
 
@@ -14,7 +13,6 @@ CORPUS = "detailed_results.corpus"
 
 
 @metric(columns=[CORPUS])
-@on_rows
 def corpus_score(group: Group) -> Values:
     """The BLEU, chrF or TER of all answers as one corpus, exactly as sacreBLEU computes it, as a share of 1.
 

@@ -1,12 +1,10 @@
 """How many rows there are."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 
 
 @metric
-@on_rows
 def count(group: Group) -> Values:
     """The number of rows that count under the policy, and how many of them passed."""
     return Values(

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.classification import harmonic_mean, mean_ratio
 
@@ -49,7 +48,6 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_columns)
-@on_rows
 def label_scores(
     group: Group,
     *,

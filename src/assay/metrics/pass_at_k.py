@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Counts, Positive, too_few
 from assay.registry import metric
 from assay.stats.pass_at_k import pass_at_k as unbiased
@@ -19,7 +18,6 @@ def _needs_order(params: Mapping[str, Any]) -> bool:
 
 
 @metric(ordered=_needs_order)
-@on_rows
 def pass_at_k(
     group: Group,
     *,

@@ -2,13 +2,11 @@
 
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.seats import first_seat
 
 
 @metric(columns=COLUMNS)
-@on_rows
 def position_bias(group: Group) -> Values:
     """The share of decided verdicts that the first seat won, less 0.5: above 0 the judge favours the answer that it
     reads first, below 0 the second; ±0.5 if it looks at nothing else.

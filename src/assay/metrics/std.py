@@ -5,12 +5,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 
 
 @metric
-@on_rows
 def std(group: Group, *, ddof: Annotated[int, Meta(ge=0)] = 1) -> Values:
     """How far the scores of all rows lie from their mean: √(Σ(x - x̄)² / (n - ddof)).
 

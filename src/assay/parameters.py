@@ -1,0 +1,128 @@
+"""The parameters of a plug-in: its signature is the schema.
+
+Several plug-ins can share a group of parameters, which a class describes in the `Parameters:` of its docstring. With
+`@scorer(params=Panel)` these words document all parameters that the function's own docstring leaves out; the fields of
+a Struct take the place of `**more` in its signature, unless the function names them itself.
+"""
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from assay.errors import UserError
+
+_ENTRY = re.compile(r"(\w+): (.+)")
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """`Did you mean …?` and the valid names, as one line for an error's fix."""
+    names = sorted(set(valid))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}valid: {', '.join(names)}" if names else hint.strip()
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters that a config may set: the keyword-only ones."""
+    signature = inspect.signature(function)
+    return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_params(
+    function: Callable[..., Any],
+    params: Mapping[str, Any],
+    *,
+    where: str = "",
+    reserved: Iterable[str] = (),
+    given: int | None = None,
+) -> dict[str, Any]:
+    """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation.
+
+    User code need not make its parameters keyword-only: with `given`, what follows the engine's own first `given`
+    arguments may be set as well.
+    """
+    called = inspect.signature(function).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in called.values())
+    known = parameters(function)
+    if given is not None:
+        free = [p for p in called.values() if p.kind is p.POSITIONAL_OR_KEYWORD][given:]
+        known = {**{p.name: p for p in free}, **known}
+    known = {name: p for name, p in known.items() if name not in set(reserved)}
+    name = getattr(function, "__name__", str(function))
+    checked: dict[str, Any] = {}
+    hints = _hints(function)
+    for key, value in params.items():
+        if key in known:
+            checked[key] = _convert(value, hints.get(key, Any), f"{name}.{key}", where)
+        elif open_ended:
+            checked[key] = value
+        else:
+            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, known))
+    missing = [key for key, p in known.items() if p.default is p.empty and key not in checked]
+    if missing:
+        raise UserError(f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`")
+    return checked
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return inspect.get_annotations(function, eval_str=True)
+    except Exception:  # a user's annotation that does not evaluate is no reason to refuse the function
+        return {}
+
+
+def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
+    import msgspec
+
+    if annotation in (Any, inspect.Parameter.empty):
+        return value
+    try:
+        return msgspec.convert(value, annotation)
+    except msgspec.ValidationError as error:
+        shown = f" ({value!r})" if isinstance(value, (bool, int, float)) else ""  # text might be a misplaced secret
+        raise UserError(f"{name}: {error}{shown}", where=where) from None
+    except TypeError:  # an annotation that msgspec does not know: the function itself must judge
+        return value
+
+
+def described(text: str | None) -> tuple[str, dict[str, str]]:
+    """A docstring's text, and what its last paragraph, `Parameters:`, says about each: lines `name: what it does`,
+    which lines that are indented further continue."""
+    body, _, listed = f"\n{inspect.cleandoc(text or '')}".partition("\nParameters:\n")
+    meanings: dict[str, str] = {}
+    name = ""
+    for line in listed.splitlines():
+        entry = _ENTRY.fullmatch(line)
+        if entry:
+            name, meanings[entry[1]] = entry[1], entry[2]
+        elif name and line.strip():
+            meanings[name] += f" {line.strip()}"
+    return body.strip(), meanings
+
+
+def add_group(function: Callable[..., Any], group: type) -> None:
+    """Give a function the signature and the docstring that it has together with its group."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if len(own) < len(signature.parameters):
+        own += [p for p in _fields(group) if p.name not in signature.parameters]
+        function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+        function.__annotations__ = {p.name: p.annotation for p in own if p.annotation is not p.empty}
+    text, meanings = described(function.__doc__)
+    shared = described(group.__doc__)[1]
+    lines = [f"{p.name}: {meaning}" for p in own if (meaning := meanings.get(p.name) or shared.get(p.name))]
+    function.__doc__ = "\n".join([text, "", "Parameters:", *lines])
+
+
+def _fields(group: type) -> list[inspect.Parameter]:
+    import msgspec
+
+    parameters: list[inspect.Parameter] = []
+    for field in msgspec.structs.fields(group):
+        default = inspect.Parameter.empty if field.required else field.default
+        parameters.append(
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+        )
+    return parameters
