@@ -111,7 +111,9 @@ def add_group(function: Callable[..., Any], group: type) -> None:
         function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
         function.__annotations__ = {p.name: p.annotation for p in own if p.annotation is not p.empty}
     text, meanings = described(function.__doc__)
-    shared = described(group.__doc__)[1]
+    shared: dict[str, str] = {}
+    for kind in reversed(group.__mro__):
+        shared |= described(kind.__dict__.get("__doc__"))[1]
     lines = [f"{p.name}: {meaning}" for p in own if (meaning := meanings.get(p.name) or shared.get(p.name))]
     function.__doc__ = "\n".join([text, "", "Parameters:", *lines])
 

@@ -27,13 +27,14 @@ class Described:
         self.engine: list[str] = []
         self.parameters: list[dict[str, Any]] = []
         self.returns = ""
+        self.shares = False  # a group of parameters, which its own source does not show
 
     @property
     def first_line(self) -> str:
         return next(iter(self.doc.splitlines()), "")
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "shares"}
 
 
 def kinds() -> dict[str, Registry]:
@@ -57,7 +58,7 @@ def describe(plug_ins: Registry, name: str) -> Described:
         function = name.rpartition(":")[2] if ".py:" in name else _FILES.get(name, name)
         found = _from_source(plug_ins.kind, name, file, function)
         if found is not None:
-            return found
+            return _with_group(found, plug_ins) if found.shares else found
     return _from_object(plug_ins.kind, name, plug_ins.get(name))
 
 
@@ -93,6 +94,8 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
             made = Described(kind, name, f"{file}:{node.lineno}")
             made.doc = ast.get_docstring(node) or ""
             made.module_doc = ast.get_docstring(tree) or ""
+            calls = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+            made.shares = any(keyword.arg == "params" for call in calls for keyword in call.keywords)
             _read_signature(made, node.args)
             made.returns = ast.unparse(node.returns) if node.returns else ""
             return made
@@ -136,7 +139,22 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
         if one.kind is not one.KEYWORD_ONLY:
             made.engine.append(f"{one.name}: {shown}" if shown else one.name)
             continue
-        required = one.default is one.empty
-        default = None if required else repr(one.default)
-        made.parameters.append({"name": one.name, "type": shown or "any", "required": required, "default": default})
+        made.parameters.append(_parameter(one))
     return made
+
+
+def _with_group(made: Described, plug_ins: Registry) -> Described:
+    """With the parameters and the words that it shares with others: only the object has them."""
+    function = plug_ins.get(made.name)
+    known = {parameter["name"] for parameter in made.parameters}
+    made.doc = inspect.getdoc(function) or ""
+    made.engine = [argument for argument in made.engine if not argument.startswith("**")]
+    made.parameters += [_parameter(one) for name, one in registry.parameters(function).items() if name not in known]
+    return made
+
+
+def _parameter(one: inspect.Parameter) -> dict[str, Any]:
+    shown = inspect.formatannotation(one.annotation) if one.annotation is not one.empty else "any"
+    required = one.default is one.empty
+    default = None if required else repr(one.default)
+    return {"name": one.name, "type": shown, "required": required, "default": default}

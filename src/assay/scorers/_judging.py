@@ -36,16 +36,30 @@ _without_schemas: set[bytes] = set()  # models whose servers refused one; kept u
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """Who judges, from which prompt, how often, and what becomes of several verdicts."""
+    """Who judges, from which prompt, how often, and what becomes of several verdicts. These are parameters of every
+    judge; those that are described here without being fields are some judges' own.
 
-    model: str | list[str]
-    prompt: str
-    repeats: int
-    rule: Rule
-    tries: int
-    temperature: float | None
-    params: dict[str, Any] | None
-    structured: Structured
+    Parameters:
+    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
+    repeats: how often each model is asked
+    rule: what becomes of several verdicts
+    tries: how often a model is asked in all if its answer cannot be read
+    temperature: sent with each call; null sends none
+    params: further sampling parameters, such as `max_tokens`
+    structured: whether a JSON schema is sent: `auto` sends one where a server may take it, and continues without if not
+    verdicts: what a verdict may be
+    expected: the field of the ground truth that has the references, for a prompt that shows `reference`
+    strip_reasoning: judge only what follows `</think>`
+    """
+
+    model: str | list[str] = ""
+    prompt: str = ""
+    repeats: int = 1
+    rule: Rule = "majority"
+    tries: int = 2
+    temperature: float | None = 0.0
+    params: dict[str, Any] | None = None
+    structured: Structured = "auto"
 
     @property
     def models(self) -> list[str]:

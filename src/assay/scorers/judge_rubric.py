@@ -9,7 +9,7 @@ from assay.records import Item, Response
 from assay.registry import nearest, scorer
 from assay.scorers._judge_checks import check_panel, check_scale, check_threshold
 from assay.scorers._judge_prompt import GradeScale, Question, answer_text, names_used, scale_of, texts_of
-from assay.scorers._judging import Panel, Rule, Structured, joint_id, judged, missing
+from assay.scorers._judging import Panel, joint_id, judged, missing
 
 Criteria = dict[str, Any] | list[Any]
 _FIELDS = ("name", "description", "weight", "scale", "threshold")
@@ -73,25 +73,19 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_panel(params, where, must=("answer", "criterion"), may=("criteria",))
 
 
-@scorer(judge=True, check=check, version=1)
+@scorer(judge=True, check=check, params=Panel, version=1)
 async def judge_rubric(
     item: Item,
     response: Response,
     *,
     context: Context,
     criteria: Criteria,
-    model: str | list[str] = "",
     prompt: str = "rubric",
     scale: GradeScale = [1, 5],  # noqa: B006  never changed
     threshold: float = 0.5,
     expected: str | None = None,
-    repeats: int = 1,
-    rule: Rule = "majority",
-    tries: int = 2,
-    temperature: float | None = 0.0,
-    params: dict[str, Any] | None = None,
-    structured: Structured = "auto",
     strip_reasoning: bool = True,
+    **panel: Any,
 ) -> list[Score]:
     """A model judges the answer by several criteria, each in a call and with a label of its own.
 
@@ -103,21 +97,11 @@ async def judge_rubric(
     Parameters:
     criteria: by name what is asked, or an object with `description`, `weight`, `scale` and `threshold`; or a list of
       such
-    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
     prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
       it must show `answer` and `criterion`, and may show `question`, `reference`, `criteria`, `scale`, `item`
     scale: for criteria that have none: `yes_no`, or the lowest and the highest grade
     threshold: the score, from 0 to 1, from which the whole passes
-    expected: the field of the ground truth that has the references, for a prompt that shows `reference`
-    repeats: how often each model is asked
-    rule: what becomes of several verdicts
-    tries: how often a model is asked in all if its answer cannot be read
-    temperature: sent with each call; null sends none
-    params: further sampling parameters, such as `max_tokens`
-    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
-    strip_reasoning: judge only what follows `</think>`
     """
-    panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
     known = criteria_of(criteria, scale)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
     listed = [{"name": one.name, "description": one.description} for one in known]
@@ -126,9 +110,10 @@ async def judge_rubric(
         Question(texts, {"criterion": one.shown, **shared}, *scale_of(one.scale, one.threshold), f".{one.name}")
         for one in known
     ]
-    labels = await judged(context, item, panel, questions)
+    judges = Panel(prompt=prompt, **panel)
+    labels = await judged(context, item, judges, questions)
     return [
-        _whole([found[0] for found in labels], known, panel.models, threshold),
+        _whole([found[0] for found in labels], known, judges.models, threshold),
         *(label for found in labels for label in found),
     ]
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.stem import nltk_stem
@@ -47,7 +48,7 @@ def _aligned(given: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
     return sorted(pairs)
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def meteor(
     item: Item,
     response: Response,
@@ -69,13 +70,9 @@ def meteor(
     only with scores from here.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     alpha: how much more recall weighs than precision
     beta: how fast the penalty grows with the number of chunks
     gamma: the greatest penalty
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     references = accepted(item.ground_truth, expected)
     try:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._regex_child import search
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted, expectation
@@ -13,7 +14,7 @@ from assay.text.expected import accepted, expectation
 _LETTERS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": re.UNICODE}
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def regex_match(
     item: Item,
     response: Response,
@@ -38,9 +39,7 @@ def regex_match(
     flags: a number as in `re`, letters (`im`), or names (`[IGNORECASE, MULTILINE]`)
     expected: another field of the ground truth that has the pattern
     full: the whole answer must match, not a part of it
-    response_field: look into this field (a dotted path) of the JSON in the answer
     seconds: how long one answer may take
-    strip_reasoning: look only at what follows `</think>`
     """
     patterns = [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
     compiled = [_compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags)) for text in patterns]

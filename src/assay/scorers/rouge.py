@@ -7,6 +7,7 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.overlap import Overlap
@@ -24,7 +25,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
         raise UserError("variants must name each ROUGE once", where=where, fix="leave it out for `[1, 2, L]`")
 
 
-@scorer(reads="ground_truth", check=check, version=1)
+@scorer(reads="ground_truth", check=check, params=Texts, version=1)
 def rouge(
     item: Item,
     response: Response,
@@ -44,12 +45,8 @@ def rouge(
     Precision and recall are in `detailed_results`.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     variants: which of 1, 2, 3 …, `L` and `Lsum`
     stemming: compare the stems of words from four letters on
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     references = accepted(item.ground_truth, expected)
     try:
