@@ -4,16 +4,15 @@ What is wrong is left out of the result, so the rules can still look at the rest
 """
 
 import math
-import types
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from assay.config.environment import FromEnvironment
 from assay.config.secrets import shown
-from assay.config.source import Document, Key, brief, flag_value
+from assay.config.source import Document, Key, brief, core_type, flag_value
 from assay.registry import nearest
 
 S = TypeVar("S", bound=Struct)
@@ -62,7 +61,7 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
 
 
 def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
-    core = _core(hint)
+    core = core_type(hint)
     if isinstance(core, type) and issubclass(core, Struct):
         return build(core, value, key, document)
     if get_origin(core) is list and isinstance(value, list):
@@ -109,21 +108,12 @@ def _typed(text: FromEnvironment, hint: Any) -> Any:
     return text if hint in (int, float) else str(text)
 
 
-def _core(hint: Any) -> Any:
-    """A hint without its constraints and without `None`."""
-    if get_origin(hint) is Annotated:
-        return _core(get_args(hint)[0])
-    if get_origin(hint) in (Union, types.UnionType):
-        return _core(next(part for part in get_args(hint) if part is not type(None)))
-    return hint
-
-
 def _wanted(hint: Any) -> str:
     """`a whole number of at least 1`."""
-    core = _core(hint)
+    core = core_type(hint)
     words = [_WORDS.get(get_origin(core) or core, str(core))]
     for part in (hint, *get_args(hint)):
-        for meta in getattr(part, "__metadata__", ()):
+        for meta in (mark for mark in getattr(part, "__metadata__", ()) if isinstance(mark, Meta)):
             words += [
                 f"{text} {bound:g}" for name, text in _BOUNDS.items() if (bound := getattr(meta, name)) is not None
             ]

@@ -10,7 +10,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from assay.errors import ConfigError, UserError
 
@@ -87,6 +88,15 @@ def _keys(value: Any, key: Key) -> Iterator[Key]:
     for name, part in parts:
         yield (*key, name)
         yield from _keys(part, (*key, name))
+
+
+def core_type(hint: Any) -> Any:
+    """A hint without its constraints and without `None`."""
+    if get_origin(hint) is Annotated:
+        return core_type(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return core_type(next(part for part in get_args(hint) if part is not type(None)))
+    return hint
 
 
 def dotted(key: Key) -> str:
