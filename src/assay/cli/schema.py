@@ -1,4 +1,4 @@
-"""`assay schema`: the JSON Schema of the config, made by `python -m assay.config.schema_file`; a test compares them."""
+"""`assay schema`: the JSON Schema of the config, made by `python -m assay.config.resolved`; a test compares them."""
 
 from pathlib import Path
 

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
-from assay.config.environment import FromEnvironment
-from assay.config.secrets import shown
-from assay.config.source import Document, Key, brief, core_type, flag_value
+from assay.config.environment import FromEnvironment, shown
+from assay.config.source import Document, Key, brief, core_type, flag_value, mapped
 from assay.registry import nearest
 
 S = TypeVar("S", bound=Struct)
@@ -71,7 +70,7 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
     if get_origin(core) is Literal and value not in get_args(core):
         document.report(f"{brief(key)}: {shown(value)} is not possible", key, nearest(str(value), get_args(core)))
         return _MISSING
-    value = plain(value, core, key, document)
+    value = _plain(value, core, key, document)
     if value is _MISSING:
         return _MISSING
     try:
@@ -81,12 +80,13 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
         return _MISSING
 
 
-def plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
+def _plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
     """A JSON value; the text of a variable becomes a number or a truth value where `hint` is not text."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(entry, Any, (*key, str(name)), document) for name, entry in value.items()}
-    if isinstance(value, list):
-        return [plain(entry, Any, (*key, n), document) for n, entry in enumerate(value)]
+    inside = isinstance(value, Mapping | list)
+    return mapped(value, lambda leaf, at: _leaf(leaf, Any if inside else hint, at, document), key)
+
+
+def _leaf(value: Any, hint: Any, key: Key, document: Document) -> Any:
     if isinstance(value, FromEnvironment):
         return str(value) if hint is str else _typed(value, hint)
     if isinstance(value, float) and not math.isfinite(value):

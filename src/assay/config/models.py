@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 import assay.registry as registry
-from assay.config.secrets import PLACEHOLDERS
+from assay.config.environment import PLACEHOLDERS
 from assay.config.source import Document, Key
 from assay.config.types import ModelConfig
 

@@ -1,5 +1,10 @@
-"""A config written out again, complete and without secrets; and the schema of what may be written."""
+"""A config written out again, complete and without secrets; and the schema of what may be written.
 
+`python -m assay.config.resolved` writes the schema's file: `assay schema` prints it without loading the types.
+"""
+
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,6 +14,8 @@ from assay.config.environment import escape
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
 from assay.config.prompts import ROLES
 from assay.config.types import NOT_WRITTEN, Config
+
+SCHEMA_FILE = Path(__file__).parent.parent / "data" / "config.schema.json"
 
 
 def resolved(config: Config) -> dict[str, Any]:
@@ -101,3 +108,12 @@ def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
     entry = {"anyOf": [text, {"$ref": "#/$defs/PromptConfig"}, turns]}
     named = {"type": "object", "additionalProperties": entry}
     return {"anyOf": [*entry["anyOf"], {"type": "array", "items": entry}, named]}
+
+
+def schema_text() -> str:
+    """What the schema's file should hold."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import assay.registry as registry
+from assay.config.environment import shown
 from assay.config.prompts import check_prompt
-from assay.config.secrets import shown
 from assay.config.source import Document, Key
 from assay.config.types import Config, DatasetConfig, GateConfig, MethodConfig, MetricConfig
 

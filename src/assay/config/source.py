@@ -8,7 +8,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -31,7 +31,7 @@ class Document:
         self.lines: dict[Key, int] = {}
         self.problems: list[UserError] = []
         self.objects: list[Any] = []
-        self._written = set(_keys(data, ()))
+        self._written = {key for key, _ in walked(data)}
         self._moved: dict[Key, Key] = {}
         self._set_by: dict[Key, str] = {}
 
@@ -79,15 +79,24 @@ class Document:
         return key
 
 
-def _keys(value: Any, key: Key) -> Iterator[Key]:
-    parts: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, dict):
-        parts = value.items()
-    elif isinstance(value, list):
-        parts = enumerate(value)
+# ---- the one walk over the values of a config
+
+
+def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Every value inside of `value`, with its key; leaves are those that are neither mapping nor list."""
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, part in parts:
-        yield (*key, name)
-        yield from _keys(part, (*key, name))
+        yield (*key, name), part
+        yield from walked(part, (*key, name))
+
+
+def mapped(value: Any, change: Callable[[Any, Key], Any], key: Key = ()) -> Any:
+    """A copy of `value` with every leaf changed."""
+    if isinstance(value, Mapping):
+        return {str(name): mapped(entry, change, (*key, str(name))) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [mapped(entry, change, (*key, n)) for n, entry in enumerate(value)]
+    return change(value, key)
 
 
 def core_type(hint: Any) -> Any:
@@ -135,11 +144,7 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
 
 def copied(value: Any) -> Any:
     """The mappings and lists of a value made anew, its paths as text."""
-    if isinstance(value, Mapping):
-        return {str(name): copied(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [copied(entry) for entry in value]
-    return os.fspath(value) if isinstance(value, Path) else value
+    return mapped(value, lambda leaf, key: os.fspath(leaf) if isinstance(leaf, Path) else leaf)
 
 
 def scalar(text: str) -> Any:
