@@ -30,7 +30,8 @@ def on_rows(function: F, name: str, columns: Any) -> F:
         if isinstance(group, Group):
             return function(group, **params)
         rows = (evaluation_results if group is None else group) or ()
-        made = _group_of(rows, columns(params) if callable(columns) else columns, facets)
+        names: Any = columns(params) if callable(columns) else columns
+        made = _group_of(rows, names, facets)
         if not len(made.item):
             return {"value": None, name: None, "reason": f"none of {len(rows)} rows counts"}
         found = function(made, **params)

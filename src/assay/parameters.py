@@ -69,7 +69,7 @@ def check_params(
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return inspect.get_annotations(function, eval_str=True)
-    except Exception:  # a user's annotation that does not evaluate is no reason to refuse the function
+    except Exception:  # a user's annotation that does not evaluate need not stop the function
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The rows that flow through the engine, as they stand on disk.
+"""The rows that flow through the engine, as they stand on disk, and the store that keeps them.
 
 Field names and their order are EEN's; what follows the comment `ours` was added.
 Readers accept rows that lack fields (foreign files); writers always write all of them. Rows are trees of JSON values:
@@ -6,8 +6,9 @@ they hold no cycles, so the garbage collector need not look at them (`gc=False`)
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, cast, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -132,6 +133,66 @@ class Manifest(msgspec.Struct, kw_only=True):
     labels: list[str] = []
     metadata: dict[str, Any] = {}
     segments: list[Segment] = []
+
+
+# ---- where rows are kept
+
+
+class Log(Protocol):
+    """An append-only sequence of JSON lines. Positions are opaque and stay valid until `replace`."""
+
+    def append(self, lines: bytes) -> None:
+        """Commit whole lines (each ends with a line feed) together: once this returns, a killed process loses none."""
+        ...
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line without its line feed) for every line, in order."""
+        ...
+
+    def blocks(self) -> Iterator[bytes]:
+        """The same lines, many at once: each block holds whole lines with their line feeds. For reading all of them."""
+        ...
+
+    def read(self, position: int) -> bytes:
+        """The line at a position that `scan` gave."""
+        ...
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Atomically put these lines (each with its line feed) in place of all."""
+        ...
+
+    def segments(self) -> list[Segment]:
+        """The files behind the log as they are now; equal segments mean equal lines. Empty if it does not exist."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything appended so far survive a power cut."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Where artefacts live: one artefact is a kind and an id. Implement this to keep Assay's rows elsewhere.
+
+    `log` without a name is the artefact's rows; the other names are calls, traces, superseded and rejected.
+    """
+
+    def ids(self, kind: Kind) -> list[str]: ...
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None: ...
+
+    def put_manifest(self, manifest: Manifest) -> None: ...
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log: ...
+
+    def delete(self, kind: Kind, id: str) -> None:
+        """Forget an artefact; an unknown one is not an error."""
+        ...
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        """One writer at a time; LockedError names the holder."""
+        ...
 
 
 # ---- rows of any origin, as dicts

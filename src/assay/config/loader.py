@@ -152,7 +152,7 @@ def _set(document: Document, key: Key, value: Any, by: str) -> None:
 
 
 def _inside(holder: Any, part: str | int, empty: Any) -> Any:
-    """What `part` names, made `empty` first if it is not there; a list grows only at its end."""
+    """What `part` names, made `empty` first if it is missing; a list grows only at its end."""
     if isinstance(holder, list) and isinstance(part, int) and part <= len(holder):
         if part == len(holder):
             holder.append(empty)

@@ -100,7 +100,7 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
             return
         prompt["messages"] = found.get("messages") if isinstance(found, dict) else found
         if not isinstance(prompt["messages"], list):
-            document.report(f"{written!r} is no list of messages", key, "write `- {role: user, content: …}`")
+            document.report(f"{written!r} is not a list of messages", key, "write `- {role: user, content: …}`")
             del prompt["messages"]
 
 

@@ -72,7 +72,7 @@ def _check_models(config: Config, document: Document) -> None:
         endpoint = model.params.get("endpoint")
         if endpoint is not None and not _is_address(endpoint):
             fix = "write it like http://localhost:1234"
-            document.report(f"the endpoint is no address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
+            document.report(f"the endpoint is not an address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
         for name in ("config", "params", "headers"):
             if not isinstance(model.params.get(name, {}), Mapping):
                 document.report(f"{name} must be a mapping", (*key, name))
@@ -167,7 +167,7 @@ def _check_gate(gate: GateConfig, key: Key, document: Document) -> None:
 def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> None:
     for name, value in params.items():
         if name in _OTHER_NAMES:
-            document.report(f"{name!r} is no sample parameter here", (*key, name), _OTHER_NAMES[name])
+            document.report(f"{name!r} is not a sample parameter here", (*key, name), _OTHER_NAMES[name])
         if name not in _RANGES or value is None:
             continue
         low, high = _RANGES[name]

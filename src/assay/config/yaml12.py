@@ -115,7 +115,7 @@ def _scalar(node: Node) -> Any:
         if kind == "float":
             return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        raise _wrong("this is no number", node) from None
+        raise _wrong("this is not a number", node) from None
     raise _wrong(f"the tag {node.tag!r} is not supported", node, "remove it")
 
 

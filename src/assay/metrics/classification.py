@@ -73,8 +73,8 @@ def classification(
     names = sorted({_sortable(name): name for case in cases for name in case[1:] if name is not None}.items())
     numbers = {key: number for number, (key, _) in enumerate(names)}
     true = [numbers[_sortable(case.actual)] for case in cases]
-    said = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
-    matrix = confusion(true, said, len(names))
+    guess = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
+    matrix = confusion(true, guess, len(names))
     fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
         positive = "positive"
@@ -83,8 +83,8 @@ def classification(
     if statistic not in fields:
         return Values(value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`")
     if statistic != "accuracy":
-        return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is no mean over items")
-    right = np.equal(true, said).astype(np.float64)
+        return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is not a mean over items")
+    right = np.equal(true, guess).astype(np.float64)
     per_item = item_contributions(group.item[[case.at for case in cases]], right)
     return Values(value=fields[statistic], fields=fields, per_item=per_item)
 
@@ -100,14 +100,14 @@ def _cases(group: Group, predicted: list[Any], actual: list[Any], num_trials: in
     flags = {flag: group.columns[f"detailed_results.{flag}"] for flag in FLAGS}
     first = np.searchsorted(group.item, group.item)  # where the rows of the same item begin
     cases: list[_Case] = []
-    for at, (said, true) in enumerate(zip(predicted, actual, strict=True)):
+    for at, (guess, true) in enumerate(zip(predicted, actual, strict=True)):
         if num_trials is not None and at - first[at] >= num_trials:
             continue
         flag = next((flag for flag, values in flags.items() if values[at]), None)
         if flag is not None:
             cases.append(_Case(at, *FLAGS[flag]))
         elif true is not None:
-            cases.append(_Case(at, true, said))
+            cases.append(_Case(at, true, guess))
     return cases
 
 

@@ -1,4 +1,4 @@
-"""Pass@k: the unbiased estimator over all samples, or the first seed's trials over blocks of k samples."""
+"""Pass@k: the unbiased estimator over all samples, or EEN's trials over blocks of k samples."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -56,7 +56,7 @@ def pass_at_k(
         blocks = _blocks(group, samples, k, trials)
         per_item = blocks.mean(axis=1) if aggregation == "mean" else None
         value = float(AGGREGATE[aggregation](blocks.mean(axis=0)))
-        reason = None if aggregation == "mean" else f"the {aggregation} of trials is no mean over items"
+        reason = None if aggregation == "mean" else f"the {aggregation} of trials is not a mean over items"
     else:
         per_item, reason = unbiased(samples, passes, k), None
         value = float(per_item.mean())

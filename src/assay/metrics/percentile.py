@@ -18,4 +18,5 @@ def percentile(group: Group, *, percentile: Annotated[float, Meta(ge=0, le=100)]
     """
     percentile = float(percentile)
     value = float(np.percentile(group.score, percentile))
-    return Values(value=value, fields={f"percentile_{percentile}": value}, reason="a percentile is no mean over items")
+    fields = {f"percentile_{percentile}": value}
+    return Values(value=value, fields=fields, reason="a percentile is not a mean over items")

@@ -26,7 +26,7 @@ class Inference:
         if any(len(place) != 1 for place in places):
             shown = ", ".join(map(str, labels.values()))
             raise UserError(
-                f"{name!r} is no model for NLI: its labels are {shown}", fix="try microsoft/deberta-base-mnli"
+                f"{name!r} is not a model for NLI: its labels are {shown}", fix="try microsoft/deberta-base-mnli"
             )
         self._places = [place[0] for place in places]
 

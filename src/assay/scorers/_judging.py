@@ -24,7 +24,7 @@ Rule = Literal["majority", "mean", "minimum"]
 Structured = Literal["auto", "always", "never"]
 
 RAW = 4000  # letters of an unreadable answer that a row keeps
-SHOWN_AGAIN = 2000  # letters of it that the judge sees when it is asked again
+SHOWN_AGAIN = 2000  # letters of it that are shown to the judge when it is asked again
 
 _OFFERS_SCHEMAS = ("openai", "vllm", "llama.cpp")
 _NO_SCHEMAS = re.compile(

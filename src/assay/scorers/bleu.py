@@ -31,7 +31,7 @@ def bleu(
     has (each counted no more often than there), c the answer's length and r that of the accepted answer closest to it.
     Papineni et al. 2002, Post 2018. A share of 1, not of 100. A single answer's BLEU is smoothed, and orders beyond its
     length do not count. It says little about one answer: [corpus_score](metric-reference.md#corpus_score) makes the
-    BLEU of all answers, which is no mean of these.
+    BLEU of all answers, which is not the mean of these.
 
     Parameters:
     tokenize: how texts become words

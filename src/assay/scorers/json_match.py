@@ -169,7 +169,7 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         found = validator(schema).iter_errors(value)
         return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in found]
     except SchemaError as error:
-        raise ValueError(f"`schema` is no JSON Schema: {error.message}") from None
+        raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
 
 
 def _score(found: Comparison, problems: list[str], has_schema: bool) -> Score:

@@ -37,7 +37,7 @@ async def judge(
     Score: 1 for yes and 0 for no; on a scale (grade − lowest) / (highest − lowest), with the grade in
     `detailed_results`. Passes from `threshold` on. What cannot be read is asked again, then unparsed with the raw
     text; a judge that refuses or fails is an error row. The answer is shown between tags that it cannot contain, and
-    the judge is told that it is data.
+    the judge is instructed that it is data.
 
     Several verdicts (a panel, or repeats) have a row each, labelled NAME.MODEL or NAME.MODEL.1, and one for all, NAME:
     the verdict that most gave (on a scale, whether most grades pass; a tied vote is 0.5 and fails), the mean, or the

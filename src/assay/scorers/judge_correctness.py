@@ -1,4 +1,4 @@
-"""Whether an answer agrees with the references, as a model sees it."""
+"""Whether an answer agrees with the references, by a model's judgement."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

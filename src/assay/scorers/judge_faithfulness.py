@@ -1,4 +1,4 @@
-"""Whether an answer says only what the retrieved passages say, as a model sees it."""
+"""Whether an answer says only what the retrieved passages say, by a model's judgement."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

@@ -77,7 +77,7 @@ def _number(value: Any) -> Number:
         return Number(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False, 0)
     found = _text_number(value) if isinstance(value, str) else None
     if found is None:
-        raise LookupError(f"the expected answer {str(value)[:80]!r} is no number")
+        raise LookupError(f"the expected answer {str(value)[:80]!r} is not a number")
     return found
 
 

@@ -59,7 +59,7 @@ def _compiled(pattern: str, flags: int | str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, _number(flags))
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"the pattern {pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"the pattern {pattern!r} is not a regular expression: {error}") from None
 
 
 def _number(flags: int | str) -> int:
@@ -74,5 +74,5 @@ def _number(flags: int | str) -> int:
             for letter in name.lower():
                 number |= _LETTERS[letter]
         else:
-            raise ValueError(f"{name!r} is no flag of a regular expression: use letters of `aimsx` or names")
+            raise ValueError(f"{name!r} is not a flag of a regular expression: use letters of `aimsx` or names")
     return number

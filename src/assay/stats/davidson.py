@@ -59,7 +59,7 @@ def fit(
 
 
 def even(weight: float, players: int) -> Virtual:
-    """So many virtual matches for each player of one set, half won and half lost, and as many ties."""
+    """This many virtual matches for each player of one set, half won and half lost, and as many ties."""
     half, one = np.full((1, players), weight / 2), np.full(1, weight)
     return Virtual(half, half, one, one)
 
