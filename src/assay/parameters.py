@@ -45,22 +45,22 @@ def check_params(
     """
     called = inspect.signature(function).parameters
     open_ended = any(p.kind is p.VAR_KEYWORD for p in called.values())
-    known = parameters(function)
+    settable = parameters(function)
     if given is not None:
         free = [p for p in called.values() if p.kind is p.POSITIONAL_OR_KEYWORD][given:]
-        known = {**{p.name: p for p in free}, **known}
-    known = {name: p for name, p in known.items() if name not in set(reserved)}
+        settable = {**{p.name: p for p in free}, **settable}
+    settable = {name: p for name, p in settable.items() if name not in set(reserved)}
     name = getattr(function, "__name__", str(function))
     checked: dict[str, Any] = {}
     hints = _hints(function)
     for key, value in params.items():
-        if key in known:
+        if key in settable:
             checked[key] = _convert(value, hints.get(key, Any), f"{name}.{key}", where)
         elif open_ended:
             checked[key] = value
         else:
-            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, known))
-    missing = [key for key, p in known.items() if p.default is p.empty and key not in checked]
+            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, settable))
+    missing = [key for key, p in settable.items() if p.default is p.empty and key not in checked]
     if missing:
         raise UserError(f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`")
     return checked
@@ -105,16 +105,16 @@ def described(text: str | None) -> tuple[str, dict[str, str]]:
 def add_group(function: Callable[..., Any], group: type) -> None:
     """Give a function the signature and the docstring that it has together with its group."""
     signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if len(own) < len(signature.parameters):
-        own += [p for p in _fields(group) if p.name not in signature.parameters]
-        function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
-        function.__annotations__ = {p.name: p.annotation for p in own if p.annotation is not p.empty}
+    listed = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if len(listed) < len(signature.parameters):
+        listed += [p for p in _fields(group) if p.name not in signature.parameters]
+        function.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
+        function.__annotations__ = {p.name: p.annotation for p in listed if p.annotation is not p.empty}
     text, meanings = described(function.__doc__)
     shared: dict[str, str] = {}
     for kind in reversed(group.__mro__):
         shared |= described(kind.__dict__.get("__doc__"))[1]
-    lines = [f"{p.name}: {meaning}" for p in own if (meaning := meanings.get(p.name) or shared.get(p.name))]
+    lines = [f"{p.name}: {meaning}" for p in listed if (meaning := meanings.get(p.name) or shared.get(p.name))]
     function.__doc__ = "\n".join([text, "", "Parameters:", *lines])
 
 

@@ -60,11 +60,11 @@ class Registry:
                 from assay.on_rows import on_rows
 
                 function = on_rows(function, key, marks.get("columns", ()))
-            known = self._found.get(key)
-            if known is not None and _defined_as(known) != _defined_as(function):
+            taken = self._found.get(key)
+            if taken is not None and _defined_as(taken) != _defined_as(function):
                 raise UserError(
                     f"two {self.kind}s are called {key!r}",
-                    where=f"{_origin(known)} and {_origin(function)}",
+                    where=f"{_origin(taken)} and {_origin(function)}",
                     fix="rename one of them",
                 )
             function.__assay__ = {"kind": self.kind, "name": key, **marks}  # type: ignore[attr-defined]
@@ -77,15 +77,15 @@ class Registry:
         """The function called `name`; `base` is the folder that relative files are found in."""
         if name.startswith(INLINE):
             return self._object(name, where)
-        found = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
-        if found is None and ".py:" in name:
+        function = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
+        if function is None and ".py:" in name:
             path, _, attribute = name.rpartition(":")
-            found = load_function(path, attribute, base=base, where=where)
-        if found is None and "." in name:
-            found = _dotted(name, where)
-        if found is None:
+            function = load_function(path, attribute, base=base, where=where)
+        if function is None and "." in name:
+            function = _dotted(name, where)
+        if function is None:
             raise UserError(f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names()))
-        return found
+        return function
 
     def inline(self, function: Callable[..., Any], name: str, identity: str) -> str:
         """A name for a function that was passed from Python; it is found by it as long as something holds it."""
@@ -96,11 +96,11 @@ class Registry:
     def _object(self, name: str, where: str) -> Callable[..., Any]:
         function = self._inline.get(name)
         if function is None:
-            own = name.rpartition(".")[2]
+            short = name.rpartition(".")[2]
             raise UserError(
-                f"the {self.kind} {own!r} was an object of the Python session that made this config",
+                f"the {self.kind} {short!r} was an object of the Python session that made this config",
                 where=where,
-                fix=f"pass {own!r} to the Python function again, or write it into a file and name it `file.py:{own}`",
+                fix=f"pass {short!r} to the Python function again, or put it into a file and name it `file.py:{short}`",
             )
         return function
 
@@ -186,11 +186,11 @@ def load_function(path: str, name: str, *, base: Path | None = None, where: str 
     if not file.is_file():
         raise UserError(f"there is no file {path!r}", where=where, fix=f"looked for {file}")
     module = load_file(file, where=where)
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         public = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
         raise UserError(f"{path!r} has no function {name!r}", where=where, fix=nearest(name, public))
-    return found
+    return function
 
 
 def _dotted(name: str, where: str) -> Callable[..., Any] | None:
@@ -198,13 +198,13 @@ def _dotted(name: str, where: str) -> Callable[..., Any] | None:
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        function = getattr(importlib.import_module(module), attribute, None)
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and (module == missing or module.startswith(f"{missing}.")):
             return None
         raise UserError(f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where) from error
-    return found if callable(found) else None
+    return function if callable(function) else None
 
 
 def _is_formats(function: Callable[..., Any]) -> bool:

@@ -32,9 +32,9 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     file = file.resolve()
     files = sources(file)
     now = _hash(files)
-    known = _loaded.get(str(file))
-    if known is not None and known[1] == now:
-        return known[0]
+    loaded = _loaded.get(str(file))
+    if loaded is not None and loaded[1] == now:
+        return loaded[0]
     _forget(files, file.parent)
     name = f"assay_user_{file.stem}_{hashlib.blake2b(str(file).encode(), digest_size=6).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, file)
@@ -87,12 +87,12 @@ def _captured(function: Any, visited: set[int]) -> str:
     if code is None or not cells:
         return ""
     changed = {part.argval for part in dis.get_instructions(code) if part.opname == "STORE_DEREF"}
-    found = [
+    values = [
         (name, text)
         for name, cell in zip(code.co_freevars, cells, strict=True)
         if name not in changed and _is_filled(cell) and (text := _text_of(cell.cell_contents, visited))
     ]
-    return repr(found) if found else ""
+    return repr(values) if values else ""
 
 
 def _is_filled(cell: Any) -> bool:
@@ -123,15 +123,15 @@ def sources(file: Path, module: str = "") -> list[Path]:
     parts = module.split(".")
     if len(parts) > 1 and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
         roots.append(file.parents[len(parts) - 1])
-    found: dict[Path, None] = {}
+    visited: dict[Path, None] = {}
     waiting = [file]
     while waiting:
         current = waiting.pop()
-        if current in found:
+        if current in visited:
             continue
-        found[current] = None
-        waiting.extend(path for path in _imports(current, roots) if path not in found)
-    return sorted(found)
+        visited[current] = None
+        waiting.extend(path for path in _imports(current, roots) if path not in visited)
+    return sorted(visited)
 
 
 def _imports(file: Path, roots: list[Path]) -> list[Path]:
@@ -175,8 +175,8 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
     the notebook: functions, and values that cannot change."""
     visited = {id(function)} if visited is None else visited
     state = hashlib.blake2b(digest_size=16)
-    own = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    waiting = [own]
+    whole = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    waiting = [whole]
     used: dict[str, None] = {}
     while waiting:
         code = waiting.pop()
@@ -205,14 +205,14 @@ def _digest(text: str) -> str:
 
 def _forget(files: list[Path], root: Path) -> None:
     """Let the files be imported anew, and no module of the same name from another user's folder in their place."""
-    own = {str(file) for file in files}
+    paths = {str(file) for file in files}
     below = [file.relative_to(root).with_suffix("") for file in files if file.is_relative_to(root)]
     names = {".".join(path.parts).removesuffix(".__init__") for path in below}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if name != "__main__" and (file in own or (name in names and file in _local)):
+        if name != "__main__" and (file in paths or (name in names and file in _local)):
             del sys.modules[name]
-    _local.update(own)
+    _local.update(paths)
     importlib.invalidate_caches()
 
 

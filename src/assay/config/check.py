@@ -46,17 +46,17 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     unknown = [name for name in value if name not in fields]
     for name in unknown:
         document.report(f"unknown key {name!r}", (*key, name), nearest(name, fields))
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, field in fields.items():
-        given = value.get(name)
-        converted = _MISSING if given is None else _convert(given, field.type, (*key, name), document)
+        written = value.get(name)
+        converted = _MISSING if written is None else _convert(written, field.type, (*key, name), document)
         if converted is not _MISSING:
-            found[name] = converted
+            values[name] = converted
         elif field.required:
-            found[name] = ""
-            if given is None and not unknown:
+            values[name] = ""
+            if written is None and not unknown:
                 document.report(f"{brief(key)} needs a {name}", key, f"add `{name}:`")
-    return struct(**found)
+    return struct(**values)
 
 
 def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:

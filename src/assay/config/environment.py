@@ -75,8 +75,8 @@ def secret(reference: str, environ: Mapping[str, str]) -> str | None:
 def environment_of(document: Document, environ: Mapping[str, str] | None) -> dict[str, str]:
     """The same for a config that is still being read; bad lines of `.env` are its problems."""
     outer = _with_dotenv(document.base if document.file else None, environ, document)
-    given = document.data.get("env_vars")
-    return _with_env_vars(given, outer) if isinstance(given, Mapping) else outer
+    inner = document.data.get("env_vars")
+    return _with_env_vars(inner, outer) if isinstance(inner, Mapping) else outer
 
 
 def expand(value: Any, key: Key, variables: Mapping[str, str], document: Document) -> Any:
@@ -118,14 +118,14 @@ def escape(value: Any) -> Any:
 
 def eval_variables(variables: Mapping[str, str]) -> dict[str, tuple[Key, FromEnvironment]]:
     """The keys that `EVAL_*` variables set; `EVAL_SAMPLE_<name>` sets a sample parameter."""
-    found: dict[str, tuple[Key, FromEnvironment]] = {}
+    keys: dict[str, tuple[Key, FromEnvironment]] = {}
     for name in sorted(variables):
         key = _EVAL_KEYS.get(name)
         if key is None and name.startswith("EVAL_SAMPLE_"):
             key = ("sample_params", name.removeprefix("EVAL_SAMPLE_").lower())
         if key is not None:
-            found[name] = (key, FromEnvironment(variables[name], name))
-    return found
+            keys[name] = (key, FromEnvironment(variables[name], name))
+    return keys
 
 
 def variable_text(value: Any) -> Any:
@@ -146,17 +146,17 @@ def _with_dotenv(folder: Path | None, environ: Mapping[str, str] | None, documen
     file = folder / ".env" if folder else None
     if file is None or not file.is_file():
         return outer
-    found: dict[str, str] = {}
+    inner: dict[str, str] = {}
     for number, line in enumerate(file.read_text("utf-8-sig", errors="replace").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _ASSIGNMENT.fullmatch(line)
         if match:
-            found[match[1]] = _unquoted(match[2])
+            inner[match[1]] = _unquoted(match[2])
         elif document:
             what = "this line is not NAME=value"
             document.problems.append(UserError(what, where=f"{file}:{number}", fix="begin a comment with #"))
-    return {**found, **outer}
+    return {**inner, **outer}
 
 
 def _unquoted(text: str) -> str:

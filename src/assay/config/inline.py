@@ -90,9 +90,9 @@ def _method(kind: registry.Registry) -> Callable[[Any, list[Any]], Any]:
         function = settings.get("type")
         if not callable(function):
             return value
-        own = str(getattr(function, "__assay__", {}).get("name", ""))
-        if own and str(function.__module__).startswith("assay."):  # a built-in is known by its name
-            return {"name": own, **settings, "type": own}
+        built_in = str(getattr(function, "__assay__", {}).get("name", ""))
+        if built_in and str(function.__module__).startswith("assay."):  # a built-in is known by its name
+            return {"name": built_in, **settings, "type": built_in}
         return {"name": _name(function, kind.kind), **settings, "type": "custom", **_function(kind, function, held)}
 
     return entry_of

@@ -56,9 +56,9 @@ def parse_model(
     environ: Mapping[str, str] | None = None,
 ) -> ModelConfig:
     """A known model by its name, or a new one: `type:name[@url]`, `file.py:function`, or a mapping."""
-    found = next((entry for entry in known if entry.name == model), None)
-    if found is not None:
-        return found
+    match = next((entry for entry in known if entry.name == model), None)
+    if match is not None:
+        return match
     if isinstance(model, str) and known and is_bare_name(model):
         fix = f"{nearest(model, [entry.name for entry in known])}; or write type:name[@url] or file.py:function"
         raise UserError(f"there is no model {model!r}", fix=fix)

@@ -23,7 +23,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 _CHAT_SUFFIXES = (".yaml", ".yml", ".json")
 _DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
 _FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
-_MOST_FRAGMENTS = 1000  # fragments of one template: two that include two that include two … would fill the memory
+MOST_FRAGMENTS = 1000  # fragments of one template: two that include two that include two … would fill the memory
 _TAG = re.compile(
     r"\{#.*?#\}"
     r"|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}"
@@ -58,20 +58,20 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
         return value
     source = {name: entry for name, entry in value.items() if name in _DATASET_KEYS - _FEW_SHOT_KEYS}
     few_shot = {name: entry for name, entry in value.items() if name not in source}
-    given = few_shot.get("dataset")
-    if source and given is None:
-        given = source
-    if given is not None:
-        few_shot["dataset"] = long_dataset(given)
+    dataset = few_shot.get("dataset")
+    if source and dataset is None:
+        dataset = source
+    if dataset is not None:
+        few_shot["dataset"] = long_dataset(dataset)
     return few_shot
 
 
 def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
     """Where the examples are; without a file or function of its own, another part of the config's dataset."""
-    own = document.data.get("dataset")
-    if any(source.get(name) for name in ("path", "name", "module", "function_name")) or not isinstance(own, dict):
+    whole = document.data.get("dataset")
+    if any(source.get(name) for name in ("path", "name", "module", "function_name")) or not isinstance(whole, dict):
         return source
-    return {**own, **{name: value for name, value in source.items() if value != ""}}
+    return {**whole, **{name: value for name, value in source.items() if value != ""}}
 
 
 def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
@@ -79,9 +79,9 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
     if prompt.get("text") or prompt.get("messages"):
         prompt["path"] = absolute(prompt["path"], key, document)
         return
-    known = len(document.problems)
+    before = len(document.problems)
     written, prompt["path"] = prompt["path"], existing(prompt["path"], key, document)
-    if len(document.problems) > known:
+    if len(document.problems) > before:
         return
     try:
         text = Path(prompt["path"]).read_text("utf-8")
@@ -94,11 +94,11 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
         prompt["text"] = text
     else:
         try:
-            found = scalar(text)  # JSON is YAML
+            messages = scalar(text)  # JSON is YAML
         except UserError as error:
             document.report(f"{written}:{error.where}: {error.what}", key, error.fix)
             return
-        prompt["messages"] = found.get("messages") if isinstance(found, dict) else found
+        prompt["messages"] = messages.get("messages") if isinstance(messages, dict) else messages
         if not isinstance(prompt["messages"], list):
             document.report(f"{written!r} is not a list of messages", key, "write `- {role: user, content: …}`")
             del prompt["messages"]
@@ -111,7 +111,7 @@ def _complete(template: dict[str, Any], key: Key, document: Document, file: Path
             holder[name] = _image_path(holder[name], place, document)
             continue
         try:
-            holder[name] = _with_includes(holder[name], document.base, file)
+            holder[name] = with_includes(holder[name], document.base, file)
         except UserError as error:
             inner = f" ({error.where})" if error.where else ""
             document.report(error.what + inner, place, error.fix)
@@ -176,8 +176,8 @@ def _check_part(part: Any, key: Key, document: Document) -> None:
     if keys is None:
         document.report("a part of a message is a text or an image", key, fix)
         return
-    given = keys & part.keys()
-    if len(given) != 1 or not isinstance(part[next(iter(given))], str):
+    sources = keys & part.keys()
+    if len(sources) != 1 or not isinstance(part[next(iter(sources))], str):
         document.report(f"a part of type {kind} needs {' or '.join(sorted(keys))}", key, fix)
     for name in part.keys() - keys - {"type", "detail"}:
         document.report(f"unknown key {name!r}", key, nearest(name, {*keys, "type", "detail"}))
@@ -186,7 +186,7 @@ def _check_part(part: Any, key: Key, document: Document) -> None:
 # ---- fragments
 
 
-def _with_includes(text: str, base: Path, file: Path | None = None) -> str:
+def with_includes(text: str, base: Path, file: Path | None = None) -> str:
     """The template with its fragments, and theirs, in place; `file` is where it came from itself."""
     if "include" not in text:
         return text
@@ -217,11 +217,11 @@ def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) ->
         fix = f"move it into {base}"
         raise UserError(f"the fragment {name!r} is outside the config's folder", where=_shown(within, base), fix=fix)
     if file in within:
-        chain = " → ".join(one.name for one in [*within[within.index(file) :], file])
+        chain = " → ".join(step.name for step in [*within[within.index(file) :], file])
         raise UserError(f"{name!r} includes itself: {chain}", where=_shown(within, base), fix="remove one include")
     done.append(file)
-    if len(done) > _MOST_FRAGMENTS:
-        raise UserError(f"the template includes more than {_MOST_FRAGMENTS} fragments", where=_shown(within, base))
+    if len(done) > MOST_FRAGMENTS:
+        raise UserError(f"the template includes more than {MOST_FRAGMENTS} fragments", where=_shown(within, base))
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:

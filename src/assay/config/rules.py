@@ -92,8 +92,8 @@ def _is_address(endpoint: Any) -> bool:
 
 def _check_dataset(config: Config, document: Document) -> None:
     dataset = config.dataset
-    given: Any = document.data.get("dataset")
-    if dataset is None or not given or not isinstance(given, Mapping):
+    written: Any = document.data.get("dataset")
+    if dataset is None or not written or not isinstance(written, Mapping):
         return
     if dataset.type == "function":
         if not dataset.function_name or not (dataset.path or dataset.module) or isinstance(dataset.path, list):
@@ -101,12 +101,12 @@ def _check_dataset(config: Config, document: Document) -> None:
             document.report("a dataset function needs a file or a module, and its name", ("dataset",), fix)
     elif dataset.type:
         _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
-        if not given.get("path") and not given.get("name"):
+        if not written.get("path") and not written.get("name"):
             need = "name" if dataset.type in ("hf", "stored") else "path"
             document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
-    elif given.get("path"):
+    elif written.get("path"):
         fix = f"add `type:`, one of {', '.join(registry.dataset.names())}"
-        document.report(f"what {given['path']!r} holds is not clear from its name", ("dataset", "path"), fix)
+        document.report(f"what {written['path']!r} holds is not clear from its name", ("dataset", "path"), fix)
     else:
         document.report("the dataset has no path", ("dataset",), "add `path:`")
     _check_split(dataset, document)

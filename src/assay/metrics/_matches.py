@@ -29,19 +29,19 @@ class Pair(msgspec.Struct):
 
 def pairs_of(group: Group) -> list[Pair]:
     """The pairs of a group, in order of item and sample; rows that are not matches are left out."""
-    found: dict[tuple[int, int, str, str], Pair] = {}
+    pairs: dict[tuple[int, int, str, str], Pair] = {}
     places = zip(group.item.tolist(), group.sample.tolist(), group.score.tolist(), strict=True)
     verdicts = zip(*(group.columns[name] for name in COLUMNS), strict=True)
     for (item, sample, score), (players, seat, outcome) in zip(places, verdicts, strict=True):
         if not players:
             continue
         first, second = map(str, players)
-        pair = found.setdefault((item, sample, first, second), Pair(item, (first, second), {}))
+        pair = pairs.setdefault((item, sample, first, second), Pair(item, (first, second), {}))
         if outcome in _UNREAD:
             pair.unread += 1
         else:
             pair.payoffs[seat or 0] = 1.0 if score > 0.5 else 0.0 if score < 0.5 else 0.5
-    return list(found.values())
+    return list(pairs.values())
 
 
 def seats_of(pairs: list[Pair]) -> int:

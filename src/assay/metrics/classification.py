@@ -111,15 +111,15 @@ def _cases(group: Group, predicted: list[Any], actual: list[Any], num_trials: in
     return cases
 
 
-def fields_of(names: list[str], matrix: Matrix, found: Scores) -> dict[str, Any]:
-    columns = zip(found.precision, found.recall, found.f1, found.support, strict=True)
+def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any]:
+    columns = zip(scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     predicted = [*names, "null"] if matrix[:, -1].any() else names
     return {
-        "accuracy": found.accuracy,
-        "balanced_accuracy": found.balanced_accuracy,
-        **{f"{average}_{name}": value for average, each in found.averages.items() for name, value in each.items()},
-        "mcc": found.mcc,
-        "kappa": found.kappa,
+        "accuracy": scores.accuracy,
+        "balanced_accuracy": scores.balanced_accuracy,
+        **{f"{average}_{name}": value for average, values in scores.averages.items() for name, value in values.items()},
+        "mcc": scores.mcc,
+        "kappa": scores.kappa,
         "classes": {
             name: {"precision": float(precision), "recall": float(recall), "f1": float(f1), "support": int(support)}
             for name, (precision, recall, f1, support) in zip(names, columns, strict=True)

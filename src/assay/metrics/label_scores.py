@@ -70,13 +70,13 @@ def label_scores(
     counts = LabelCounts()
     for guess, true, right in zip(group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True):
         counts.add(_label(guess), _label(true), right)
-    found = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
+    scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
     fields: dict[str, Any] = {}
-    for name, (average, each) in found.items():
+    for name, (average, each) in scores.items():
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
         return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
-    return Values(value=found[statistic][0], fields=fields, reason=f"the average {statistic} is not a mean over items")
+    return Values(value=scores[statistic][0], fields=fields, reason=f"the average {statistic} is not a mean over items")
 
 
 def _label(value: Any) -> str | None:

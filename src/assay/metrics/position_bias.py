@@ -15,12 +15,12 @@ def position_bias(group: Group) -> Values:
     """
     pairs = pairs_of(group)
     item, seated, swapped = in_both_seats(pairs)
-    found = first_seat(item, seated, swapped, group.level)
-    fields = {"first_seat_rate": found.rate, "decided": found.decided, "ties": found.ties, "pairs": len(item)}
-    if found.rate is None:
+    first = first_seat(item, seated, swapped, group.level)
+    fields = {"first_seat_rate": first.rate, "decided": first.decided, "ties": first.ties, "pairs": len(item)}
+    if first.rate is None:
         missing = "all verdicts are ties" if len(item) else "no pair has a verdict in both orders of the seats"
         return Values(value=None, fields=fields, reason=missing if pairs else NO_MATCH)
-    low, high, method = found.interval
+    low, high, method = first.interval
     if low is None or high is None:
-        return Values(value=found.rate - 0.5, fields=fields, reason=method.removeprefix("none: "))
-    return Values(value=found.rate - 0.5, fields=fields, interval=(low - 0.5, high - 0.5, method))
+        return Values(value=first.rate - 0.5, fields=fields, reason=method.removeprefix("none: "))
+    return Values(value=first.rate - 0.5, fields=fields, interval=(low - 0.5, high - 0.5, method))

@@ -96,9 +96,9 @@ async def judged(context: Context, item: Item, panel: Panel, questions: Sequence
     failures = [result for result in results if isinstance(result, BaseException)]
     for failure in sorted(failures, key=lambda error: not isinstance(error, (LaneError, BudgetError))):
         raise failure
-    found = iter([result for result in results if isinstance(result, Score)])
+    scores = iter([result for result in results if isinstance(result, Score)])
     names = [model if panel.repeats == 1 else f"{model}.{repeat}" for model, repeat in seats]
-    votes = [[_Vote(name, next(found)) for name in names] for _ in questions]
+    votes = [[_Vote(name, next(scores)) for name in names] for _ in questions]
     return [_labels(panel, asked, cast) for asked, cast in zip(questions, votes, strict=True)]
 
 
@@ -177,10 +177,10 @@ def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
 # ---- from verdicts to labels
 
 
-def _scored(asked: Question, found: Verdict, details: dict[str, Any]) -> Score:
-    score = asked.scale.score(found.value)
-    grade = {"grade": found.value} if isinstance(asked.scale, Range) else {}
-    details = {**details, "verdict": found.value, **grade, "reason": found.reason}
+def _scored(asked: Question, verdict: Verdict, details: dict[str, Any]) -> Score:
+    score = asked.scale.score(verdict.value)
+    grade = {"grade": verdict.value} if isinstance(asked.scale, Range) else {}
+    details = {**details, "verdict": verdict.value, **grade, "reason": verdict.reason}
     return Score(score=score, passed=score >= asked.threshold - 1e-9, details=details)
 
 
@@ -195,21 +195,21 @@ def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score
         "rule": panel.rule,
         "judge": {"models": panel.models, "id": joint_id(scores, panel.rule)},
     }
-    given = [score for score in scores if score.outcome == "scored"]
-    if not given:
+    valid = [score for score in scores if score.outcome == "scored"]
+    if not valid:
         return [missing(scores, asked.label, details), *scores]
-    value, passed = _counted(panel.rule, given, asked)
+    value, passed = _counted(panel.rule, valid, asked)
     return [Score(label=asked.label, score=value, passed=passed, details=details), *scores]
 
 
-def _counted(rule: Rule, given: Sequence[Score], asked: Question) -> tuple[float, bool]:
+def _counted(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[float, bool]:
     """The verdict of those who gave one. Grades have no majority, but whether they pass has; a tied vote fails."""
-    values = [float(score.score or 0.0) for score in given]
+    values = [float(score.score or 0.0) for score in scores]
     if rule != "majority":
         value = min(values) if rule == "minimum" else sum(values) / len(values)
         return value, value >= asked.threshold - 1e-9
     if isinstance(asked.scale, Range):
-        values = [float(bool(score.passed)) for score in given]
+        values = [float(bool(score.passed)) for score in scores]
     counts = Counter(values)
     most = max(counts.values())
     first = sorted(value for value, count in counts.items() if count == most)

@@ -62,8 +62,8 @@ def bertscore(
         if isinstance(pair, Score):
             labels.append([pair])
             continue
-        found = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
-        best = {name: round(max(getattr(each, name) for each in found), 6) for name in ("f1", "precision", "recall")}
+        scores = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
+        best = {name: round(max(getattr(each, name) for each in scores), 6) for name in ("f1", "precision", "recall")}
         labels.append(
             [
                 Score(

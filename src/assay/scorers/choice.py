@@ -43,15 +43,15 @@ def choice(
     labels: what the options are called; A, B, C … by default, as many as there are options (four, if these are
       unknown)
     """
-    texts, known = _options(item, options, list(labels) if labels is not None else None)
-    right = _label(expected_content if expected_content is not None else expectation(item, expected), texts, known)
+    texts, names = _options(item, options, list(labels) if labels is not None else None)
+    right = _label(expected_content if expected_content is not None else expectation(item, expected), texts, names)
     try:
-        found = find_choice(answer_of(response, response_field), known, texts)
+        chosen = find_choice(answer_of(response, response_field), names, texts)
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    if found is None:
+    if chosen is None:
         return Score(outcome="unparsed", error="the answer names no option, or more than one")
-    return Score(passed=found in right, score=float(found in right), details={"choice": found})
+    return Score(passed=chosen in right, score=float(chosen in right), details={"choice": chosen})
 
 
 def _options(

@@ -44,6 +44,6 @@ def contains(
         given = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    found = sum(text in given for text in wanted)
-    score = found / len(wanted) if require == "all" else float(found > 0)
+    hits = sum(text in given for text in wanted)
+    score = hits / len(wanted) if require == "all" else float(hits > 0)
     return Score(passed=score == 1.0, score=score)

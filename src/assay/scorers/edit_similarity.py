@@ -88,9 +88,9 @@ def edit_similarity(
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     comparable = normaliser(normalize, case_sensitive, strip_whitespace)
     try:
-        given = comparable(answer_of(response, response_field, strip_reasoning))
+        text = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
     alike = similarity if method == "levenshtein" else ratio
-    best = max(alike(comparable(answer), given) for answer in answers)
+    best = max(alike(comparable(answer), text) for answer in answers)
     return Score(passed=best >= threshold, score=best)

@@ -35,15 +35,15 @@ def exact_match(
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     if response_field is None and not strip_reasoning:
-        given = response.response
+        text = response.response
     else:
         try:
-            given = answer_of(response, response_field, strip_reasoning)
+            text = answer_of(response, response_field, strip_reasoning)
         except Unparsed as error:
             return Score(outcome="unparsed", error=str(error))
     comparable = normaliser(normalize, case_sensitive, strip_whitespace, stemming)
-    given = comparable(given)
+    text = comparable(text)
     for answer in answers:
-        if given == comparable(answer):
+        if text == comparable(answer):
             return Score(passed=True, score=1.0)
     return Score(passed=False, score=0.0)

@@ -34,9 +34,9 @@ def f1(
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     comparable = normaliser(normalize, case_sensitive, True, stemming)
     try:
-        given = comparable(answer_of(response, response_field, strip_reasoning))
+        text = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    best = max(overlap(given, comparable(answer)) for answer in answers)
+    best = max(overlap(text, comparable(answer)) for answer in answers)
     details = {"precision": best.precision, "recall": best.recall}
     return Score(passed=best.f1 >= threshold and best.f1 > 0, score=best.f1, details=details)

@@ -40,9 +40,9 @@ def faithfulness(
     threshold: the least score that passes
     """
     reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
-    return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in grounds(cases, reading)]
 
 
-def _scored(found: Grounds, threshold: float) -> Score:
-    score = max((judgement.entailment for judgement in found.judgements), default=found.share or 0.0)
-    return Score(score=round(score, 6), passed=score >= threshold, details=dict(found.details))
+def _scored(grounds: Grounds, threshold: float) -> Score:
+    score = max((judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0)
+    return Score(score=round(score, 6), passed=score >= threshold, details=dict(grounds.details))

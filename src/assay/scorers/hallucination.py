@@ -43,22 +43,22 @@ def hallucination(
     threshold: the score from which an answer fails
     """
     reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
-    return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in grounds(cases, reading)]
 
 
-def _scored(found: Grounds, threshold: float) -> Score:
-    score = _unsupported(found)
-    return Score(score=round(score, 6), passed=score < threshold, details=dict(found.details))
+def _scored(grounds: Grounds, threshold: float) -> Score:
+    score = _unsupported(grounds)
+    return Score(score=round(score, 6), passed=score < threshold, details=dict(grounds.details))
 
 
-def _unsupported(found: Grounds) -> float:
-    if not found.answer.strip():
+def _unsupported(grounds: Grounds) -> float:
+    if not grounds.answer.strip():
         return 0.0
-    if not found.passages:
+    if not grounds.passages:
         return 1.0
-    if not found.judgements:
-        return 0.0 if found.share is None else 1.0 - found.share
-    contradicted = max(judgement.contradiction for judgement in found.judgements)
+    if not grounds.judgements:
+        return 0.0 if grounds.share is None else 1.0 - grounds.share
+    contradicted = max(judgement.contradiction for judgement in grounds.judgements)
     if contradicted > _CONTRADICTED:
         return contradicted
-    return 1.0 - max(judgement.entailment for judgement in found.judgements)
+    return 1.0 - max(judgement.entailment for judgement in grounds.judgements)

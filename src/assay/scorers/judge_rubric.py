@@ -27,17 +27,17 @@ class Criterion(NamedTuple):
         return self.name if self.name == self.description else f"{self.name}: {self.description}"
 
 
-def criteria_of(given: Criteria, scale: GradeScale, where: str = "") -> list[Criterion]:
+def criteria_of(written: Criteria, scale: GradeScale, where: str = "") -> list[Criterion]:
     """The criteria, however they are written; UserError says what is wrong with one."""
-    listed = [{name: entry} for name, entry in given.items()] if isinstance(given, dict) else given
-    found = [_criterion(entry, scale, where) for entry in listed]
-    if not found:
+    listed = [{name: entry} for name, entry in written.items()] if isinstance(written, dict) else written
+    criteria = [_criterion(entry, scale, where) for entry in listed]
+    if not criteria:
         raise UserError("the rubric has no criteria", where=where, fix="write `criteria: {name: what is asked}`")
-    names = [one.name for one in found]
+    names = [criterion.name for criterion in criteria]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"the criterion {name!r} is there twice", where=where, fix="rename one, or remove it")
-    return found
+    return criteria
 
 
 def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
@@ -65,10 +65,10 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
 
 def check(params: Mapping[str, Any], where: str) -> None:
     check_scale(params["scale"], where)
-    for one in criteria_of(params["criteria"], params["scale"], where):
-        check_scale(one.scale, where)
-        low, high = (0, 1) if one.scale == "yes_no" else one.scale
-        check_threshold(one.threshold, low, high, where)
+    for criterion in criteria_of(params["criteria"], params["scale"], where):
+        check_scale(criterion.scale, where)
+        low, high = (0, 1) if criterion.scale == "yes_no" else criterion.scale
+        check_threshold(criterion.threshold, low, high, where)
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "criterion"), may=("criteria",))
 
@@ -102,31 +102,32 @@ async def judge_rubric(
     scale: for criteria that have none: `yes_no`, or the lowest and the highest grade
     threshold: the score, from 0 to 1, from which the whole passes
     """
-    known = criteria_of(criteria, scale)
+    rubric = criteria_of(criteria, scale)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    listed = [{"name": one.name, "description": one.description} for one in known]
+    listed = [{"name": criterion.name, "description": criterion.description} for criterion in rubric]
     shared = {"criteria": listed} if "criteria" in names_used(prompt) else {}
-    questions = [
-        Question(texts, {"criterion": one.shown, **shared}, *scale_of(one.scale, one.threshold), f".{one.name}")
-        for one in known
-    ]
+    questions: list[Question] = []
+    for criterion in rubric:
+        reads, passes_from = scale_of(criterion.scale, criterion.threshold)
+        words = {"criterion": criterion.shown, **shared}
+        questions.append(Question(texts, words, reads, passes_from, f".{criterion.name}"))
     judges = Panel(prompt=prompt, **panel)
     labels = await judged(context, item, judges, questions)
     return [
-        _whole([found[0] for found in labels], known, judges.models, threshold),
-        *(label for found in labels for label in found),
+        _whole([scores[0] for scores in labels], rubric, judges.models, threshold),
+        *(label for scores in labels for label in scores),
     ]
 
 
 def _whole(scores: list[Score], criteria: list[Criterion], models: list[str], threshold: float) -> Score:
-    weights = {one.name: one.weight for one in criteria}
+    weights = {criterion.name: criterion.weight for criterion in criteria}
     details = {
-        "criteria": {one.name: score.score for one, score in zip(criteria, scores, strict=True)},
+        "criteria": {criterion.name: score.score for criterion, score in zip(criteria, scores, strict=True)},
         "weights": weights,
         "judge": {"models": models, "id": joint_id(scores, list(weights.values()))},
     }
     if any(score.outcome != "scored" for score in scores):
         return missing(scores, "", details)
-    total = sum(one.weight * float(score.score or 0.0) for one, score in zip(criteria, scores, strict=True))
+    total = sum(criterion.weight * float(score.score or 0.0) for criterion, score in zip(criteria, scores, strict=True))
     value = total / sum(weights.values())
     return Score(score=value, passed=value >= threshold - 1e-9, details=details)

@@ -20,27 +20,27 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def meteor_of(given: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float) -> float:
+def meteor_of(words: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float) -> float:
     """(1 − penalty) · F, where F weighs recall by alpha and the penalty is gamma · (chunks / matches)^beta."""
-    pairs = _aligned(given, reference)
+    pairs = _aligned(words, reference)
     if not pairs:
         return 0.0
-    precision, recall = len(pairs) / len(given), len(pairs) / len(reference)
+    precision, recall = len(pairs) / len(words), len(pairs) / len(reference)
     mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
     chunks = 1 + sum(second != (first[0] + 1, first[1] + 1) for first, second in pairwise(pairs))
     return (1 - gamma * (chunks / len(pairs)) ** beta) * mean
 
 
-def _aligned(given: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
     """(place in the text, place in the reference) of words that match: first equal ones, then equal stems."""
-    ours, theirs = list(range(len(given))), list(range(len(reference)))
+    ours, theirs = list(range(len(words))), list(range(len(reference)))
     pairs: list[tuple[int, int]] = []
     same: Callable[[str], str] = str
     for key in (same, nltk_stem):
         free: dict[str, list[int]] = {}
         for place in theirs:
             free.setdefault(key(reference[place]), []).append(place)
-        found = [(place, places.pop()) for place in reversed(ours) if (places := free.get(key(given[place])))]
+        found = [(place, places.pop()) for place in reversed(ours) if (places := free.get(key(words[place])))]
         pairs += found
         taken, used = {pair[0] for pair in found}, {pair[1] for pair in found}
         ours = [place for place in ours if place not in taken]
@@ -76,8 +76,8 @@ def meteor(
     """
     references = accepted(item.ground_truth, expected)
     try:
-        given = words(answer_of(response, response_field, strip_reasoning))
+        answer = words(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    best = max(meteor_of(given, words(each), alpha=alpha, beta=beta, gamma=gamma) for each in references)
+    best = max(meteor_of(answer, words(reference), alpha=alpha, beta=beta, gamma=gamma) for reference in references)
     return Score(passed=best >= threshold and best > 0, score=best)

@@ -47,8 +47,8 @@ def regex_match(
         given = answer_of(response, response_field, strip_reasoning)
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    for one in compiled:
-        found = search(one, given, full, seconds)
+    for expression in compiled:
+        found = search(expression, given, full, seconds)
         if found is not None:
             return Score(passed=True, score=1.0, details={"match": found[0], "groups": found[1]})
     return Score(passed=False, score=0.0)

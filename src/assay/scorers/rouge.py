@@ -1,6 +1,7 @@
 """How many words, pairs of words or words in order an answer shares with a reference."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Literal
 
 from assay.errors import UserError
@@ -55,7 +56,7 @@ def rouge(
         return [Score(outcome="unparsed", error=str(error))]
     labels: list[Score] = []
     for variant in variants:
-        best = max((_rouge(variant, text, reference, stemming) for reference in references), key=lambda one: one.f1)
+        best = max((_rouge(variant, text, reference, stemming) for reference in references), key=attrgetter("f1"))
         details = {"precision": best.precision, "recall": best.recall}
         passed = best.f1 >= threshold and best.f1 > 0
         labels.append(Score(label=f".{variant}", passed=passed, score=best.f1, details=details))
@@ -65,5 +66,5 @@ def rouge(
 def _rouge(variant: Variant, text: str, reference: str, stemming: bool) -> Overlap:
     if variant == "Lsum":
         return rouge_l_sum(text, reference, stemming)
-    given, wanted = words(text, stemming), words(reference, stemming)
-    return rouge_l(given, wanted) if variant == "L" else rouge_n(given, wanted, variant)
+    answer, wanted = words(text, stemming), words(reference, stemming)
+    return rouge_l(answer, wanted) if variant == "L" else rouge_n(answer, wanted, variant)

@@ -127,11 +127,11 @@ def fitted(place: FloatArray, players: int) -> Fitted:
     return Fitted(strengths - strengths.mean(axis=1, keepdims=True), tie)
 
 
-def parameters(found: Fitted) -> FloatArray:
+def parameters(fitted: Fitted) -> FloatArray:
     """The parameters of a fit: strengths, and log ν if there are ties."""
-    if not found.tie.any():
-        return found.strengths.copy()
-    return np.concatenate([found.strengths, np.log(found.tie)[:, None]], axis=1)
+    if not fitted.tie.any():
+        return fitted.strengths.copy()
+    return np.concatenate([fitted.strengths, np.log(fitted.tie)[:, None]], axis=1)
 
 
 def _beginning(tally: Tally) -> FloatArray:
