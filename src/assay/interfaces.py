@@ -218,7 +218,8 @@ class Task(Protocol):
 
 class Score(msgspec.Struct, kw_only=True, gc=False):
     """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0). A label that
-    begins with a dot is the scorer's name and what follows it."""
+    begins with a dot is the scorer's name and what follows it. `players`: a match among responses that are scored
+    together, where the score is the payoff of the first."""
 
     passed: bool | None = None
     score: float | None = None
@@ -227,6 +228,7 @@ class Score(msgspec.Struct, kw_only=True, gc=False):
     outcome: EvaluationOutcome = "scored"
     error: str | None = None
     value: Any = None
+    players: tuple[str, str] | None = None
 
 
 # ---- metrics

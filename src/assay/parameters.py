@@ -30,6 +30,21 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
+def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
+    """What stands for a function whose parameters may be set by any keyword (EEN's forms), but for those `taken` by the
+    engine."""
+
+    def view(**params: Any) -> None: ...
+
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    called = inspect.signature(function).parameters.values()
+    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called if p.name not in taken and p.kind in kinds]
+    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
+    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
+    view.__name__ = getattr(function, "__name__", type(function).__name__)
+    return view
+
+
 def check_params(
     function: Callable[..., Any],
     params: Mapping[str, Any],

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from assay.errors import UserError
 from assay.parameters import add_group
+from assay.parameters import by_keyword as by_keyword
 from assay.parameters import check_params as check_params
 from assay.parameters import nearest as nearest
 from assay.parameters import parameters as parameters
@@ -105,7 +106,7 @@ class Registry:
         return function
 
     def names(self) -> list[str]:
-        """Every name that needs no import of user code: built-ins, what formats add in `<kind>.py`, registered ones,
+        """Every name that needs no import of user code: built-ins, formats' readers and writers, registered ones,
         entry points. Namespaced names of formats are left out: which of them exist depends on what was imported."""
         built_in = []
         if self.package:
@@ -113,8 +114,8 @@ class Registry:
             built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
         spelled = {module: name for name, module in _FILES.items()}
         built_in = [spelled.get(module, module) for module in built_in]
-        for format in formats(self.kind):
-            importlib.import_module(f"assay.formats.{format}.{self.kind}")
+        if self.kind in ("reader", "writer"):  # those of a format are called like it
+            built_in += formats(self.kind)
         registered = [name for name, found in self._found.items() if "." not in name or not _is_formats(found)]
         return sorted({*built_in, *registered, *_entry_points(f"assay.{self.kind}s")})
 

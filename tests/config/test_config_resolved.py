@@ -161,4 +161,4 @@ def test_the_schema_file_is_up_to_date() -> None:
     # in a process of its own: other tests register plug-ins here, and their names are in the schema
     program = "from assay.config.resolved import schema_text; print(schema_text(), end='')"
     made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == made, "run `python -m assay.config.resolved`"
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == made, "call assay.config.resolved.write_schema()"

@@ -68,7 +68,7 @@ def test_rouge_of_a_long_text_is_not_another() -> None:
 @given(TEXTS, TEXTS)
 def test_meteor_is_nltks_without_synonyms(text: str, reference: str) -> None:
     ours, theirs = meteor.words(text), meteor.words(reference)
-    found = meteor.meteor(ours, theirs, alpha=0.85, beta=2.0, gamma=0.4)
+    found = meteor.meteor_of(ours, theirs, alpha=0.85, beta=2.0, gamma=0.4)
     settings: dict[str, Any] = {"wordnet": NoSynonyms(), "alpha": 0.85, "beta": 2.0, "gamma": 0.4}
     assert found == pytest.approx(single_meteor_score(theirs, ours, **settings), abs=1e-12)
 

@@ -1,6 +1,6 @@
 """A config written out again, complete and without secrets; and the schema of what may be written.
 
-`python -m assay.config.resolved` writes the schema's file: `assay schema` prints it without loading the types.
+`write_schema()` writes the schema's file, which `assay schema` prints without loading the types.
 """
 
 import json
@@ -115,5 +115,5 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-if __name__ == "__main__":
+def write_schema() -> None:
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

@@ -11,8 +11,12 @@ from collections.abc import Iterable, Iterator
 from io import FileIO
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from assay.errors import StoreError
+from assay.interfaces import Log
 from assay.records import Segment
 from assay.store.files import store_error, sync_folder, write_file
 
@@ -24,6 +28,21 @@ _BLOCK = 1 << 17  # decoding larger blocks is slower: each is then a mapping of 
 _LINES = 256
 _FIRST_READ = 1 << 12
 _LARGEST_READ = 1 << 22
+
+
+T = TypeVar("T")
+
+
+def rows_of(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
+    """(position, row) of every line that decodes to `kind`, a Struct of the fields that are needed; blank and garbage
+    lines are skipped: the step that owns the log sets them aside."""
+    decode = msgspec.json.Decoder(kind).decode
+    for position, line in log.scan():
+        try:
+            row = decode(line)
+        except (ValueError, RecursionError):
+            continue
+        yield position, row
 
 
 class FileLog:
@@ -133,7 +152,7 @@ class FileLog:
             if self._append_fd < 0:
                 return
             fd, created, self._created = os.dup(self._append_fd), self._created, False
-        try:  # outside the guard: an fsync may take long, and appends go on meanwhile
+        try:  # outside the guard: an fsync may take long, and appends continue meanwhile
             os.fsync(fd)
             if created:
                 sync_folder(self.path.parent)
@@ -251,7 +270,7 @@ def _is_json(line: bytes) -> bool:
 
 
 class MemoryLog:
-    """The same in memory; a position is a line's number."""
+    """A log in memory; a position is a line's number."""
 
     _changes = count(1)
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.engine.evaluate.bind import Case, bind_scorer, labels_of
+from assay.engine.evaluate.bind import Case, bind_scorer
 from assay.engine.evaluate.cases import Call, failed
-from assay.engine.evaluate.rows import rows_of
+from assay.engine.evaluate.rows import labels_of, rows_of
 from assay.errors import TransientError, UserError
 from assay.interfaces import Score
 from assay.records import Evaluation, Item, Response
@@ -171,15 +171,15 @@ def item_form(item: Item, response: Response, *, limit: int = 3) -> bool:
     return len(response.response) < limit
 
 
-def seed_form(response: str, ground_truth: Any, inference_result: Any = None, **params: Any) -> dict[str, Any]:
+def een_form(response: str, ground_truth: Any, inference_result: Any = None, **params: Any) -> dict[str, Any]:
     return {"passed": response == ground_truth["answer"], **params, "model": inference_result["model_name"]}
 
 
-def seed_without_result(response: str, ground_truth: Any, limit: int = 3) -> bool:
+def een_without_result(response: str, ground_truth: Any, limit: int = 3) -> bool:
     return len(response) < limit
 
 
-async def seed_async(response: str, ground_truth: Any) -> bool:
+async def een_async(response: str, ground_truth: Any) -> bool:
     return response == ground_truth
 
 
@@ -202,9 +202,9 @@ batch_form.__assay__ = {"batch": 16}  # type: ignore[attr-defined]
     ("function", "form", "mode", "reads", "context", "batch"),
     [
         (item_form, "item", "thread", "item", False, 0),
-        (seed_form, "seed", "thread", "ground_truth", False, 0),
-        (seed_without_result, "seed", "thread", "ground_truth", False, 0),
-        (seed_async, "seed", "async", "ground_truth", False, 0),
+        (een_form, "een", "thread", "ground_truth", False, 0),
+        (een_without_result, "een", "thread", "ground_truth", False, 0),
+        (een_async, "een", "async", "ground_truth", False, 0),
         (match_form, "match", "thread", "item", True, 0),
         (async_form, "item", "async", "item", True, 0),
         (batch_form, "item", "thread", "item", True, 16),
@@ -228,7 +228,7 @@ def test_built_ins_need_no_thread_unless_they_have_a_timeout() -> None:
 
 @pytest.mark.parametrize("function", [lambda: True, lambda item: True, lambda a, b, c, d: True])
 def test_other_signatures_are_refused(function: Any) -> None:
-    with pytest.raises(UserError, match="is no scorer") as caught:
+    with pytest.raises(UserError, match="is not a scorer") as caught:
         bind_scorer(function, where="evaluation_methods[0]")
     assert "(item, response" in caught.value.fix
 
@@ -241,17 +241,17 @@ def called(function: Any, **params: Any) -> Any:
 
 
 def test_the_seeds_form_gets_the_row_as_a_dict() -> None:
-    assert called(seed_form, strict=True) == {"passed": True, "strict": True, "model": "m"}
+    assert called(een_form, strict=True) == {"passed": True, "strict": True, "model": "m"}
 
 
 def test_parameters_reach_every_form() -> None:
-    assert called(seed_without_result) is True
-    assert called(seed_without_result, limit=2) is False
+    assert called(een_without_result) is True
+    assert called(een_without_result, limit=2) is False
     assert called(item_form, limit=2) is False
-    assert asyncio.run(called(seed_async)) is False
+    assert asyncio.run(called(een_async)) is False
 
 
-@pytest.mark.parametrize("function", [item_form, seed_without_result])
+@pytest.mark.parametrize("function", [item_form, een_without_result])
 def test_unknown_parameters_are_refused(function: Any) -> None:
     with pytest.raises(UserError, match="no parameter 'limt'") as caught:
         bind_scorer(function, params={"limt": 2})

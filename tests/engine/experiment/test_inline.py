@@ -72,8 +72,8 @@ def test_rows_and_functions_are_an_experiment() -> None:
     again = assay.run(**given)
     assert values(again) == values(result)
     assert len(calls) == 6, "the same objects resume"
-    assert assay.plan({"name": "notebook"}, **given).missing == 0
-    assert assay.validate({}, **given) == []
+    assert assay.plan(**given).missing == 0
+    assert assay.validate(**given) == []
 
 
 def test_every_form_of_a_model() -> None:
@@ -195,12 +195,13 @@ def test_arguments_replace_what_a_config_says() -> None:
         assay.run(assay.experiment(config, dataset=ROWS).config, dataset=ROWS)
 
 
-def test_evaluate_and_aggregate_take_objects_in_a_dict() -> None:
+def test_evaluate_and_aggregate_take_objects() -> None:
     first = assay.run(dataset=ROWS, models=[lambda prompt: "4"], scorers=["exact_match"], metrics=["mean"])
-    scored = assay.evaluate(first.folder, {"evaluation_methods": [right], "metrics": [share]}, output_dir="scored")
-    assert values(scored) == {"share right": pytest.approx(1 / 3)}
-    overrides = {"metrics": [share, "count"]}
-    assert values(assay.aggregate(first.folder, overrides=overrides)) == {
+    config = {"evaluation_methods": [right], "metrics": [share]}
+    for arguments in ({"config": config}, {"scorers": [right], "metrics": [share]}, {"overrides": config}):
+        scored = assay.evaluate(first.folder, **arguments, output_dir="scored")  # type: ignore[arg-type]
+        assert values(scored) == {"share right": pytest.approx(1 / 3)}
+    assert values(assay.aggregate(first.folder, metrics=[share, "count"])) == {
         "share exact_match": pytest.approx(1 / 3),
         "count exact_match": 3.0,
     }

@@ -35,7 +35,7 @@ class Planned:
         self._plain = _plain_scorers(evaluations)
 
     def count(self, facets: Mapping[str, Any], scorers: Iterable[str]) -> int | None:
-        """The planned rows of one label of a group; None if a facet is no property of the tasks."""
+        """The planned rows of one label of a group; None if a facet is not a property of the tasks."""
         if not self._runs or not set(scorers) <= self._plain:
             return None
         total = 0
@@ -67,7 +67,8 @@ def _plain_scorers(logs: Sequence[Log]) -> set[str]:
     for log in logs:
         for _, line in islice(log.scan(), _LOOKED_AT):
             row = decode_row(line if line.strip() else b"{}", "evaluation row")
-            seen.setdefault(str(row.get("scorer") or ""), not row.get("players"))
+            plain = not row.get("players") and len(row.get("responses") or ()) < 2
+            seen.setdefault(str(row.get("scorer") or ""), plain)
     return {name for name, plain in seen.items() if plain and name}
 
 
@@ -125,13 +126,13 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.boo
     return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
 
 
-class _Key(msgspec.Struct):
+class _RowKey(msgspec.Struct):
     key: str = ""
 
 
 def tie_breakers(logs: Iterable[Log]) -> tuple[npt.NDArray[np.uint64], ...]:
     """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
-    decode = msgspec.json.Decoder(_Key).decode
+    decode = msgspec.json.Decoder(_RowKey).decode
     texts, keys = array("Q"), array("Q")
     for log in logs:
         for _, line in log.scan():

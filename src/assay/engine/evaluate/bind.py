@@ -17,16 +17,17 @@ from assay.records import Item, Response
 from assay.store.keys import canonical, digest
 from assay.usercode import identity
 
-Form = Literal["item", "match", "seed"]
+Form = Literal["item", "match", "together", "een"]
 Mode = Literal["inline", "thread", "async"]
 Reads = Literal["item", "ground_truth"]
 
-_SEED_NAMES = {"response", "ground_truth"}
+_EEN_NAMES = {"response", "ground_truth"}
 _CONTEXTS = ("context", "contexts")
 
 
 class Case(msgspec.Struct, gc=False):
-    """What one scorer call is about: an item and one response, or two for a match. `lines` are the raw rows."""
+    """What one scorer call is about: an item and one response, or all that belong together (two for a match). `lines`
+    are the raw rows."""
 
     item: Item
     responses: list[Response]
@@ -37,8 +38,9 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     """A scorer with its parameters. `reads` says which part of an item its identity depends on; `batch` is how many
     cases one call takes (0: one, unbatched); `judges` are the identities of the models that it asks, by name.
 
-    Of a match, `player` is the field that names its two sides, `same_items` refuses players that answer different
-    items, `skip_failures` leaves out matches in which a response failed, and `people` has what people decided."""
+    Of a scorer of several responses, `player` is the field that names their sides (`run`: in the order of the runs),
+    `same_items` refuses players that answer different items, `skip_failures` leaves out what a failed response takes
+    part in, and `limit` bounds how many items are scored together. `people` has what people decided in matches."""
 
     name: str
     function: Callable[..., Any]
@@ -54,14 +56,20 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     both_seats: bool = True
     same_items: bool = False
     skip_failures: bool = False
+    limit: int | None = None
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
+
+    @property
+    def of_several(self) -> bool:
+        """Whether a call takes several responses."""
+        return self.form in ("match", "together")
 
     def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
         keywords = dict(self.params)
         if self.takes_context:
             keywords["context"] = context
-        if self.form == "seed":
+        if self.form == "een":
             row = msgspec.json.decode(case.lines[0]) if case.lines else msgspec.to_builtins(case.responses[0])
             keywords["inference_result"] = row
             return [case.responses[0].response, case.item.ground_truth], keywords
@@ -87,7 +95,7 @@ def bind_scorer(
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
     checked = registry.check_params(
-        _parameter_view(function, form),
+        registry.by_keyword(function, *_EEN_NAMES, "inference_result") if form == "een" else function,
         params or {},
         where=where,
         reserved=["context", "contexts"],
@@ -101,17 +109,17 @@ def bind_scorer(
     if check := marks.get("check"):
         check({**{each: p.default for each, p in registry.parameters(function).items()}, **checked}, where)
     is_async = inspect.iscoroutinefunction(function)
-    reads: Reads = marks.get("reads", "ground_truth" if form == "seed" else "item")
+    reads: Reads = marks.get("reads", "ground_truth" if form == "een" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
     return BoundScorer(
         name=label,
-        function=_seed_call(function) if form == "seed" else function,
+        function=_een_call(function) if form == "een" else function,
         params=checked,
         identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
         form=form,
         mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
         reads=reads,
-        takes_context=("contexts" if batch else "context") in called and form != "seed",
+        takes_context=("contexts" if batch else "context") in called and form != "een",
         timeout=timeout,
         batch=batch,
         player=str(marks.get("player", "model_name")),
@@ -133,46 +141,31 @@ def load_scorer(
 
 def _given(form: Form, batch: int) -> int:
     """How many arguments come from the engine."""
-    return {"seed": 0, "match": 3, "item": 1 if batch else 2}[form]
+    return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
 
 
 def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str) -> Form:
-    if set(called) >= _SEED_NAMES:
-        return "seed"
+    if set(called) >= _EEN_NAMES:
+        return "een"
     positional = [
         p for p in called.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
     ]
+    if any(p.kind is p.VAR_POSITIONAL for p in called.values()) and len(positional) == 1 and not batch:
+        return "together"
     if len(positional) == (1 if batch else 2):
         return "item"
     if len(positional) == 3 and not batch:
         return "match"
     raise UserError(
-        f"{getattr(function, '__name__', function)} is no scorer: {inspect.signature(function)}",
+        f"{getattr(function, '__name__', function)} is not a scorer: {inspect.signature(function)}",
         where=where,
-        fix="use (item, response, *, …), (item, first, second, *, …), (response, ground_truth, **params) "
-        "or, with @scorer(batch=128), (cases, *, …)",
+        fix="use (item, response, *, …), (item, first, second, *, …), (item, *responses, …), "
+        "(response, ground_truth, **params) or, with @scorer(batch=128), (cases, *, …)",
     )
 
 
-def _parameter_view(function: Callable[..., Any], form: Form) -> Callable[..., Any]:
-    """Seed-form functions take their parameters by any keyword: check only what they name."""
-    if form != "seed":
-        return function
-
-    def view(**params: Any) -> None: ...
-
-    called = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in called.values()):
-        return view
-    fixed = _SEED_NAMES | {"inference_result"}
-    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called.values() if p.name not in fixed]
-    view.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    view.__name__ = getattr(function, "__name__", "scorer")
-    return view
-
-
-def _seed_call(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The first seed's form, called by keyword; `inference_result` only if the function takes it."""
+def _een_call(function: Callable[..., Any]) -> Callable[..., Any]:
+    """EEN's form, called by keyword; `inference_result` only if the function takes it."""
     called = inspect.signature(function).parameters
     takes = "inference_result" in called or any(p.kind is p.VAR_KEYWORD for p in called.values())
 

@@ -1,4 +1,4 @@
-"""Which scorer calls a set of runs asks for: one per response. What two responses ask for is in `matches`."""
+"""Which scorer calls a set of runs asks for: one per response. What several responses ask for is in `matches`."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,8 @@ from assay.store.keys import canonical, digest, evaluation_key
 class Call(msgspec.Struct, gc=False):
     """One scorer call: its case, the key of its rows, and, for a match, players in canonical order and the seat.
 
-    `settled` is its label where nobody has to be called: the item is missing, a response failed, people decided.
+    `sides` names the player of each response where there are several. `settled` is its label where nobody has to be
+    called: the item is missing, a response failed, people decided.
     """
 
     scorer: BoundScorer
@@ -24,6 +25,7 @@ class Call(msgspec.Struct, gc=False):
     players: tuple[str, str] | None = None
     seat: int | None = None
     settled: Score | None = None
+    sides: tuple[str, ...] = ()
 
 
 def calls_of(
@@ -33,9 +35,9 @@ def calls_of(
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Call]:
     """Every call of scorers that look at one response, in the order of the responses."""
-    single = [scorer for scorer in scorers if scorer.form != "match"]
+    single = [scorer for scorer in scorers if not scorer.of_several]
     decode = response_decoder()
-    seen = Seen()
+    seen = ItemDigests()
     for _, log in runs if single else ():
         known, problem, expected = Item(id=""), None, list[bytes]()
         for _, line, response in readable(log, decode, note):
@@ -103,7 +105,7 @@ def content_of(response: Response) -> bytes:
     return digest("content", response.response.encode(), output, response.outcome.encode())
 
 
-class Seen:
+class ItemDigests:
     """What scorers see of an item, as a digest; neighbouring calls mostly ask for the same item."""
 
     def __init__(self) -> None:

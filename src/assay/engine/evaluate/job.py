@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.engine.calls.context import Surroundings
-from assay.engine.calls.lanes import Lanes
-from assay.engine.calls.log import CallLog
 from assay.engine.calls.stop import Stop, finish
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.call import call_scorer
@@ -23,7 +21,6 @@ from assay.errors import BudgetError, Interrupted, LaneError
 from assay.records import Evaluation, Manifest
 from assay.store.index import ItemIndex
 from assay.store.sync import GroupSync
-from assay.threads import Threads
 
 if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
@@ -32,7 +29,7 @@ LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
-class Job:
+class EvaluationJob:
     """One call of `Evaluator.evaluate`."""
 
     def __init__(
@@ -56,7 +53,7 @@ class Job:
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
         rows = sum(_row_count(evaluator.store.manifest("run", run)) for run in runs)
         for scorer in scorers:
-            self.progress[scorer.name].total = rows if rows and scorer.form != "match" else None
+            self.progress[scorer.name].total = rows if rows and not scorer.of_several else None
         self.matches: list[Matches] = []
         self.rounds: list[Rounds] = []
         self.unfinished = 0  # calls that a worker has taken and not yet committed
@@ -64,36 +61,26 @@ class Job:
 
     async def run(self, retry_errors: bool, budget: int | None) -> Manifest:
         store, progress = self.evaluator.store, self.evaluator.progress
-        playing = [scorer for scorer in self.scorers if scorer.form == "match"]
-        self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in playing]
+        several = [scorer for scorer in self.scorers if scorer.of_several]
+        self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in several]
         single = calls_of(self.scorers, self.runs, self.items)
         planned = ((call.key, True) for call in chain(single, self._match_calls()))
         self.existing.settle(planned, retry_errors=retry_errors, note=progress.note)
         if budget is not None:
-            self.rounds = [Rounds(each, self.log, budget, self.evaluator.seed) for each in self.matches]
+            playing = [matches for matches in self.matches if matches.scorer.form == "match"]
+            self.rounds = [Rounds(matches, self.log, budget, self.evaluator.seed) for matches in playing]
         for each in self.matches:
             self.progress[each.scorer.name].total = each.count if budget is None else None
         self.manifest.complete = False
         store.put_manifest(self.manifest)
-        lanes = Lanes(
-            self.evaluator.limits,
-            self.evaluator.default_limits,
-            lambda name: progress.lane(f"calls to {name}"),
-            self.evaluator.budget,
-        )
-        threads = Threads(self.evaluator.threads)
-        calls = store.log("evaluation", self.manifest.id, "calls")
-        traces = store.log("evaluation", self.manifest.id, "traces")
-        around = Surroundings(lanes, threads, self.evaluator.models, lambda: CallLog(calls), traces, None)
+        lanes = self.evaluator.lanes(lambda name: progress.lane(f"calls to {name}"))
         finished = False
         try:
-            await self._score_all(around)
+            with self.evaluator.surroundings("evaluation", self.manifest.id, lanes, self.evaluator.threads) as around:
+                await self._score_all(around)
             finished = True
         finally:
-            threads.close()
             self.sync.close()
-            calls.close()
-            traces.close()
             self._close_manifest(finished)
         return self.manifest
 
@@ -115,7 +102,7 @@ class Job:
         workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
         await finish(workers, self.stop, self.evaluator.grace)
         if self.stop.requested and (self.unfinished or next(missing, None) is not None):
-            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+            raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
         around.lanes.raise_if_stopped()
 
     def _match_calls(self) -> Iterator[Call]:

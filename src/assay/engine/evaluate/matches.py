@@ -1,8 +1,9 @@
-"""Matches: which players meet on which item, and the calls that decide who is better.
+"""Responses that are scored together: those of several players to one item and sample.
 
 A first pass over the responses keeps some 30 bytes of each: its item, sample, player and place. The second reads the
-answers to one item at a time. Players are in sorted order whatever the order of the runs, and each pair that has
-answers to the same item and sample meets: once, or once per seat.
+answers to one item at a time. In matches, players are in sorted order whatever the order of the runs, and each pair
+that has answers to the same item and sample meets: once, or once per seat. A scorer of the form `(item, *responses)`
+gets all answers in one call, where every player has one.
 """
 
 from array import array
@@ -15,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.engine.evaluate.bind import BoundScorer, Case
-from assay.engine.evaluate.cases import Call, Seen, content_of, failed, response_decoder
+from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
 from assay.errors import UserError
 from assay.interfaces import Log, Score
-from assay.records import Response
+from assay.records import Item, Response
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest, evaluation_key
 
@@ -36,7 +37,8 @@ class _Answer(NamedTuple):
 
 
 class Matches:
-    """The matches of one scorer. Players, and groups of answers to one item and sample, go by their numbers."""
+    """What one scorer of several responses is called with. Players, and groups of answers to one item and sample, go by
+    their numbers."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class Matches:
         self.scorer = scorer
         self._logs = [log for _, log in runs]
         self._items = items
-        self._seen = Seen()
+        self._seen = ItemDigests()
         self._decode = response_decoder()
         self._read(runs, note)
         self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
@@ -75,7 +77,8 @@ class Matches:
                 positions.append(position)
         if unreadable:
             note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
-        self.players = sorted(numbers)
+        in_order = self.scorer.form == "together" and self.scorer.player == "run"
+        self.players = list(numbers) if in_order else sorted(numbers)
         place = self._items.positions(ids)
         del ids
         missing = int((place < 0).sum())
@@ -107,7 +110,7 @@ class Matches:
         return int(begin + np.searchsorted(self.samples[begin:end], sample))
 
     def _check(self, note: Callable[[str], None]) -> None:
-        if len(self.players) < 2:
+        if len(self.players) < 2 and self.scorer.form == "match":
             found = ", ".join(map(repr, self.players)) or "none"
             raise UserError(
                 f"the match scorer {self.scorer.name!r} needs two players, found {found}",
@@ -124,9 +127,10 @@ class Matches:
         more = f" and {len(counts) - MOST_NAMED} more" if len(counts) > MOST_NAMED else ""
         what = f"the players of {self.scorer.name!r} answer different items: of {len(self.places):,} {shown}{more}"
         if self.scorer.same_items:
-            fix = "complete the runs, or compare on what both of a pair have with `items: intersection`"
+            fix = "complete the runs, or compare on what they share with `items: intersection`"
             raise UserError(what, fix=fix)
-        note(f"{what}; each pair meets where both have an answer")
+        together = self.scorer.form == "together"
+        note(f"{what}; {'what all have is scored' if together else 'each pair meets where both have an answer'}")
 
     # -- the second pass
 
@@ -134,13 +138,50 @@ class Matches:
     def count(self) -> int:
         """How many calls there are, unless two runs have the same answers."""
         sizes = np.diff(self._bounds)
+        if self.scorer.form == "together":
+            return int(self._wholes().sum())
         return int((sizes * (sizes - 1) // 2).sum()) * (2 if self.scorer.both_seats else 1)
 
     def calls(self) -> Iterator[Call]:
         """Every call, in the order of the items."""
+        if self.scorer.form == "together":
+            yield from self._together()
+            return
         for group in np.flatnonzero(np.diff(self._bounds) > 1).tolist():
             for first, second in combinations(self._answers(group), 2):
                 yield from self._meeting(first, second)
+
+    def _wholes(self) -> npt.NDArray[np.bool_]:
+        """Which groups have an answer of every player."""
+        return np.logical_and.reduce(self.presence(), axis=0)
+
+    def _together(self) -> Iterator[Call]:
+        scored = 0
+        for group in np.flatnonzero(self._wholes()).tolist():
+            answers = self._answers(group)
+            item = self._items.get(answers[0].row.item_id)
+            if item is None or len(answers) > len(self.players):
+                continue  # ids that differ share a group if their hashes are equal
+            call = self._all_of(item, answers)
+            yield call
+            scored += call.settled is None
+            if scored == self.scorer.limit:
+                return
+
+    def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
+        failures = [failed(answer.row) for answer in answers if answer.row.outcome != "ok"]
+        settled = None
+        if failures and (self.scorer.skip_failures or len(failures) == len(answers)):
+            settled = failures[0]
+            if self.scorer.skip_failures:
+                settled.outcome = "skipped"
+        else:
+            answers = [answer for answer in answers if answer.row.outcome == "ok"]
+        sides = tuple(self.players[answer.player] for answer in answers)
+        about = digest("together", self._seen.of(item, self.scorer), canonical(sides), *_parts(settled))
+        key = evaluation_key(self.scorer.identity, about, [answer.seen for answer in answers], None)
+        case = Case(item, [answer.row for answer in answers], [answer.line for answer in answers])
+        return Call(self.scorer, case, key, settled=settled, sides=sides)
 
     def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
         """The calls of one pair on one item and sample."""

@@ -55,18 +55,25 @@ def _is_ready(value: Any) -> bool:
         and not value.label
         and not value.details
         and not value.value
+        and value.players is None
     )
 
 
 def _row(
     call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
 ) -> Evaluation:
-    response = call.case.responses[0]
-    payoff, passed = score.score, score.passed
-    if call.players is not None and payoff is not None:
+    response, responses = call.case.responses[0], call.case.responses
+    payoff, passed, players, names = score.score, score.passed, call.players, call.sides
+    if players is not None and payoff is not None:
         payoff = 1.0 - payoff if call.seat else payoff
         passed = payoff > 0.5
-    model_name = response.model_name if call.players is None else " vs ".join(call.players)
+    elif score.players is not None:  # a match among those that were scored together
+        players, payoff = _in_order(score)
+        passed = None if payoff is None else payoff > 0.5
+        responses = [responses[names.index(player)] for player in players if player in names]
+    if players is not None:
+        names = players
+    model_name = response.model_name if len(names) < 2 else " vs ".join(names)
     return Evaluation(
         item_id=response.item_id,
         sample_id=response.sample_id,
@@ -81,19 +88,28 @@ def _row(
         metadata={**response.metadata, "evaluation": more} if more else response.metadata,
         key=call.key.hex(),
         part=part,
-        responses=[row.key for row in call.case.responses],
+        responses=[row.key for row in responses],
         scorer=call.scorer.name,
         outcome=score.outcome,
         error=score.error,
         error_kind=kind or ("permanent" if score.outcome == "errored" else None),  # type: ignore[arg-type]
         value=score.value,
-        players=call.players,
+        players=players,
         seat=call.seat,
     )
 
 
+def _in_order(score: Score) -> tuple[tuple[str, str], float | None]:
+    """The players of a match in canonical order, and the payoff of the first of them."""
+    assert score.players is not None
+    first, second = score.players
+    if first <= second:
+        return score.players, score.score
+    return (second, first), None if score.score is None else 1.0 - score.score
+
+
 def _storable(scores: list[Score], more: dict[str, Any]) -> tuple[list[Score], dict[str, Any]]:
-    """The same as JSON values; TypeError or UnicodeError for what can be none."""
+    """The labels as JSON values; TypeError or UnicodeError for what cannot be one."""
     for score in scores:
         score.label.encode()
         score.details, score.value = _json_value(score.details), _json_value(score.value)
@@ -109,7 +125,7 @@ def _from_numpy(value: Any) -> Any:
 
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    raise TypeError(f"the scorer returned {type(value).__name__}, which is no JSON value")
+    raise TypeError(f"the scorer returned {type(value).__name__}, which is not a JSON value")
 
 
 def _described(error: BaseException) -> tuple[str, str]:
@@ -189,7 +205,7 @@ def _complete(score: Score, name: str) -> Score:
     if number is not None and not isinstance(number, (bool, int, float, np.number)):
         raise ValueError(f"`score` must be a number, found {number!r}")
     if number is not None and not math.isfinite(number):
-        raise ValueError(f"the score is {number}, which is no number to compute with")
+        raise ValueError(f"the score is {number}, which is not a number to compute with")
     if passed is None and number is None:
         if score.value is None:
             raise ValueError("the scorer gave neither `passed` nor `score`")

@@ -183,7 +183,7 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
 
 
 def _keep_config(folder: Path, name: str) -> None:
-    """A config that later steps can go on from: metrics of what was imported."""
+    """A config for later steps: metrics of what was imported."""
     file = folder / "config.yaml"
     if not file.exists():
         metrics = [{"name": "mean", "facets": ["model_name"]}]

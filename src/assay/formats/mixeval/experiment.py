@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
@@ -18,6 +17,7 @@ from assay.engine.experiment.dataset import file_stamp
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.import_rows import import_rows
+from assay.engine.experiment.responses import Bound, Tasks
 from assay.errors import UserError
 from assay.formats.mixeval.entries import read_corrections
 from assay.formats.mixeval.files import Joined, write_responses, write_scores, write_verdicts
@@ -26,7 +26,6 @@ from assay.formats.mixeval.parsers import Parsers
 from assay.formats.mixeval.plans import Data, Options, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores, model_scores
-from assay.interfaces import Task
 from assay.records import Manifest
 from assay.store.index import ItemIndex
 from assay.store.names import safe_name
@@ -127,11 +126,12 @@ class MixEvalScore:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.choice.judged else folder
         config, judge, parsers = config_of(self.data, self.options, benchmark, self.version, folder, "evaluate")
-        experiment = _Files(config, files, _run_options(self.options))
+        responses = _Files(files)
+        experiment = Experiment(config, _run_options(self.options), responses=responses)
         experiment.progress = _fresh(self.progress)
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         await experiment.run(stop)
-        for what, said in experiment.odd.items():
+        for what, said in responses.odd.items():
             (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
         joined, scores = await asyncio.to_thread(_scores, experiment, parsers, files.model)
         await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, judge, self.options)
@@ -140,38 +140,38 @@ class MixEvalScore:
         scored.folders.append(str(folder))
 
 
-class _Files(Experiment):
-    """An experiment whose responses are a model's files. `odd` is what is wrong with them."""
+class _Files(Tasks):
+    """Responses from a model's files. `odd` is what is wrong with them."""
 
-    def __init__(self, config: Config, files: ModelFiles, options: RunOptions) -> None:
-        super().__init__(config, options)
+    def __init__(self, files: ModelFiles) -> None:
         self.files = files
         self.odd: dict[str, str] = {}
 
-    async def _infer(self, around: Shared, tasks: Sequence[Task], samples: int) -> Manifest:
-        assert "datasets" in around
-        return await asyncio.to_thread(self._adopt, around["datasets"].index(self.id))
+    async def infer(self, experiment: Experiment, bound: Bound, shared: Shared) -> Manifest:
+        assert "datasets" in shared
+        return await asyncio.to_thread(self._import, experiment, shared["datasets"].index(experiment.id))
 
-    def _adopt(self, items: ItemIndex) -> Manifest:
-        self.progress.begin("run")
-        dataset = self.store.manifest("dataset", self.id)
+    def _import(self, experiment: Experiment, items: ItemIndex) -> Manifest:
+        experiment.progress.begin("run")
+        config, store, id = experiment.config, experiment.store, experiment.id
+        dataset = store.manifest("dataset", id)
         assert dataset is not None  # the experiment has just read it
-        corrections = self.config.dataset.params.get("corrections", "") if self.config.dataset else ""
+        corrections = config.dataset.params.get("corrections", "") if config.dataset else ""
         left_out = {id for id, change in read_corrections(corrections).items() if change is None}
         imported = Import(self.files, items, left_out)
         stamps = {kind: file_stamp(path.absolute()) for kind, path in self.files.files.items()}
         manifest = import_rows(
-            self.store,
+            store,
             "run",
-            self.id,
+            id,
             imported.responses(),
             source={"model": self.files.model, "files": stamps},
-            inputs=[{"kind": "dataset", "id": self.id, "digest": dataset.digest}],
-            name=self.config.name,
+            inputs=[{"kind": "dataset", "id": id, "digest": dataset.digest}],
+            name=config.name,
         )
         if imported.read:
             manifest.metadata = {**manifest.metadata, "odd": imported.problems()}
-            self.store.put_manifest(manifest)
+            store.put_manifest(manifest)
         self.odd = manifest.metadata.get("odd", {})
         return manifest
 
