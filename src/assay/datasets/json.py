@@ -8,7 +8,7 @@ from typing import Any
 from assay.datasets._files import opened
 from assay.datasets._rows import bad_row, checked
 from assay.registry import dataset
-from assay.store.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import BrokenJson, json_entries
 
 
 @dataset

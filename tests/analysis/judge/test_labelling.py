@@ -15,7 +15,7 @@ from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.judge.label_records import LabelFile, chosen_before, record, summarise
 from assay.analysis.judge.label_views import BLOT, views
 from assay.analysis.judge.labelling import MOST_TELLING, Chosen, choose, waiting
-from assay.engine.evaluate.people import read_labels
+from assay.datasets._labels import read_labels
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
 from tests.analysis.judged_lab import judged

@@ -27,8 +27,8 @@ from assay.analysis.judge.accuracy import (
 )
 from assay.analysis.judge.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
 from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
+from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
-from assay.engine.evaluate.people import FILE, Label, read_labels
 from assay.engine.experiment.sources import Source, find_source
 from assay.errors import UserError
 from assay.records import Item

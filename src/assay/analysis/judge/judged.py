@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.compare.paired import rows_of
-from assay.engine.evaluate.people import Label, Labels, majority, verdict
+from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import EvaluationOutcome

@@ -7,7 +7,7 @@ from assay.analysis.judge.label_frame import Address, read_frame
 from assay.analysis.judge.label_records import LabelFile, Record, Summary, chosen_before, record, summarise
 from assay.analysis.judge.label_views import View, views
 from assay.analysis.judge.labelling import Chosen, waiting
-from assay.engine.evaluate.people import FILE
+from assay.datasets._labels import FILE
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
 

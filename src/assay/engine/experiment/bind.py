@@ -14,9 +14,9 @@ import msgspec
 from assay import registry
 from assay.config import Config, FewShotConfig, ModelConfig, TaskConfig, environment, secret, where
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
-from assay.engine.calls.prices import price_of
 from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
 from assay.engine.experiment.dataset import open_dataset as open_dataset
+from assay.engine.experiment.prices import price_of
 from assay.errors import AssayError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Limits, Model, Prompt, Request, Task
 from assay.store.items import normalise_placed

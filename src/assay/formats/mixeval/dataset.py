@@ -22,8 +22,8 @@ from assay.formats.mixeval.evaluation_prompts import (
     five_shot_prefixes,
 )
 from assay.registry import dataset, nearest
-from assay.store.json_stream import BrokenJson, json_entries
 from assay.store.keys import canonical, digest
+from assay.text.json_stream import BrokenJson, json_entries
 
 KINDS = (FREE_FORM, MULTIPLE_CHOICE)
 BENCHMARKS = {"mixeval": "mixeval", "mixeval_hard": "mixeval-hard"}  # the name, and its folder

@@ -22,8 +22,8 @@ from assay.formats.mixeval.parsers import COMPATIBLE
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
 from assay.store.files import write_file
-from assay.store.log import rows_of
 from assay.store.names import safe_name
+from assay.store.repair import read_rows
 
 Layout = Literal["lines", "array"]
 Places = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ class Entries:
     def __init__(self, items: Log) -> None:
         self.benchmark: list[str] = []
         hashes, kinds, positions = array("q"), array("b"), array("q")
-        for position, row in rows_of(items, _Entry):
+        for position, row in read_rows(items, _Entry):
             hashes.append(hash(row.id))
             kinds.append(row.metadata.problem_type == MULTIPLE_CHOICE)
             self.benchmark.append(row.metadata.benchmark_name)
@@ -174,7 +174,7 @@ def _places(
 ) -> dict[tuple[str, str], tuple[Places, Places]]:
     """By key: the numbers of the entries that its rows are about, and where these rows are."""
     found: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
-    for position, row in rows_of(log, _Named):
+    for position, row in read_rows(log, _Named):
         if row.sample_index or row.part[0] or not row.part[1]:
             continue
         ids, positions = found.setdefault(key(row), (array("q"), array("q")))

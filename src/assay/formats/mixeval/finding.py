@@ -12,7 +12,7 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.store.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import BrokenJson, json_entries
 
 SPLITS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "multichoice"}
 _NAMES = {

@@ -15,9 +15,9 @@ from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
 from assay.records import Response
 from assay.store.index import ItemIndex
-from assay.store.json_stream import BrokenJson, json_entries
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
+from assay.text.json_stream import BrokenJson, json_entries
 
 _COMPARED = ("prompt", "context", "options")
 _LOOK_AHEAD = 8

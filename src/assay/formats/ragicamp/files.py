@@ -14,7 +14,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
-from assay.store.json_stream import BrokenJson, json_parts
+from assay.text.json_stream import BrokenJson, json_parts
 
 Kind = Literal["questions", "predictions", "scores", "facts"]
 Broken = Callable[[str], None]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.engine.evaluate.people import Label, majority, read_labels, verdict
+from assay.datasets._labels import Label, majority, read_labels, verdict
 from assay.errors import UserError
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from assay.config import Config, ModelConfig
-from assay.interfaces import Completion, Price
+from assay.interfaces import Price
 
 FREE_TYPES = {"demo", "replay"}
 HOSTS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
@@ -39,16 +39,3 @@ def price_of(config: Config, model: ModelConfig) -> Price | None:
     listed = price_list()["providers"].get(provider, {})
     found = listed.get(name) or listed.get(_SUFFIX.sub("", name))
     return Price(found["input"], found["output"]) if found else None
-
-
-def cost_of(price: Price | None, completion: Completion) -> float | None:
-    """What a call cost in US dollars; what the server itself says wins, and without token counts nobody knows."""
-    if completion.cost is not None:
-        return completion.cost
-    if price is None:
-        return None
-    if price.is_free():
-        return 0.0
-    if completion.prompt_tokens is None or completion.completion_tokens is None:
-        return None
-    return price.cost(completion.prompt_tokens, completion.completion_tokens)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.store import json_stream
-from assay.store.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import BrokenJson, json_entries
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
