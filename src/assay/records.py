@@ -1,6 +1,6 @@
 """The rows that flow through the engine, as they stand on disk.
 
-Field names and their order are the first seed's; what follows the comment `ours` was added.
+Field names and their order are EEN's; what follows the comment `ours` was added.
 Readers accept rows that lack fields (foreign files); writers always write all of them. Rows are trees of JSON values:
 they hold no cycles, so the garbage collector need not look at them (`gc=False`).
 """

@@ -81,7 +81,7 @@ class Registry:
         return found
 
     def names(self) -> list[str]:
-        """Every name that needs no import of user code: built-ins, what formats add in `<kind>.py`, registered ones,
+        """Every name that needs no import of user code: built-ins, formats' readers and writers, registered ones,
         entry points. Namespaced names of formats are left out: which of them exist depends on what was imported."""
         built_in = []
         if self.package:
@@ -89,8 +89,8 @@ class Registry:
             built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
         spelled = {module: name for name, module in _FILES.items()}
         built_in = [spelled.get(module, module) for module in built_in]
-        for format in formats(self.kind):
-            importlib.import_module(f"assay.formats.{format}.{self.kind}")
+        if self.kind in ("reader", "writer"):  # those of a format are called like it
+            built_in += formats(self.kind)
         registered = [name for name, found in self._found.items() if "." not in name or not _is_formats(found)]
         return sorted({*built_in, *registered, *_entry_points(f"assay.{self.kind}s")})
 
@@ -207,6 +207,21 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that a config may set: the keyword-only ones."""
     signature = inspect.signature(function)
     return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
+    """What stands for a function whose parameters may be set by any keyword (EEN's forms), but for those `taken` by the
+    engine."""
+
+    def view(**params: Any) -> None: ...
+
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    called = inspect.signature(function).parameters.values()
+    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called if p.name not in taken and p.kind in kinds]
+    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
+    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
+    view.__name__ = getattr(function, "__name__", type(function).__name__)
+    return view
 
 
 def check_params(

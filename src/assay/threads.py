@@ -6,8 +6,10 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -153,3 +155,13 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if failures:
         raise failures[0]
     return results[0]
+
+
+def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """An async function or method for callers that are not async."""
+
+    @wraps(function)
+    def call(*args: P.args, **keywords: P.kwargs) -> T:
+        return run_blocking(lambda: function(*args, **keywords))
+
+    return call

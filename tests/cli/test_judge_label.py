@@ -332,11 +332,11 @@ def test_help_shows_the_keys_and_unknown_keys_say_so(room: Room) -> None:
     desk = room.use("correct").sit("--count", "2")
     desk.until("1 of 2")
     desk.press("?")
-    desk.until("any key goes on")
+    desk.until("any key continues")
     desk.press("p")
     desk.until("1 of 2")  # the key only closed the help
     desk.press("x")
-    desk.until("x is no key here")
+    desk.until("x is not a key here")
     desk.press("\x04")
     desk.end()
     assert room.rows() == []

@@ -22,7 +22,7 @@ def test_the_calls_in_flight_are_kept_and_the_same_command_goes_on(tmp_path: Pat
         child.send_signal(number)
         stopped = ended(child, 10)
         assert stopped.code == 130
-        assert "run the same command to go on" in stopped.err
+        assert "the same command resumes" in stopped.err
         paid = stats(url)["requests"]
         assert 8 <= paid < 16
         assert len(shell.keys()) == len(shell.lines()) == paid

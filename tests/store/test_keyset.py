@@ -45,17 +45,6 @@ def test_keys_as_bytes() -> None:
     assert bytes(16) not in KeySet([1])
 
 
-@unhurried
-@given(st.sets(words, max_size=50), st.data())
-def test_unmarked_are_those_nobody_asked_for(inside: set[int], data: st.DataObject) -> None:
-    keys = KeySet(inside)
-    asked = data.draw(st.sets(st.sampled_from(sorted(inside)))) if inside else set()
-    for key in asked:
-        assert keys.mark(key)
-    assert keys.mark(2**64 - 1) == (2**64 - 1 in inside)
-    assert set(keys.unmarked()) == inside - asked - {2**64 - 1}
-
-
 def test_about_ten_bytes_a_key() -> None:
     keys = KeySet(array("Q", [random.Random(1).getrandbits(64) ^ n << 32 for n in range(100_000)]))
     size = sum(sys.getsizeof(part) for part in vars(keys).values())
@@ -85,7 +74,6 @@ def test_a_grown_set_is_that_of_all_keys(before: set[int], added: set[int]) -> N
     keys.grow(added - before)
     assert list(keys) == sorted(before | added)
     assert all(key in keys for key in before | added)
-    assert set(keys.unmarked()) == before | added
 
 
 def test_seen_costs_at_most_thirty_bytes_a_key_even_while_it_grows() -> None:

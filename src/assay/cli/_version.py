@@ -1,4 +1,4 @@
-"""What `--version` says: the versions that explain a difference between two machines."""
+"""The text of `--version`: the versions that explain a difference between two machines."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Whole files written so that a reader sees the old bytes or the new ones, never a mixture."""
+"""Whole files written so that a reader gets the old bytes or the new ones, never a mixture."""
 
 import errno
 import os

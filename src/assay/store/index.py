@@ -71,7 +71,7 @@ class ItemIndex:
 
     def positions(self, item_ids: "array[int]") -> "np.typing.NDArray[np.int64]":
         """Where the lines of many items are, by the hashes of their ids (see `id_number`); -1 for those not there.
-        It takes equal hashes for equal ids: whoever cannot bear the one case in 10**13 compares the ids as well."""
+        It takes equal hashes for equal ids: callers that cannot bear one case in 10**13 compare the ids as well."""
         if not item_ids or not self._hashes:
             return np.full(len(item_ids), -1, np.int64)
         wanted, known = np.frombuffer(item_ids, np.uint64), np.frombuffer(self._hashes, np.uint64)
@@ -121,7 +121,7 @@ def content_hash(log: Log) -> str:
 
 def id_number(item_id: str) -> int:
     """64 bits of an id: what `ItemIndex.positions` takes."""
-    # Python's own hash differs between processes, which is no harm: an index is never stored.
+    # Python's own hash differs between processes, which does no harm: an index is never stored.
     return hash(item_id) & 0xFFFF_FFFF_FFFF_FFFF
 
 

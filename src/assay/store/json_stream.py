@@ -19,7 +19,7 @@ _LONGEST_TOKEN = 32  # an error this close to the window's end may only mean tha
 
 
 class BrokenJson(ValueError):
-    """The file is no JSON from `line` on; `at_end`: it was cut off there."""
+    """The file is not JSON from `line` on; `at_end`: it was cut off there."""
 
     def __init__(self, what: str, line: int, at_end: bool) -> None:
         super().__init__(f"line {line}: {what}")
@@ -71,7 +71,7 @@ def _bracketed(window: "_Window", found: Shape) -> Iterator[tuple[str, Any]]:
 
 
 def _keys(window: "_Window") -> Iterator[str]:
-    """The keys of an object; whoever asks for the next one has taken the value."""
+    """The keys of an object; a caller that asks for the next one has taken the value."""
     for _ in _separated(window, "{}"):
         if window.peek() != '"':
             raise window.broken("expected a key")
@@ -112,7 +112,7 @@ class _Window:
         self._ended = False
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not a space; empty at the end."""
         while True:
             found = _SPACE.match(self.text, self.at)
             assert found is not None
@@ -134,7 +134,7 @@ class _Window:
         while True:
             try:
                 value, end = _decode(self.text, self.at)
-                if end < len(self.text) - _LONGEST_TOKEN or self._ended:  # else it may be a number that goes on
+                if end < len(self.text) - _LONGEST_TOKEN or self._ended:  # else it may be a number that continues
                     self.at = end
                     return value
             except json.JSONDecodeError as error:

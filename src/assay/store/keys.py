@@ -57,7 +57,7 @@ def response_key(item_id: str, task: str, sample_index: int, fingerprint: bytes)
 
 
 def evaluation_key(scorer: bytes, expected: bytes, responses: Sequence[tuple[str, bytes]], seat: int | None) -> bytes:
-    """`scorer`: its identity; `expected`: digest of what it sees of the item; `responses`: their keys and contents."""
+    """`scorer`: its identity; `expected`: digest of what it reads of the item; `responses`: their keys and contents."""
     place = b"" if seat is None else b"%d" % seat
     if len(responses) == 1:
         return digest("evaluation", scorer, expected, place, responses[0][0].encode(), responses[0][1])

@@ -1,4 +1,4 @@
-"""Sets of 64-bit keys that cost about 10 bytes a key: which rows exist already, which were seen before.
+"""Sets of 64-bit keys that cost about 10 bytes a key: which rows exist, which were seen before.
 
 A Python set would take about 70. The keys are hashes, hence evenly spread: a small directory over their
 leading bits finds the few neighbours among which a key must be.
@@ -17,7 +17,7 @@ _PER_NEW = 32  # a new key costs ten times as much as an old one, and sorting th
 
 
 class KeySet:
-    """The 64-bit prefixes of keys, fixed when made. `mark` remembers which of them were asked for."""
+    """The 64-bit prefixes of keys, fixed when made."""
 
     def __init__(self, keys: Iterable[int] = ()) -> None:
         ordered = np.unique(_as_numpy(keys if isinstance(keys, array) else array("Q", keys)))
@@ -33,10 +33,9 @@ class KeySet:
         starts = np.append(np.searchsorted(ordered, lowest), len(ordered))
         self._starts = array("I", starts.astype(np.uint32).tobytes())
         self._shift = 64 - bits
-        self._marks = bytearray(len(ordered))
 
     def grow(self, keys: Iterable[int]) -> None:
-        """Take in keys that are not in the set, without a second copy of it; marks are forgotten."""
+        """Take in keys that are not in the set, without a second copy of it."""
         self._keys.extend(keys)
         _as_numpy(self._keys).sort()
         self._index()
@@ -49,18 +48,6 @@ class KeySet:
 
     def __contains__(self, key: bytes | int) -> bool:
         return self._find(key) >= 0
-
-    def mark(self, key: bytes | int) -> bool:
-        """Whether the key is in the set; if so, it is remembered as seen."""
-        at = self._find(key)
-        if at < 0:
-            return False
-        self._marks[at] = 1
-        return True
-
-    def unmarked(self) -> "KeySet":
-        """The keys that nobody marked: rows that no cell of the plan asked for."""
-        return KeySet(array("Q", _as_numpy(self._keys)[np.frombuffer(self._marks, np.uint8) == 0].tobytes()))
 
     def _find(self, key: bytes | int) -> int:
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot

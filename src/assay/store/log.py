@@ -152,7 +152,7 @@ class FileLog:
             if self._append_fd < 0:
                 return
             fd, created, self._created = os.dup(self._append_fd), self._created, False
-        try:  # outside the guard: an fsync may take long, and appends go on meanwhile
+        try:  # outside the guard: an fsync may take long, and appends continue meanwhile
             os.fsync(fd)
             if created:
                 sync_folder(self.path.parent)
@@ -270,7 +270,7 @@ def _is_json(line: bytes) -> bool:
 
 
 class MemoryLog:
-    """The same in memory; a position is a line's number."""
+    """A log in memory; a position is a line's number."""
 
     _changes = count(1)
 

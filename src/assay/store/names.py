@@ -6,6 +6,8 @@ from hashlib import blake2b
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 
+INSIDE = ".assay"  # the folder in which commands keep experiments behind files of their own
+
 
 def safe_name(id: str) -> str:
     """A file or folder name: the id itself if it is plainly safe, else a readable start, `~` and a hash.

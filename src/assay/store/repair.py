@@ -43,7 +43,7 @@ def open_rows(
 ) -> Iterator[tuple[bytes, T]]:
     """Yield (raw line, row) of every line that `decode` accepts.
 
-    At the end the others, if any, move to `rejected`, and `notice` is told in a sentence; positions taken
+    At the end the others, if any, move to `rejected`, and `notice` is called with a sentence; positions taken
     before are void then. Without `rejected`, for readers that hold no lock, garbage is skipped and stays.
     """
     garbage: dict[int, tuple[int, str]] = {}

@@ -1,4 +1,4 @@
-"""The four artefacts as Python sees them, over any Store: datasets, runs, evaluations, aggregations."""
+"""The four artefacts for Python, over any Store: datasets, runs, evaluations, aggregations."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ class _Repository:
         return self.store.manifest(self.kind, id)
 
     def delete(self, id: str) -> None:
-        """Remove an artefact with all its rows; an unknown one is no error."""
+        """Remove an artefact with all its rows; an unknown one is not an error."""
         self.store.delete(self.kind, id)
 
     def _known(self, id: str) -> Manifest:

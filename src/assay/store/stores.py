@@ -145,7 +145,7 @@ class FolderStore(_DiskStore):
         return folder.iterdir() if folder.is_dir() else []
 
     def _remove(self, kind: Kind, directory: Path) -> None:
-        (directory / MANIFEST).unlink()  # first: what has no manifest is no artefact, should we stop half-way
+        (directory / MANIFEST).unlink()  # first: what has no manifest is not an artefact, should we stop half-way
         shutil.rmtree(directory)
 
 

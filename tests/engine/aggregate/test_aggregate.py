@@ -348,7 +348,7 @@ def test_a_custom_function_from_a_file(tmp_path: Path) -> None:
     bad, good = aggregate(rows, bound)
     assert (bad["value"], bad["error"]) == (None, "ValueError: no")
     assert (good["value"], good["share"], good["facets_seen"]) == (0.5, 0.5, ["metadata.m"])
-    assert good["ci_method"] == "none: the value is no mean over items"
+    assert good["ci_method"] == "none: the value is not a mean over items"
 
 
 def test_a_list_result_gives_several_rows() -> None:
@@ -402,7 +402,7 @@ def test_binding_errors() -> None:
         bind_metric(type="pass_at_k", params={"kk": 1})
     with pytest.raises(UserError, match="k"):
         bind_metric(type="pass_at_k", params={"k": 0})
-    with pytest.raises(UserError, match="is no metric"):
+    with pytest.raises(UserError, match="is not a metric"):
         bind_metric(function=lambda numbers: 1)
     with pytest.raises(UserError, match="no facet can have this name"):
         bind_metric(type="mean", facets=["value"])

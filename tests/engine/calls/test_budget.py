@@ -10,7 +10,7 @@ from assay.engine.calls.budget import Budget, Spent, spent_before
 from assay.engine.calls.lanes import Lane
 from assay.engine.calls.prices import cost_of, price_list, price_of
 from assay.engine.calls.progress import LaneProgress
-from assay.engine.experiment.plan import survey
+from assay.engine.experiment.plan import plan
 from assay.errors import BudgetError, ConfigError
 from assay.interfaces import Completion, Limits, Price, Request
 from tests.support import Lab, VirtualClock, in_virtual_time
@@ -203,9 +203,9 @@ def test_a_plan_says_what_it_may_cost_and_how_long(lab: Lab) -> None:
     lab.config["models"][0] |= {"price": {"input": 1000, "output": 1000}, "requests_per_minute": 60}
     lab.write("items.jsonl", '{"question": "1 + 1", "answer": "2"}\n')
     lab.config["sample_params"] = {"num_samples": 2, "max_tokens": 50}
-    found = survey(assay.experiment(lab.config))
+    found = plan(assay.experiment(lab.config))
     assert (found.missing, found.answer_tokens) == (2, 100)
     assert found.usd == pytest.approx((found.prompt_tokens + 100) / 1000)
     assert found.seconds == pytest.approx(2.0)
     del lab.config["models"][0]["price"]
-    assert survey(assay.experiment(lab.config)).usd is None
+    assert plan(assay.experiment(lab.config)).usd is None

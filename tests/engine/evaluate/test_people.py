@@ -62,13 +62,13 @@ def test_files_and_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "place"),
     [
-        ("item,label\na,1\nb,maybe\n", "the label 'maybe' is no verdict", ":3"),
-        ("item,label\na,nan\n", "the label 'nan' is no verdict", ":2"),
+        ("item,label\na,1\nb,maybe\n", "the label 'maybe' is not a verdict", ":3"),
+        ("item,label\na,nan\n", "the label 'nan' is not a verdict", ":2"),
         ("item,label\n,1\n", "it has no `item`", ":2"),
         ("item,lable\na,1\n", "it has no `label`", ":2"),
-        ("item,label,sample\na,1,x\n", "the sample 'x' is no whole number", ":2"),
-        ("item,label,sample\na,1,-1\n", "the sample '-1' is no whole number", ":2"),
-        ("item,label,probability\na,1,1.5\n", "probability '1.5' is no number above 0 up to 1", ":2"),
+        ("item,label,sample\na,1,x\n", "the sample 'x' is not a whole number", ":2"),
+        ("item,label,sample\na,1,-1\n", "the sample '-1' is not a whole number", ":2"),
+        ("item,label,probability\na,1,1.5\n", "probability '1.5' is not a number above 0 up to 1", ":2"),
         ("item,label\na,1,2\n", "1 more fields than the header has", ":2"),
         ("item,label\na,skip\n", "there is no label in it", ""),
         ("", "there is no label in it", ""),

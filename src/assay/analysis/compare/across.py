@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import Comparison, Options, Pair, checked, compare_sides, find_sides
+from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides, find_sides
 from assay.analysis.compare.paired import Side
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.stats.tests import holm
 
 
-class Cell(msgspec.Struct, kw_only=True):
+class AcrossValue(msgspec.Struct, kw_only=True):
     """A side's value under a label; `failed` counts the rows that errored, could not be parsed or were refused."""
 
     value: float
@@ -37,7 +37,7 @@ class Across(msgspec.Struct, kw_only=True):
     labels: list[str]
     lower: list[str]
     tests: int
-    sides: dict[str, dict[str, Cell]]
+    sides: dict[str, dict[str, AcrossValue]]
     notes: list[str]
 
 
@@ -51,7 +51,7 @@ def across(
     **options: Any,
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
-    chosen = checked(Options(**options))
+    chosen = checked(CompareOptions(**options))
     sides = find_sides(paths, facet, values, chosen.where)
     shared = _shared(sides, labels)
     for label in lower:
@@ -93,10 +93,10 @@ def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
     return list(wanted) or sorted(shared)
 
 
-def _cells(name: str, found: Sequence[Comparison]) -> dict[str, Cell]:
+def _cells(name: str, found: Sequence[Comparison]) -> dict[str, AcrossValue]:
     standings = {one.label: next(each for each in one.standings if each.name == name) for one in found}
     return {
-        label: Cell(
+        label: AcrossValue(
             value=one.value,
             ci_low=one.ci_low,
             ci_high=one.ci_high,

@@ -4,6 +4,7 @@ The rows are read by the aggregator's reader, and a metric is applied by the agg
 value, interval, policy and counts are those of a metric row.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
 from assay.engine.aggregate.facets import order, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import Sources, join_items, join_responses, missing
-from assay.engine.aggregate.measure import BoundMetric, Sample, measure
+from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, bind_metric, measure
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Group, Log, Values
@@ -261,3 +262,11 @@ def matched(
         changes=np.round(first.own - second.own, 12),
         binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),
     )
+
+
+def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
+    """A metric by the name that a config would use."""
+    pass_at = re.fullmatch(r"pass@(\d+)", name)
+    if pass_at:
+        return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
+    return bind_metric(type=name, policy=policy, level=level)

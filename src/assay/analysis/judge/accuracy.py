@@ -1,4 +1,5 @@
-"""How often a judge is right: rates, agreement, sensitivity and specificity, each with an interval over items.
+"""How often a judge is right: rates, agreement, sensitivity and specificity, each with an interval over items; and
+what the pass rate of each model would be by people's verdicts.
 
 Answers that were more likely to be chosen for labelling count less (`Answer.weight`).
 """
@@ -10,9 +11,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.judge.judged import Answer
+from assay.analysis.judge.judged import Answer, Judged
 from assay.interfaces import FloatArray
-from assay.stats.correction import Confusion
+from assay.stats.correction import Confusion, prediction_powered, rogan_gladen
+from assay.stats.correction import Estimate as Correction
 from assay.stats.intervals import bootstrap_statistic, effective_samples, mean_interval
 
 Ints = npt.NDArray[np.int64]
@@ -149,3 +151,50 @@ def _kappa(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
     by_chance = (square.sum(axis=1) * square.sum(axis=2)).sum(axis=1)
     possible = by_chance < 1 - 1e-12
     return np.where(possible, (agreed - by_chance) / np.where(possible, 1 - by_chance, 1), np.nan), by_chance
+
+
+# ---- the rates that the judge's errors leave
+
+
+class Corrected(msgspec.Struct, kw_only=True):
+    """The rate as the judge has it, and corrected: by its errors on all labelled answers, and by the labels of this
+    model's own answers."""
+
+    raw: Estimate
+    rogan_gladen: Estimate
+    ppi: Estimate
+
+
+def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corrected]:
+    """By model; in a match by pair, as the rate at which the first player wins."""
+    models: dict[str, list[Answer]] = {}
+    for answer in judged.answers:
+        if answer.judge is not None:
+            models.setdefault(answer.model, []).append(answer)
+    return {model: _of_model(models[model], errors, level) for model in sorted(models)}
+
+
+def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Corrected:
+    item, judge = item_codes(answers), np.array([answer.judge for answer in answers], np.float64)
+    decided = judge != 0.5
+    raw = mean_of(item[decided], judge[decided], np.ones(int(decided.sum())), level, "every verdict is a tie")
+    if raw.value is None:
+        by_errors = none("every verdict is a tie")
+    else:
+        size = worth(item[decided], judge[decided], np.ones(raw.n))
+        by_errors = _estimate(rogan_gladen(raw.value, size, errors, level), raw.n)
+    return Corrected(raw=raw, rogan_gladen=by_errors, ppi=_ppi(answers, item, judge, level))
+
+
+def _ppi(answers: list[Answer], item: Ints, judge: FloatArray, level: float) -> Estimate:
+    truth = np.array([np.nan if answer.truth is None else answer.truth for answer in answers], np.float64)
+    if np.isfinite(truth).all():
+        return none("every answer is labelled: people's own rate says it", len(answers))
+    weights = np.array([answer.weight for answer in answers])
+    return _estimate(prediction_powered(judge, truth, item, weights, level), len(answers))
+
+
+def _estimate(found: Correction, n: int) -> Estimate:
+    if found.value is None:
+        return none(found.reason or "there is no value", n)
+    return Estimate(value=found.value, low=found.low, high=found.high, method=found.method, n=n)

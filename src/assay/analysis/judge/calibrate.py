@@ -13,9 +13,19 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.paired import behind
-from assay.analysis.judge.accuracy import Estimate, Verdicts, confusion, item_codes, kappa, mean_of, none, verdicts_of
+from assay.analysis.judge.accuracy import (
+    Corrected,
+    Estimate,
+    Verdicts,
+    confusion,
+    corrected,
+    item_codes,
+    kappa,
+    mean_of,
+    none,
+    verdicts_of,
+)
 from assay.analysis.judge.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
-from assay.analysis.judge.corrected import Corrected, corrected
 from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.evaluate.people import FILE, Label, read_labels

@@ -30,7 +30,7 @@ _LOCKS = (
 )
 
 
-class Answer:
+class QueryAnswer:
     """The result of a query, read as it is asked for."""
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
@@ -54,8 +54,14 @@ class Answer:
             yield dict(zip(self.columns, row, strict=True))
 
 
+def sql(paths: str | Path | Sequence[str | Path], query: str) -> list[dict[str, Any]]:
+    """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
+    with ask([paths] if isinstance(paths, (str, Path)) else paths, query) as answer:
+        return list(answer.rows())
+
+
 @contextmanager
-def ask(paths: Sequence[str | Path], sql: str) -> Generator[Answer]:
+def ask(paths: Sequence[str | Path], sql: str) -> Generator[QueryAnswer]:
     """The answer to one SELECT over the tables of these experiments."""
     tables = [Tables(source) for source in find_sources(list(paths))]
     with connect(tables, most=LOOKED_AT) as connection:
@@ -66,7 +72,7 @@ def ask(paths: Sequence[str | Path], sql: str) -> Generator[Answer]:
             connection.execute(lock)
         _check(connection, sql)
         connection.execute(sql)
-        yield Answer(connection)
+        yield QueryAnswer(connection)
 
 
 @contextmanager

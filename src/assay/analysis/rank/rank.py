@@ -27,7 +27,7 @@ ROUNDS = 1000
 _MOST_NAMED = 6
 
 
-class Standing(msgspec.Struct, kw_only=True):
+class PlayerStanding(msgspec.Struct, kw_only=True):
     """One player. `value` is a rating around 1500, or a win rate; `ranks` the best and the worst place that the matches
     leave open. `failed` counts verdicts that are missing, `standard_error` Elo's noise of shuffling."""
 
@@ -72,12 +72,12 @@ class Ranking(msgspec.Struct, kw_only=True):
     unread: int
     tie_parameter: float | None
     prior: float | None
-    standings: list[Standing]
+    standings: list[PlayerStanding]
     win_matrix: WinMatrix
     notes: list[str]
 
 
-class Options(msgspec.Struct, kw_only=True, frozen=True):
+class RankOptions(msgspec.Struct, kw_only=True, frozen=True):
     """How to rank. `by`: the field of the responses that names the players; `prior`: virtual matches of each player,
     by default none unless somebody won or lost everything."""
 
@@ -91,8 +91,8 @@ class Options(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
-    """The ranking of the players in the matches of these experiments; options as in Options."""
-    chosen = Options(**options)
+    """The ranking of the players in the matches of these experiments; options as in RankOptions."""
+    chosen = RankOptions(**options)
     _check(chosen)
     sources = find_sources(list(paths), "evaluation")
     found = read_verdicts(sources, responses=bool(chosen.by))
@@ -100,7 +100,7 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     return ranking_of(played(found, label, sources, chosen.by), label, chosen)
 
 
-def ranking_of(found: Played, label: str, options: Options) -> Ranking:
+def ranking_of(found: Played, label: str, options: RankOptions) -> Ranking:
     """The same of matches that are already read."""
     names, failed, matches = _with_matches(found)
     notes = _notes(found, names)
@@ -140,7 +140,7 @@ def ranking_of(found: Played, label: str, options: Options) -> Ranking:
     )
 
 
-def _check(options: Options) -> None:
+def _check(options: RankOptions) -> None:
     if options.method not in METHODS:
         raise UserError(f"there is no method {options.method!r}", fix=nearest(options.method, METHODS))
     if not 0 < options.level < 1:
@@ -213,10 +213,10 @@ def _on_elo_scale(ranked: Ranked) -> Ranked:
 
 def _standing(
     at: int, names: Sequence[str], ranked: Ranked, table: Counted, failed: Sequence[int], errors: Any
-) -> Standing:
+) -> PlayerStanding:
     wins, ties, losses = int(table.wins[at].sum()), int(table.ties[at].sum()), int(table.wins[:, at].sum())
     low, high = float(ranked.low[at]), float(ranked.high[at])
-    return Standing(
+    return PlayerStanding(
         player=names[at],
         ranks=(int(ranked.best[at]), int(ranked.worst[at])),
         value=float(ranked.value[at]),

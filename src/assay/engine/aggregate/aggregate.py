@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from msgspec import UNSET
 
@@ -25,7 +25,17 @@ from assay.registry import nearest
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 
-WORTH_A_THREAD = 200 << 20  # bytes: about a second; a thread has a heap of its own, which costs memory
+WORTH_A_THREAD = 200 << 20  # bytes: about a second; a thread has a heap of its aggregation, which costs memory
+
+
+class Settings(TypedDict, total=False):
+    """Without an `id` the aggregation gets the digest of its plan. `runs` and `datasets` are where facets are looked up
+    that the rows lack; by default what the rows were made from."""
+
+    id: str
+    name: str
+    runs: Sequence[str] | None
+    datasets: Sequence[str] | None
 
 
 class Aggregator:
@@ -35,52 +45,35 @@ class Aggregator:
         self.store = store
 
     async def aggregate_async(
-        self,
-        evaluations: Sequence[str],
-        metrics: Sequence[BoundMetric],
-        *,
-        id: str = "",
-        name: str = "",
-        runs: Sequence[str] | None = None,
-        datasets: Sequence[str] | None = None,
+        self, evaluations: Sequence[str], metrics: Sequence[BoundMetric], **settings: Unpack[Settings]
     ) -> list[MetricRow]:
-        """The same; what takes long leaves the loop to others meanwhile."""
-        work = partial(self.aggregate, evaluations, metrics, id=id, name=name, runs=runs, datasets=datasets)
-        logs = [self.store.log("evaluation", one) for one in evaluations]
+        """Like `aggregate`; what takes long leaves the loop to others meanwhile."""
+        work = partial(self.aggregate, evaluations, metrics, **settings)
+        logs = [self.store.log("evaluation", evaluation) for evaluation in evaluations]
         size = sum(segment.size for log in logs for segment in log.segments())
         return await asyncio.to_thread(work) if size > WORTH_A_THREAD else work()
 
     def aggregate(
-        self,
-        evaluations: Sequence[str],
-        metrics: Sequence[BoundMetric],
-        *,
-        id: str = "",
-        name: str = "",
-        runs: Sequence[str] | None = None,
-        datasets: Sequence[str] | None = None,
+        self, evaluations: Sequence[str], metrics: Sequence[BoundMetric], **settings: Unpack[Settings]
     ) -> list[MetricRow]:
-        """The metric rows of these evaluations taken together, in order of metric, facet values and label.
-
-        `runs` and `datasets` are where facets are looked for that the rows lack; by default what the rows were made
-        from. Without an `id` the aggregation gets the digest of its plan.
-        """
+        """The metric rows of these evaluations taken together, in order of metric, facet values and label."""
+        id, name = settings.get("id", ""), settings.get("name", "")
         started = time.time()
         inputs = self._inputs(evaluations)
         plan = {"metrics": [bound.plan() for bound in metrics]}
         wanted = digest("aggregation", canonical((plan, inputs))).hex()
-        own = id or wanted[:16]
+        aggregation = id or wanted[:16]
         repository = AggregationRepository(self.store)
-        with self.store.lock("aggregation", own):
-            old = self.store.manifest("aggregation", own)
-            if old is not None and is_finished(old, wanted, self.store.log("aggregation", own), False):
-                return repository.metrics(own)
-            rows, count = self._rows(evaluations, metrics, runs, datasets)
-            repository.write(own, rows)
+        with self.store.lock("aggregation", aggregation):
+            old = self.store.manifest("aggregation", aggregation)
+            if old is not None and is_finished(old, wanted, self.store.log("aggregation", aggregation), False):
+                return repository.metrics(aggregation)
+            rows, count = self._rows(evaluations, metrics, settings.get("runs"), settings.get("datasets"))
+            repository.write(aggregation, rows)
             self.store.put_manifest(
                 Manifest(
                     kind="aggregation",
-                    id=own,
+                    id=aggregation,
                     name=name or (old.name if old else ""),
                     created=old.created if old else started,
                     started=started,
@@ -91,21 +84,26 @@ class Aggregator:
                     counts={"metrics": len(rows), "evaluations": count},
                     inputs=inputs,
                     plan=plan,
-                    segments=self.store.log("aggregation", own).segments(),
+                    segments=self.store.log("aggregation", aggregation).segments(),
                 )
             )
         return rows
 
     def _inputs(self, evaluations: Sequence[str]) -> list[dict[str, Any]]:
         inputs: list[dict[str, Any]] = []
-        for one in evaluations:
-            manifest = self.store.manifest("evaluation", one)
-            segments = self.store.log("evaluation", one).segments()
+        for evaluation in evaluations:
+            manifest = self.store.manifest("evaluation", evaluation)
+            segments = self.store.log("evaluation", evaluation).segments()
             if manifest is None and not segments:
-                known = nearest(one, self.store.ids("evaluation"))
-                raise UserError(f"there is no evaluation {one!r}", fix=known or "evaluate a run first")
+                known = nearest(evaluation, self.store.ids("evaluation"))
+                raise UserError(f"there is no evaluation {evaluation!r}", fix=known or "evaluate a run first")
             stats = [[segment.name, segment.size, segment.mtime_ns] for segment in segments]
-            entry = {"kind": "evaluation", "id": one, "digest": manifest.digest if manifest else "", "rows": stats}
+            entry = {
+                "kind": "evaluation",
+                "id": evaluation,
+                "digest": manifest.digest if manifest else "",
+                "rows": stats,
+            }
             if manifest is not None and CALIBRATIONS in manifest.metadata:
                 entry[CALIBRATIONS] = digest("calibrations", canonical(manifest.metadata[CALIBRATIONS])).hex()
             inputs.append(entry)
@@ -119,10 +117,10 @@ class Aggregator:
         datasets: Sequence[str] | None,
     ) -> tuple[list[MetricRow], int]:
         facets = list(dict.fromkeys(facet for bound in metrics for facet in bound.facets))
-        logs = [self.store.log("evaluation", one) for one in evaluations]
+        logs = [self.store.log("evaluation", evaluation) for evaluation in evaluations]
         reader = Reader(facets, positions=any(bound.wants_rows for bound in metrics))
-        for one, log in zip(evaluations, logs, strict=True):
-            reader.read(log, f"evaluation {one!r}")
+        for evaluation, log in zip(evaluations, logs, strict=True):
+            reader.read(log, f"evaluation {evaluation!r}")
         columns = reader.columns()
         if not len(columns.item):
             return [], 0
@@ -130,8 +128,8 @@ class Aggregator:
         items = self._datasets(evaluations, behind) if datasets is None else datasets
         sources = Sources(
             logs,
-            [self.store.log("run", one) for one in behind],
-            [self.store.log("dataset", one) for one in items],
+            [self.store.log("run", run) for run in behind],
+            [self.store.log("dataset", dataset) for dataset in items],
         )
         if missing(columns, facets):
             join_responses(columns, facets, sources)
@@ -139,9 +137,9 @@ class Aggregator:
             self._check(columns, facets, logs)
         names = list(dict.fromkeys(name for bound in metrics for name in bound.columns))
         further = declared(names, columns, sources)
-        planned = Planned([self.store.manifest("run", one) for one in behind], logs)
+        planned = Planned([self.store.manifest("run", run) for run in behind], logs)
         count = len(columns.item)
-        judges = Judges([self.store.manifest("evaluation", one) for one in evaluations])
+        judges = Judges([self.store.manifest("evaluation", evaluation) for evaluation in evaluations])
         grouping = Grouping(under_every_label(columns), logs, further, planned, judges)
         return grouping.measured(facets, metrics), count
 
@@ -149,12 +147,12 @@ class Aggregator:
         return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")
 
     def _behind(self, kind: Kind, ids: Sequence[str], sought: Kind) -> list[str]:
-        manifests = [self.store.manifest(kind, one) for one in ids]
+        manifests = [self.store.manifest(kind, id) for id in ids]
         entries = [entry for manifest in manifests if manifest for entry in manifest.inputs]
         return list(dict.fromkeys(entry["id"] for entry in entries if entry.get("kind") == sought))
 
     def _check(self, columns: Columns, facets: Sequence[str], logs: Sequence[Log]) -> None:
         for at, facet in enumerate(facets):
-            if all(one.values[at] is UNSET for one in columns.combinations):
+            if all(combination.values[at] is UNSET for combination in columns.combinations):
                 examples = [next(log.scan(), None) for log in logs]
                 raise unknown(facet, [decode_row(line, "") for _, line in filter(None, examples)])

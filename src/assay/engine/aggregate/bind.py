@@ -33,10 +33,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BoundMetric(msgspec.Struct, kw_only=True):
     """A metric with its parameters, facets and label filter.
 
-    `rows_name` is the parameter that takes a group as a list of dicts (the first seed's form), None for functions of
-    a Group. `together` is the label under which the rows of all included labels are one group. `columns` are further
-    fields that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false
-    it is not about right and wrong: every row counts, and its values have no natural ends.
+    `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of a Group.
+    `together` is the label under which the rows of all included labels are one group. `columns` are further fields
+    that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false it is not about right
+    and wrong: every row counts, and its values have no natural ends.
     """
 
     name: str
@@ -124,12 +124,13 @@ def bind_metric(
     rows_name = next((known for known in _ROWS_NAMES if known in called), None)
     if rows_name is None and not (marks or "group" in called):
         raise UserError(
-            f"{_name(found)} is no metric: {inspect.signature(found)}",
+            f"{_name(found)} is not a metric: {inspect.signature(found)}",
             where=where,
             fix="use (group, *, …) or (evaluation_results, facets, **params)",
         )
     own = own or _name(found)
-    checked = registry.check_params(_parameter_view(found, rows_name), params or {}, where=where)
+    schema = found if rows_name is None else registry.by_keyword(found, rows_name, "facets")
+    checked = registry.check_params(schema, params or {}, where=where)
     columns: Any = marks.get("columns", ())
     ordered = marks.get("ordered", not str(found.__module__).startswith("assay."))
     return BoundMetric(
@@ -172,25 +173,6 @@ def _policy(policy: Policy | Mapping[str, str] | None, where: str) -> Policy:
         raise UserError(
             f"policy: {error}", where=where, fix="each of on_error, on_unparsed, on_refused is wrong or exclude"
         ) from None
-
-
-def _parameter_view(function: Callable[..., Any], rows_name: str | None) -> Callable[..., Any]:
-    """The first seed's functions take their parameters by any keyword, not only by keyword-only ones."""
-    if rows_name is None:
-        return function
-
-    def view(**params: Any) -> None: ...
-
-    called = inspect.signature(function).parameters.values()
-    named = [
-        p.replace(kind=p.KEYWORD_ONLY)
-        for p in called
-        if p.name not in (rows_name, "facets") and p.kind < p.VAR_KEYWORD and p.kind != p.VAR_POSITIONAL
-    ]
-    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
-    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
-    view.__name__ = _name(function)
-    return view
 
 
 def _name(function: Callable[..., Any]) -> str:

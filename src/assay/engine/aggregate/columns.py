@@ -113,12 +113,12 @@ class Reader:
             starts=self._starts,
             positions=np.frombuffer(self._positions, dtype=np.int64),
         )
-        self._sample, self._score = array("i"), array("d")  # whoever gives a column up frees it
+        self._sample, self._score = array("i"), array("d")  # a caller that gives a column up frees it
         self._combination, self._positions = array("i"), array("q")
         return columns
 
     def _read_narrow(self, block: bytes, lines: int = 0) -> bool:
-        """False, with nothing taken, where the rows fit no layout, or where these are not so many `lines`."""
+        """False, with nothing taken, where the rows fit no layout, or are not this many `lines`."""
         for layout in self._layouts:
             try:
                 rows = layout.decode_lines(block)

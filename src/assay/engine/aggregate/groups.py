@@ -35,7 +35,7 @@ class Planned:
         self._plain = _plain_scorers(evaluations)
 
     def count(self, facets: Mapping[str, Any], scorers: Iterable[str]) -> int | None:
-        """The planned rows of one label of a group; None if a facet is no property of the tasks."""
+        """The planned rows of one label of a group; None if a facet is not a property of the tasks."""
         if not self._runs or not set(scorers) <= self._plain:
             return None
         total = 0
@@ -126,13 +126,13 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.boo
     return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
 
 
-class _Key(msgspec.Struct):
+class _RowKey(msgspec.Struct):
     key: str = ""
 
 
 def tie_breakers(logs: Iterable[Log]) -> tuple[npt.NDArray[np.uint64], ...]:
     """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
-    decode = msgspec.json.Decoder(_Key).decode
+    decode = msgspec.json.Decoder(_RowKey).decode
     texts, keys = array("Q"), array("Q")
     for log in logs:
         for _, line in log.scan():

@@ -228,7 +228,7 @@ class _Match:
         self.found: Ints = np.where(known, self._order[first], -1)
 
     def rows(self, column: Column) -> Ints:
-        """The same without those whose key has several rows that disagree about this column."""
+        """The response row of each evaluation row, without those whose key has rows that disagree about this column."""
         if not len(self._keys):
             return self.found
         codes, floats = column.codes[self._order], column.floats[self._order]

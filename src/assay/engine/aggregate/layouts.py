@@ -91,7 +91,7 @@ class Layout:
         self.table = _table(self._rows)
 
     def improved(self, present: list["Layout"]) -> list["Layout"]:
-        """The layouts to go on with: if this one has met new texts, the first is made anew for them."""
+        """The layouts to continue with: if this one has met new texts, the first is made anew for them."""
         if not self._learnt:
             return present
         self._learnt = False

@@ -130,7 +130,7 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
     if values.resampled is not None:
         return bootstrap_statistic(values.resampled.counts, values.resampled.statistic, bound.level)
     if values.per_item is None:
-        return Interval(None, None, f"none: {values.reason or 'the value is no mean over items'}")
+        return Interval(None, None, f"none: {values.reason or 'the value is not a mean over items'}")
     scored = used & (sample.outcome == 0)
     low = float(sample.score.min(where=scored, initial=0.0))
     high = float(sample.score.max(where=scored, initial=1.0))
@@ -234,7 +234,7 @@ def _of_mapping(bound: BoundMetric, result: Mapping[str, Any]) -> Values:
     if key is None:
         return Values(value=None, fields=fields, reason="which field is the value? name it `value`")
     value = _number(fields[key])
-    given = fields.get("reason") or fields.get("error") or f"{key!r} is no finite number"
+    given = fields.get("reason") or fields.get("error") or f"{key!r} is not a finite number"
     return Values(value=value, fields=fields, reason=str(given) if value is None else None)
 
 
@@ -252,4 +252,4 @@ def _plain(value: Any) -> Any:
 def _from_numpy(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return cast("Any", value).tolist()
-    raise TypeError(f"a metric's field holds {type(value).__name__}, which is no JSON value")
+    raise TypeError(f"a metric's field holds {type(value).__name__}, which is not a JSON value")

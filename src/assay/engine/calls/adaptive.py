@@ -4,7 +4,7 @@ It doubles until the first refusal. A refused call was one too many, so it takes
 calls stay in flight as the server accepted, and that level is held. From there one more is tried, ever more rarely
 while that fails and in growing steps while it works. More than a few refusals at a level that had been fine are put to
 a test: the limit is halved. If that helps, the server has become slower; if it does not, refusals come at random,
-whatever the number of calls in flight, and are no reason to slow down.
+whatever the number of calls in flight, and are not a reason to slow down.
 """
 
 INFINITE = float("inf")
@@ -61,7 +61,7 @@ class Adaptive:
         return self.noise > 0 and self._refusals <= allowed
 
     def _forgive(self) -> bool:
-        """Rare refusals are no reason to act. A limit that is too high shows at once: the next call is refused too."""
+        """Rare refusals change nothing. A limit that is too high shows at once: the next call is refused too."""
         proved = self.limit <= self._plateau < INFINITE
         forgiven = self._credit >= 1 and (proved or self._refusals == 1)
         self._credit -= forgiven

@@ -1,7 +1,7 @@
 """A run-wide budget. Every call reserves what it may cost before it is sent and settles when its answer is there.
 
 A call that does not fit waits for others to settle; when nothing is in flight and it still does not fit, the budget
-is used up and the run stops: cleanly, with every row kept, and it goes on when the budget is raised.
+is used up and the run stops: cleanly, with every row kept, and it resumes when the budget is raised.
 """
 
 import asyncio

@@ -155,7 +155,7 @@ class RowContext:
             _span.reset(token)
 
     def write_trace(self, key: bytes) -> None:
-        """Store the row's spans, if it made any; what is no JSON value is stored as its text."""
+        """Store the row's spans, if it made any; what is not a JSON value is stored as its text."""
         if self._spans:
             row = {
                 "key": key.hex(),

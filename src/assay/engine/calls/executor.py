@@ -1,13 +1,19 @@
-"""What Runner and Evaluator are given alike: where rows are, which models may be called, and how far they may go."""
+"""What Runner and Evaluator have in common: where rows are, which models may be called, and how far they may go."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TypedDict, Unpack
 
 from assay.engine.calls.budget import Budget
-from assay.engine.calls.progress import Progress
+from assay.engine.calls.context import Surroundings
+from assay.engine.calls.lanes import Lanes
+from assay.engine.calls.log import CallLog
+from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
 from assay.interfaces import Limits, Model, Store
+from assay.records import Kind
 from assay.store.repositories import DatasetRepository
+from assay.threads import Threads
 
 
 class Shared(TypedDict, total=False):
@@ -37,3 +43,21 @@ class Executor:
         self.stop = shared.get("stop")
         self.budget = shared.get("budget")
         self.datasets = shared.get("datasets") or DatasetRepository(store)
+
+    def lanes(self, shown: Callable[[str], LaneProgress]) -> Lanes:
+        """A lane for each model; `shown` gives the counters of a lane by its name."""
+        return Lanes(self.limits, self.default_limits, shown, self.budget)
+
+    @contextmanager
+    def surroundings(
+        self, kind: Kind, id: str, lanes: Lanes, threads: int, timeout: float | None = None
+    ) -> Generator[Surroundings]:
+        """What the rows of one artefact share while they are made."""
+        workers = Threads(threads)
+        calls, traces = self.store.log(kind, id, "calls"), self.store.log(kind, id, "traces")
+        try:
+            yield Surroundings(lanes, workers, self.models, lambda: CallLog(calls), traces, timeout)
+        finally:
+            workers.close()
+            calls.close()
+            traces.close()

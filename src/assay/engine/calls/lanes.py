@@ -20,7 +20,7 @@ BURST = 1.0  # seconds' worth that may go at once
 
 
 class Bucket:
-    """Amounts flow out at a steady rate; a call that comes early is told to wait. Order of asking is order of going."""
+    """Amounts flow out at a steady rate; a call that comes early has to wait. Order of asking is order of going."""
 
     def __init__(self, per_minute: float) -> None:
         self._rate = per_minute / 60
@@ -156,7 +156,7 @@ class Lane:
             stop = LaneError(
                 f"the server of {self.name!r} does not answer: {error.what}",
                 where=error.where,
-                fix="start the server or mend its address; the same command goes on where it stopped",
+                fix="start the server or mend its address; the same command resumes where it stopped",
             )
             self.stop(stop)
             raise stop

@@ -14,7 +14,7 @@ from assay.interfaces import Completion, Log, Message, Model
 from assay.store.keys import call_key, short
 
 
-class Call(msgspec.Struct, kw_only=True):
+class PaidCall(msgspec.Struct, kw_only=True):
     """A row of `calls.jsonl`."""
 
     key: str
@@ -30,7 +30,7 @@ class Call(msgspec.Struct, kw_only=True):
     timestamp: float = 0.0
 
 
-class _Key(msgspec.Struct):
+class _CallKey(msgspec.Struct):
     key: str
 
 
@@ -40,7 +40,7 @@ class CallLog:
     def __init__(self, log: Log) -> None:
         self._log = log
         keys, positions = array("Q"), array("q")
-        decode = msgspec.json.Decoder(_Key).decode
+        decode = msgspec.json.Decoder(_CallKey).decode
         for position, line in log.scan():
             try:
                 keys.append(short(decode(line).key))
@@ -50,7 +50,7 @@ class CallLog:
         order = np.argsort(np.frombuffer(keys, np.uint64) if keys else np.empty(0, np.uint64), kind="stable")
         self._keys = np.array(keys, np.uint64)[order]
         self._positions = np.array(positions, np.int64)[order]
-        self._decode = msgspec.json.Decoder(Call).decode
+        self._decode = msgspec.json.Decoder(PaidCall).decode
         self._encode = msgspec.json.Encoder().encode
 
     def find(self, key: bytes) -> Completion | None:
@@ -68,7 +68,7 @@ class CallLog:
             place += 1
         return None
 
-    def add(self, call: Call) -> None:
+    def add(self, call: PaidCall) -> None:
         self._log.append(self._encode(call) + b"\n")
 
 
@@ -105,7 +105,7 @@ class OwnCalls:
         seconds: float,
     ) -> None:
         self._log.add(
-            Call(
+            PaidCall(
                 key=key.hex(),
                 item_id=self._item_id,
                 owner=self._name,

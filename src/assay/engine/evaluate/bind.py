@@ -95,7 +95,7 @@ def bind_scorer(
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
     checked = registry.check_params(
-        _parameter_view(function, form),
+        registry.by_keyword(function, *_EEN_NAMES, "inference_result") if form == "een" else function,
         params or {},
         where=where,
         reserved=["context", "contexts"],
@@ -162,23 +162,6 @@ def _form(function: Callable[..., Any], called: Mapping[str, inspect.Parameter],
         fix="use (item, response, *, …), (item, first, second, *, …), (item, *responses, …), "
         "(response, ground_truth, **params) or, with @scorer(batch=128), (cases, *, …)",
     )
-
-
-def _parameter_view(function: Callable[..., Any], form: Form) -> Callable[..., Any]:
-    """Functions of EEN's form take their parameters by any keyword: check only what they name."""
-    if form != "een":
-        return function
-
-    def view(**params: Any) -> None: ...
-
-    called = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in called.values()):
-        return view
-    fixed = _EEN_NAMES | {"inference_result"}
-    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called.values() if p.name not in fixed]
-    view.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    view.__name__ = getattr(function, "__name__", "scorer")
-    return view
 
 
 def _een_call(function: Callable[..., Any]) -> Callable[..., Any]:

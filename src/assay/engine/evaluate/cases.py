@@ -37,7 +37,7 @@ def calls_of(
     """Every call of scorers that look at one response, in the order of the responses."""
     single = [scorer for scorer in scorers if not scorer.of_several]
     decode = response_decoder()
-    seen = Seen()
+    seen = ItemDigests()
     for _, log in runs if single else ():
         known, problem, expected = Item(id=""), None, list[bytes]()
         for _, line, response in readable(log, decode, note):
@@ -105,7 +105,7 @@ def content_of(response: Response) -> bytes:
     return digest("content", response.response.encode(), output, response.outcome.encode())
 
 
-class Seen:
+class ItemDigests:
     """What scorers see of an item, as a digest; neighbouring calls mostly ask for the same item."""
 
     def __init__(self) -> None:

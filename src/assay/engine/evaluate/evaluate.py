@@ -1,6 +1,6 @@
 """The second executor: responses → labels, one row each.
 
-A scorer call whose rows are there is not made again. All labels of a call are one commit. A scorer that raises,
+A scorer call with existing rows is not made again. All labels of a call are one commit. A scorer that raises,
 hangs or returns nonsense gives an error row; a response that is an error, or was refused, is never scored.
 """
 
@@ -10,15 +10,13 @@ from typing import Any, Unpack
 
 from assay.engine.calls.executor import Executor, Shared
 from assay.engine.evaluate.bind import BoundScorer
-from assay.engine.evaluate.job import CHUNK_SECONDS as CHUNK_SECONDS
-from assay.engine.evaluate.job import LARGEST_CHUNK as LARGEST_CHUNK
-from assay.engine.evaluate.job import Job
+from assay.engine.evaluate.job import EvaluationJob
 from assay.engine.evaluate.judges import OWN_ANSWERS, own_answers
 from assay.engine.run.plan import is_finished, plan_digest
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.records import Manifest
-from assay.threads import run_blocking
+from assay.threads import blocking
 
 
 class Evaluator(Executor):
@@ -27,25 +25,6 @@ class Evaluator(Executor):
     def __init__(self, store: Store, *, threads: int = 8, **shared: Unpack[Shared]) -> None:
         super().__init__(store, **shared)
         self.threads = threads
-
-    def evaluate(
-        self,
-        runs: Sequence[str],
-        scorers: Sequence[BoundScorer],
-        *,
-        id: str = "",
-        name: str = "",
-        dataset: str = "",
-        retry_errors: bool = False,
-        budget: int | None = None,
-    ) -> Manifest:
-        """The evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it. With a
-        `budget` only so many matches are played, those that tell most about who is better."""
-        return run_blocking(
-            lambda: self.evaluate_async(
-                runs, scorers, id=id, name=name, dataset=dataset, retry_errors=retry_errors, budget=budget
-            )
-        )
 
     async def evaluate_async(
         self,
@@ -59,7 +38,9 @@ class Evaluator(Executor):
         budget: int | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Manifest:
-        """The same; `metadata` is for the manifest."""
+        """The evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it. With a
+        `budget` only this many matches are played, those that tell most about who is better. `metadata` is for the
+        manifest."""
         check_scorers(runs, scorers)
         inputs, source = self._inputs(runs, dataset)
         plan: dict[str, Any] = {"runs": inputs, "scorers": [_planned(scorer) for scorer in scorers]}
@@ -87,7 +68,9 @@ class Evaluator(Executor):
             )
             self._note_own_answers(manifest, scorers, runs)
             items = self.datasets.index(source)
-            return await Job(self, manifest, items, runs, scorers).run(retry_errors, budget)
+            return await EvaluationJob(self, manifest, items, runs, scorers).run(retry_errors, budget)
+
+    evaluate = blocking(evaluate_async)
 
     def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
         inputs: list[dict[str, Any]] = []

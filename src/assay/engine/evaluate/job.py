@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.engine.calls.context import Surroundings
-from assay.engine.calls.lanes import Lanes
-from assay.engine.calls.log import CallLog
 from assay.engine.calls.stop import Stop, finish
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.call import call_scorer
@@ -23,7 +21,6 @@ from assay.errors import BudgetError, Interrupted, LaneError
 from assay.records import Evaluation, Manifest
 from assay.store.index import ItemIndex
 from assay.store.sync import GroupSync
-from assay.threads import Threads
 
 if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
@@ -32,7 +29,7 @@ LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
-class Job:
+class EvaluationJob:
     """One call of `Evaluator.evaluate`."""
 
     def __init__(
@@ -76,25 +73,14 @@ class Job:
             self.progress[each.scorer.name].total = each.count if budget is None else None
         self.manifest.complete = False
         store.put_manifest(self.manifest)
-        lanes = Lanes(
-            self.evaluator.limits,
-            self.evaluator.default_limits,
-            lambda name: progress.lane(f"calls to {name}"),
-            self.evaluator.budget,
-        )
-        threads = Threads(self.evaluator.threads)
-        calls = store.log("evaluation", self.manifest.id, "calls")
-        traces = store.log("evaluation", self.manifest.id, "traces")
-        around = Surroundings(lanes, threads, self.evaluator.models, lambda: CallLog(calls), traces, None)
+        lanes = self.evaluator.lanes(lambda name: progress.lane(f"calls to {name}"))
         finished = False
         try:
-            await self._score_all(around)
+            with self.evaluator.surroundings("evaluation", self.manifest.id, lanes, self.evaluator.threads) as around:
+                await self._score_all(around)
             finished = True
         finally:
-            threads.close()
             self.sync.close()
-            calls.close()
-            traces.close()
             self._close_manifest(finished)
         return self.manifest
 
@@ -116,7 +102,7 @@ class Job:
         workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
         await finish(workers, self.stop, self.evaluator.grace)
         if self.stop.requested and (self.unfinished or next(missing, None) is not None):
-            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+            raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
         around.lanes.raise_if_stopped()
 
     def _match_calls(self) -> Iterator[Call]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.engine.evaluate.bind import BoundScorer, Case
-from assay.engine.evaluate.cases import Call, Seen, content_of, failed, response_decoder
+from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
 from assay.errors import UserError
 from assay.interfaces import Log, Score
 from assay.records import Item, Response
@@ -50,7 +50,7 @@ class Matches:
         self.scorer = scorer
         self._logs = [log for _, log in runs]
         self._items = items
-        self._seen = Seen()
+        self._seen = ItemDigests()
         self._decode = response_decoder()
         self._read(runs, note)
         self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}

@@ -177,7 +177,7 @@ def _sample(text: str, place: str) -> int:
     except ValueError:
         number = -1.0
     if not number.is_integer() or number < 0:
-        raise _unreadable(f"the sample {text!r} is no whole number from 0 on", place)
+        raise _unreadable(f"the sample {text!r} is not a whole number from 0 on", place)
     return int(number)
 
 
@@ -188,7 +188,7 @@ def _number(text: str, name: str, place: str, most: float = math.inf) -> float:
         number = 0.0
     if not 0 < number <= most or number == math.inf:
         raise _unreadable(
-            f"{name} {text!r} is no number above 0{'' if most == math.inf else f' up to {most:g}'}", place
+            f"{name} {text!r} is not a number above 0{'' if most == math.inf else f' up to {most:g}'}", place
         )
     return number
 
@@ -208,7 +208,7 @@ def _value(given: Any, place: str) -> bool | float | None:
         number = math.nan
     if not math.isfinite(number):
         known = "0 or 1, true or false, yes or no, pass or fail, or a number"
-        raise _unreadable(f"the label {given!r} is no verdict", place, f"write {known}")
+        raise _unreadable(f"the label {given!r} is not a verdict", place, f"write {known}")
     return number
 
 

@@ -1,7 +1,7 @@
 """Playing only some of the matches, those that tell most: in rounds, as each choice needs the results before it.
 
-A match is one pair on one item and sample, in all its seats. The budget counts the matches that are there already, so
-that the same command goes on where an earlier one was stopped, and a larger budget adds to a smaller one.
+A match is one pair on one item and sample, in all its seats. The budget counts existing matches, so that the same
+command resumes where an earlier one was stopped, and a larger budget adds to a smaller one.
 """
 
 import msgspec
@@ -16,8 +16,8 @@ from assay.stats.pairing import choose_pairs
 SMALLEST_SHARE = 20  # a round is this part of the budget, but lets every player play
 
 
-class _Row(msgspec.Struct, gc=False):
-    """What is read of rows that are there."""
+class _PlayedRow(msgspec.Struct, gc=False):
+    """What is read of existing rows."""
 
     item_id: str
     scorer: str = ""
@@ -44,13 +44,13 @@ class Rounds:
         self._payoffs = np.zeros((players, players))
         self._played: dict[tuple[int, int], set[int]] = {}
         self._counted: set[tuple[int, int, int]] = set()
-        decode = msgspec.json.Decoder(_Row).decode
+        decode = msgspec.json.Decoder(_PlayedRow).decode
         for _, line in log.scan():
             row = decode(line)
             if row.part[0] == 0:
                 self.record(row)
 
-    def record(self, row: "_Row | Evaluation") -> None:
+    def record(self, row: "_PlayedRow | Evaluation") -> None:
         """A match was played in one of its seats. Skipped ones are not played, and cost nothing."""
         if row.scorer != self.matches.scorer.name or row.players is None:
             return

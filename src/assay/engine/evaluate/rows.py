@@ -109,7 +109,7 @@ def _in_order(score: Score) -> tuple[tuple[str, str], float | None]:
 
 
 def _storable(scores: list[Score], more: dict[str, Any]) -> tuple[list[Score], dict[str, Any]]:
-    """The same as JSON values; TypeError or UnicodeError for what can be none."""
+    """The labels as JSON values; TypeError or UnicodeError for what cannot be one."""
     for score in scores:
         score.label.encode()
         score.details, score.value = _json_value(score.details), _json_value(score.value)
@@ -125,7 +125,7 @@ def _from_numpy(value: Any) -> Any:
 
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    raise TypeError(f"the scorer returned {type(value).__name__}, which is no JSON value")
+    raise TypeError(f"the scorer returned {type(value).__name__}, which is not a JSON value")
 
 
 def _described(error: BaseException) -> tuple[str, str]:
@@ -205,7 +205,7 @@ def _complete(score: Score, name: str) -> Score:
     if number is not None and not isinstance(number, (bool, int, float, np.number)):
         raise ValueError(f"`score` must be a number, found {number!r}")
     if number is not None and not math.isfinite(number):
-        raise ValueError(f"the score is {number}, which is no number to compute with")
+        raise ValueError(f"the score is {number}, which is not a number to compute with")
     if passed is None and number is None:
         if score.value is None:
             raise ValueError("the scorer gave neither `passed` nor `score`")

@@ -1,86 +1,95 @@
-"""Metrics over evaluations that are there already, ours or anybody's: `assay aggregate`.
+"""Metrics over existing evaluations, ours or anybody's: `assay aggregate`.
 
-Rows are read where they are; what is made goes into one folder. The last functions serve `rescore` as well.
+Rows are read where they are; what is made goes into one folder.
 """
 
-import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import msgspec
 
-from assay.config import Config, Need, environment, load, resolved, to_yaml
-from assay.engine.aggregate.aggregate import Aggregator
-from assay.engine.calls.progress import Progress
+from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Result
-from assay.engine.experiment.sources import KeyedLog, NamedLog, Source, View, find_sources
-from assay.engine.experiment.status import log_to
-from assay.errors import UserError
-from assay.records import ROWS_FILE, Kind, MetricRow
-from assay.store.files import write_file
+from assay.engine.experiment.evaluate import Paths
+from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.responses import Bound, Measured, Responses
+from assay.engine.experiment.runs import NamedLog, answers_of
+from assay.engine.experiment.sources import (
+    ConfigSource,
+    Source,
+    config_of,
+    find_sources,
+    keep_config,
+)
+from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
 from assay.store.stores import FlatStore
 
-ConfigSource = str | Path | Mapping[str, Any] | Config
-UNUSED: dict[str, Any] = {"dataset": None, "models": [], "tasks": [], "evaluation_methods": []}  # to aggregate
+UNUSED: dict[str, Any] = {"dataset": None, "models": [], "tasks": [], "evaluation_methods": []}
 
 
-class Reaggregation:
-    """Computes metrics from the evaluations of one or several sources, taken together."""
+def aggregate(
+    paths: Paths,
+    config: ConfigSource | None = None,
+    *,
+    output_dir: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    retry_errors: bool = False,
+) -> Experiment:
+    """The experiment that computes the config's metrics from the evaluations of some folders or files, taken together.
+    They are stored where there is a folder for them, otherwise only returned."""
+    sources = find_sources([paths] if isinstance(paths, (str, Path)) else list(paths), "evaluation")
+    loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
+    folder, why_not = (Path(output_dir), "") if output_dir is not None else _folder(sources)
+    evaluations = ExistingEvaluations(sources, stored=folder is not None)
+    options = Options(output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors)
+    experiment = Experiment(loaded, options, responses=evaluations)
+    if folder is None:
+        experiment.progress.note(f"the metrics are not stored: {why_not}-o FOLDER stores them")
+    return experiment
 
-    def __init__(
-        self,
-        paths: Sequence[str | Path],
-        config: ConfigSource | None = None,
-        *,
-        output_dir: str | None = None,
-        overrides: Mapping[str, Any] | None = None,
-        retry_errors: bool = False,
-    ) -> None:
-        self.sources = find_sources(list(paths), "evaluation")
-        self.logs = [source.log("evaluation", "evaluate its responses first") for source in self.sources]
-        self.config = config_of(config, self.sources[0], "aggregate", {**UNUSED, **(overrides or {})})
-        self.retry_errors = retry_errors
-        self.progress = Progress()
-        self.folder = self._own_folder() if output_dir is None else Path(output_dir)
 
-    def run(self) -> Result:
-        """The metrics; stored where there is a folder for them, otherwise only returned."""
-        os.environ.update(environment(self.config, None))
-        metrics = bind.bind_metrics(self.config)
-        with ExitStack() as stack:
-            folder = self.folder or Path(stack.enter_context(TemporaryDirectory(prefix="assay-")))
-            store = View(folder)
-            id = next(iter([*store.ids("aggregation"), *store.ids("evaluation")]), store.id)
-            stack.enter_context(store.lock("aggregation", id))
-            stack.enter_context(log_to(self.config.logging))
-            shown = self._show(store, id)
-            old = store.manifest("aggregation", id)
-            if self.retry_errors and old is not None:
-                store.put_manifest(msgspec.structs.replace(old, complete=False))
-            if self.folder is not None:
-                keep_config(self.folder, self.config)
-            self.progress.begin("aggregate")
-            rows: list[MetricRow] = Aggregator(store).aggregate(
-                shown["evaluation"],
-                metrics,
-                id=id,
-                name=self.config.name,
-                runs=shown["run"],
-                datasets=shown["dataset"],
-            )
-        return Result(folder=str(self.folder or ""), metrics=rows, notes=self.progress.notes)
+class ExistingEvaluations(Responses):
+    """The evaluations of one or several sources, with the responses and items behind them."""
 
-    def _show(self, store: View, id: str) -> dict[Kind, list[str]]:
+    kinds = ("aggregation", "evaluation")
+    kind = "aggregation"
+
+    def __init__(self, sources: list[Source], *, stored: bool) -> None:
+        self.sources = sources
+        self.stored = stored
+        self._logs = [source.log("evaluation", "evaluate its responses first") for source in sources]
+        self._scratch = ""
+
+    def scratch(self) -> str:
+        """A folder that is gone afterwards, for metrics that are only returned."""
+        self._scratch = mkdtemp(prefix="assay-")
+        return self._scratch
+
+    def close(self) -> None:
+        if self._scratch:
+            rmtree(self._scratch, ignore_errors=True)
+
+    def bind(self, experiment: Experiment) -> Bound:
+        return Bound({}, [], bind.bind_metrics(experiment.config))
+
+    async def make(self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+        store, old = experiment.store, experiment.store.manifest("aggregation", experiment.id)
+        if experiment.options.retry_errors and old is not None:
+            store.put_manifest(msgspec.structs.replace(old, complete=False))
+        if self.stored:
+            keep_config(experiment.folder, experiment.config)
+
+    def measured(self, experiment: Experiment) -> Measured:
         """The ids under which the store shows each source's rows."""
         shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
-        several = len(self.sources) > 1
-        for source, log in zip(self.sources, self.logs, strict=True):
-            own = id if source.folder is not None and source.folder == self.folder else source.name
+        for source, log in zip(self.sources, self._logs, strict=True):
+            ours = source.folder is not None and source.folder.absolute() == experiment.folder
+            id = experiment.id if ours else source.name
             for kind, ids in shown.items():
                 file = source.files.get(kind)
                 if file is None:
@@ -88,43 +97,20 @@ class Reaggregation:
                 rows = log if kind == "evaluation" else FileLog(file)
                 if kind == "run" and source.manifest("evaluation") is not None:
                     rows = answers_of(source)
-                if several and kind == "evaluation":
+                if len(self.sources) > 1 and kind == "evaluation":
                     rows = NamedLog(file, source.name)
-                store.show(kind, own, rows, source.manifest(kind))
-                ids.append(own)
-        return shown
-
-    def _own_folder(self) -> Path | None:
-        """Where the metrics go without -o: beside the evaluations of one folder, never over somebody else's file."""
-        folder = self.sources[0].folder
-        if len(self.sources) > 1 or folder is None:
-            self.progress.note("the metrics are not stored: -o FOLDER stores them")
-            return None
-        theirs = [name for name in (ROWS_FILE["aggregation"], "metrics.json") if (folder / name).exists()]
-        if theirs and not FlatStore(folder).ids("aggregation"):
-            self.progress.note(f"the metrics are not stored: {theirs[0]} is not Assay's; -o FOLDER stores them")
-            return None
-        return folder
+                experiment.store.show(kind, id, rows, source.manifest(kind))
+                ids.append(id)
+        return {"evaluations": shown["evaluation"], "runs": shown["run"], "datasets": shown["dataset"]}
 
 
-def answers_of(source: Source) -> FileLog:
-    """The responses as evaluations that are ours refer to them."""
-    file = source.files["run"]
-    return FileLog(file) if source.manifest("run") is not None else KeyedLog(file)
-
-
-def config_of(config: ConfigSource | None, source: Source, need: Need, overrides: Mapping[str, Any]) -> Config:
-    if isinstance(config, Config):
-        return config
-    if config is None:
-        config = (source.folder or source.path.parent) / "config.yaml"
-        if source.folder is None or not config.is_file():
-            raise UserError("there is no config", where=str(config), fix="name one with -c")
-    return load(config, overrides=overrides, need=need)
-
-
-def keep_config(folder: Path, config: Config) -> None:
-    """A folder that has no config yet gets this one; that of its run stays."""
-    file = folder / "config.yaml"
-    if not file.exists():
-        write_file(file, to_yaml(resolved(config)).encode())
+def _folder(sources: list[Source]) -> tuple[Path | None, str]:
+    """Where the metrics go without -o: beside the evaluations of one folder, never over somebody else's file; or why
+    nowhere."""
+    folder = sources[0].folder
+    if len(sources) > 1 or folder is None:
+        return None, ""
+    theirs = [name for name in (ROWS_FILE["aggregation"], "metrics.json") if (folder / name).exists()]
+    if theirs and not FlatStore(folder).ids("aggregation"):
+        return None, f"{theirs[0]} is not Assay's; "
+    return folder, ""

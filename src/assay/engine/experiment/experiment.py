@@ -1,17 +1,20 @@
-"""One config, one folder, three steps: what `assay run` does, for the command line and Python alike."""
+"""One config, one folder, three steps: what `run`, `evaluate` and `aggregate` do, for the CLI and for Python.
+
+The verbs differ in where the responses come from: see `responses.py`.
+"""
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from assay.config import Config, environment, parse_model, resolved, to_yaml
+from assay.config import Config, environment, parse_model
 from assay.engine.aggregate.aggregate import Aggregator
-from assay.engine.aggregate.measure import BoundMetric
+from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.budget import Budget, spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
@@ -19,19 +22,16 @@ from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment import bind
-from assay.engine.experiment.bind import bind_outputs, bind_usable
-from assay.engine.experiment.dataset import ingest, stamp_of
-from assay.engine.experiment.status import StatusFile, log_to
+from assay.engine.experiment.dataset import ingest, open_dataset, stamp_of
+from assay.engine.experiment.responses import Mode, Responses, Tasks
+from assay.engine.experiment.runs import View
+from assay.engine.experiment.status import log_to
 from assay.engine.run.plan import Selection
-from assay.engine.run.run import Runner
-from assay.errors import ConfigError, RunFailed, UserError
+from assay.errors import ConfigError, UserError
 from assay.interfaces import Model, Task
 from assay.records import Manifest, MetricRow
-from assay.store.files import write_file
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
-
-Mode = Literal["full", "inference", "evaluation"]
 
 
 class Options(msgspec.Struct, kw_only=True):
@@ -49,7 +49,7 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 class Result(msgspec.Struct, kw_only=True):
-    """What a run left behind."""
+    """What a run left behind; `folder` is empty if nothing was stored."""
 
     folder: str
     run: Manifest | None = None
@@ -59,20 +59,27 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 class Experiment:
-    """A config bound to a folder."""
+    """A config bound to a folder; by default its tasks make the responses."""
 
     def __init__(
-        self, config: Config, options: Options | None = None, *, environ: Mapping[str, str] | None = None
+        self,
+        config: Config,
+        options: Options | None = None,
+        *,
+        responses: Responses | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.options = options or Options()
         self.config, self.selected_models = _with_options(config, self.options)
         self.environ = environ
+        self.responses = responses or Tasks()
         self.folder = Path(self.config.output_dir)
-        self.store = FlatStore(self.folder)
-        self.id = next(iter(self.store.ids("dataset")), self.store.id)  # a folder keeps its id when it is renamed
+        self.store = View(self.folder)
+        ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
+        self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed
         self.progress = Progress()
 
-    # -- what all uses share
+    # -- parts
 
     def bind_tasks(self) -> tuple[dict[str, Model], list[Task], int]:
         """Models, tasks, and how many samples the plan has."""
@@ -92,43 +99,44 @@ class Experiment:
         if source is None:
             raise UserError("the config names no dataset", where=self.config.source, fix="add `dataset: items.jsonl`")
         base = Path(self.config.base)
-        stamp = stamp_of(source, base)
-        rows = lambda: bind.open_dataset(source, base)  # noqa: E731
+        rows = lambda: open_dataset(source, base)  # noqa: E731
         prompts = bind.bind_prompts(self.config) if self.config.models else []
+        stamp = stamp_of(source, base)
         return ingest(store or self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
 
-    # -- the uses
+    @contextmanager
+    def trial_store(self) -> Generator[FlatStore]:
+        """A store that is gone afterwards: for looking at a dataset without touching the experiment's folder."""
+        with TemporaryDirectory(prefix="assay-") as folder:
+            yield FlatStore(Path(folder) / self.id)
+
+    # -- the flow
 
     async def run(self, stop: Stop | None = None) -> Result:
-        """Inference, scoring and metrics, as far as the mode says."""
-        os.environ.update(environment(self.config, self.environ))  # user code sees `.env` and `env_vars`, too
-        mode = self.options.mode or self.config.mode
-        result = Result(folder=str(self.folder), notes=self.progress.notes)
-        bind.check_budget(self.config)
-        bind_outputs(self.config)
-        models, tasks, samples = self.bind_tasks()
-        scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
+        """Responses, labels and metrics, as far as the config and its mode say."""
+        os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
+        result = Result(folder=str(self.folder) if self.responses.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
-            for model in models.values():
+            stack.callback(self.responses.close)
+            bound = self.responses.bind(self)
+            for model in bound.models.values():
                 stack.push_async_callback(model.close)
-            stack.enter_context(self.store.lock("run", self.id))
+            stack.enter_context(self.store.lock(self.responses.kind, self.id))
             stack.enter_context(log_to(self.config.logging))
-            write_file(self.folder / "config.yaml", to_yaml(resolved(self.config)).encode())
-            if self.config.dataset is not None or not self.store.ids("dataset"):
-                self.ingest()
-            await stack.enter_async_context(StatusFile(self.folder, self.progress, mode))
-            around = self._around(models, stop)
-            if mode != "evaluation":
-                result.run = await self._infer(around, tasks, samples)
-                self._check_error_rate(result.run)
-            if mode != "inference" and scorers:
-                result.evaluation = await self._score(around, scorers)
-                if metrics:
-                    result.metrics = await self._measure(metrics)
+            shared = self._shared(bound.models, stop)
+            result.run = await self.responses.make(self, bound, shared, stack)
+            if bound.scorers:
+                result.evaluation = await self._score(bound.scorers, shared)
+                self.responses.scored(self, result.evaluation)
+            if bound.metrics:
+                result.metrics = await self._measure(bound.metrics)
         return result
 
-    def _around(self, models: dict[str, Model], stop: Stop | None) -> Shared:
-        """What Runner and Evaluator take alike."""
+    def _shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
+        limits = self.config.budget
+        budget = None
+        if limits != type(limits)():
+            budget = Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
         return {
             "models": models,
             "limits": bind.bind_limits(self.config),
@@ -136,43 +144,41 @@ class Experiment:
             "seed": self.config.seed,
             "progress": self.progress,
             "stop": stop,
-            "budget": self._budget(),
+            "budget": budget,
             "datasets": DatasetRepository(self.store),
         }
 
-    def _budget(self) -> Budget | None:
-        limits = self.config.budget
-        if limits == type(limits)():
-            return None
-        return Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
-
-    async def _infer(self, around: Shared, tasks: Sequence[Task], samples: int) -> Manifest:
-        runner = Runner(self.store, **around, task_timeout=self.config.timeout, fresh=not self.config.resume)
-        return await runner.run_async(
-            self.id,
-            tasks,
-            samples,
+    async def _score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
+        return await Evaluator(self.store, **shared).evaluate_async(
+            self.responses.runs(self),
+            scorers,
             id=self.id,
             name=self.config.name,
-            selection=self.selection(tasks),
+            dataset=self.id,
             retry_errors=self.options.retry_errors,
-        )
-
-    async def _score(self, around: Shared, scorers: Sequence[BoundScorer]) -> Manifest:
-        evaluator = Evaluator(self.store, **around)
-        again = self.options.retry_errors
-        return await evaluator.evaluate_async(
-            [self.id], scorers, id=self.id, name=self.config.name, dataset=self.id, retry_errors=again
+            budget=self.responses.budget,
+            metadata=self.responses.metadata(self),
         )
 
     async def _measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
-        return await Aggregator(self.store).aggregate_async([self.id], metrics, id=self.id, name=self.config.name)
+        artefacts = self.responses.measured(self)
+        return await Aggregator(self.store).aggregate_async(
+            metrics=metrics, id=self.id, name=self.config.name, **artefacts
+        )
+
+    # -- before spending
 
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
         problems = bind.Problems(self.config)
-        for check in (self.bind_tasks, self._bind_scoring, lambda: bind.check_budget(self.config), self._bind_outputs):
+        checks: tuple[Callable[[], Any], ...] = (
+            self.bind_tasks,
+            self._bind_scoring,
+            lambda: bind.check_budget(self.config),
+            lambda: bind.bind_outputs(self.config),
+        )
+        for check in checks:
             with problems.at():
                 check()
         with problems.at(), self.trial_store() as store:
@@ -180,8 +186,13 @@ class Experiment:
         problems.raise_any()
         return self._warnings()
 
-    def _bind_outputs(self) -> None:
-        bind_outputs(self.config)
+    def _bind_scoring(self) -> None:
+        problems = bind.Problems(self.config)
+        with problems.at():
+            bind.bind_scorers(self.config, bind.bind_usable(self.config, self.environ))
+        with problems.at():
+            bind.bind_metrics(self.config)
+        problems.raise_any()
 
     def _warnings(self) -> list[str]:
         warnings: list[str] = []
@@ -196,31 +207,6 @@ class Experiment:
                     f"{metric.name}: num_samples is {self.config.num_samples}, below num_trials × k = {needed}"
                 )
         return warnings
-
-    @contextmanager
-    def trial_store(self) -> Generator[FlatStore]:
-        """A store that is gone afterwards: for looking at a dataset without touching the experiment's folder."""
-        with TemporaryDirectory(prefix="assay-") as folder:
-            yield FlatStore(Path(folder) / self.id)
-
-    def _bind_scoring(self) -> None:
-        problems = bind.Problems(self.config)
-        with problems.at():
-            bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
-        with problems.at():
-            bind.bind_metrics(self.config)
-        problems.raise_any()
-
-    def _check_error_rate(self, run: Manifest) -> None:
-        allowed = self.options.max_error_rate if self.options.max_error_rate is not None else self.config.max_error_rate
-        total = sum(count for name, count in run.counts.items() if name != "transient")
-        errored = run.counts.get("errored", 0)
-        if allowed is not None and total and errored / total > allowed:
-            raise RunFailed(
-                f"{errored} of {total} responses are errors, more than the allowed share of {allowed:g}",
-                where=str(self.folder / "responses.jsonl"),
-                fix="look at their `error` fields; --retry-errors runs them again",
-            )
 
 
 def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:

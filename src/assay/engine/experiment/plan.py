@@ -12,7 +12,7 @@ from assay.engine.run.plan import estimated_tokens, marked
 from assay.store.index import ItemIndex
 
 
-class TaskSurvey(msgspec.Struct):
+class TaskPlan(msgspec.Struct):
     """The selected cells of one task, and an estimate of their tokens."""
 
     name: str
@@ -22,7 +22,7 @@ class TaskSurvey(msgspec.Struct):
     answer_tokens: int = 0
 
 
-class Survey(msgspec.Struct, kw_only=True):
+class Plan(msgspec.Struct, kw_only=True):
     """Counts of cells: `planned` in the whole plan, `selected` by the flags, of which `present` have rows and
     `missing` would run (`retried` of them because they failed); `stale` rows would be set aside, `returning` ones
     brought back. Tokens, dollars and seconds are estimates for the missing ones; null where nobody can know."""
@@ -41,13 +41,13 @@ class Survey(msgspec.Struct, kw_only=True):
     answer_tokens: int
     usd: float | None
     seconds: float | None
-    tasks: list[TaskSurvey]
+    tasks: list[TaskPlan]
 
 
-def survey(experiment: Experiment) -> Survey:
+def plan(experiment: Experiment) -> Plan:
     _, tasks, samples = experiment.bind_tasks()
     selection = experiment.selection(tasks)
-    shown = {task.name: TaskSurvey(task.name, task.model_name) for task in tasks}
+    shown = {task.name: TaskPlan(task.name, task.model_name) for task in tasks}
     answers = _usual_answers(experiment)
     with experiment.trial_store() as trial:
         experiment.ingest(trial)
@@ -72,7 +72,7 @@ def survey(experiment: Experiment) -> Survey:
     selected = sum(task.cells for task in shown.values())
     missing = selected if found is None else found.missing()
     share = missing / selected if selected else 0.0
-    return Survey(
+    return Plan(
         folder=str(experiment.folder),
         items=len(items),
         samples=samples,
@@ -105,7 +105,7 @@ def _usual_answers(experiment: Experiment) -> dict[str, int]:
     return usual
 
 
-def _usd(experiment: Experiment, tasks: list[TaskSurvey], share: float) -> float | None:
+def _usd(experiment: Experiment, tasks: list[TaskPlan], share: float) -> float | None:
     prices = {name: limits.price for name, limits in bind_limits(experiment.config).items()}
     total = 0.0
     for task in tasks:
@@ -116,7 +116,7 @@ def _usd(experiment: Experiment, tasks: list[TaskSurvey], share: float) -> float
     return total * share
 
 
-def _seconds(experiment: Experiment, tasks: list[TaskSurvey], share: float) -> float | None:
+def _seconds(experiment: Experiment, tasks: list[TaskPlan], share: float) -> float | None:
     """At the rate of the last run; limits per minute make it longer."""
     run = experiment.store.manifest("run", experiment.id)
     rate = run.metadata.get("rate") if run is not None else None

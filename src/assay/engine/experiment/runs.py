@@ -1,7 +1,9 @@
-"""Several runs taken together: those that are named and those behind earlier evaluations, with their items, and with
-the rows that the earlier evaluations have already."""
+"""Several runs taken together: those that are named and those behind earlier evaluations, with their items and with the
+rows that earlier evaluations have; and a folder that shows rows of other places."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from assay.engine.experiment.dataset import file_stamp, ingest
 from assay.engine.experiment.sources import Source, elsewhere, find_source, name_apart
 from assay.errors import UserError
 from assay.interfaces import Log, Store
-from assay.records import Item
+from assay.records import Item, Kind, Manifest
 from assay.store.index import content_hash
 from assay.store.items import decode_item, encode_item
 from assay.store.keys import canonical, digest, short
@@ -96,10 +98,10 @@ def _different(item: Item, place: str, files: Sequence[Path]) -> UserError:
     )
 
 
-# ---- rows that are there
+# ---- existing rows
 
 
-class _Row(msgspec.Struct):
+class _EvaluationRow(msgspec.Struct):
     key: str = ""
     scorer: str = ""
 
@@ -128,8 +130,8 @@ def take_over(
     aside.sync()
 
 
-def _rows(log: Log) -> Iterator[tuple[_Row, bytes]]:
-    decode = msgspec.json.Decoder(_Row).decode
+def _rows(log: Log) -> Iterator[tuple[_EvaluationRow, bytes]]:
+    decode = msgspec.json.Decoder(_EvaluationRow).decode
     for _, line in log.scan():
         try:
             row = decode(line)
@@ -137,3 +139,76 @@ def _rows(log: Log) -> Iterator[tuple[_Row, bytes]]:
             continue  # the evaluation that owns the file sets it aside
         if row.key:
             yield row, line
+
+
+# ---- rows of other places
+
+
+class View(FlatStore):
+    """An experiment folder that shows some artefacts from elsewhere; nothing is ever written to those."""
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__(folder)
+        self._shown: dict[tuple[Kind, str], tuple[Log, Manifest | None]] = {}
+
+    def show(self, kind: Kind, id: str, log: Log, manifest: Manifest | None) -> None:
+        self._shown[kind, id] = log, manifest
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        shown = self._shown.get((kind, id))
+        return super().manifest(kind, id) if shown is None else shown[1]
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        shown = self._shown.get((kind, id))
+        return super().log(kind, id, name) if shown is None or name else shown[0]
+
+
+class _WithField(FileLog, ABC):
+    """Rows with one more field, unless they have one of that name."""
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        return ((position, self._extended(line)) for position, line in super().scan())
+
+    def blocks(self) -> Iterator[bytes]:
+        lines = (line + b"\n" for _, line in self.scan())
+        while block := b"".join(islice(lines, 256)):
+            yield block
+
+    def read(self, position: int) -> bytes:
+        return self._extended(super().read(position))
+
+    @abstractmethod
+    def field(self, line: bytes) -> bytes:
+        """The field of a row, as JSON."""
+
+    def _extended(self, line: bytes) -> bytes:
+        """The field comes first: of two fields of one name, readers take the last."""
+        start = line.find(b"{") + 1
+        rest = line[start:].lstrip()
+        if not start or line[: start - 1].strip() or not rest:
+            return line
+        return b"{" + self.field(line) + (rest if rest[:1] == b"}" else b"," + rest)
+
+
+class NamedLog(_WithField):
+    """The rows of one of several sources, each with the name of that in `source`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__(path)
+        self._field = b'"source":' + msgspec.json.encode(name)
+
+    def field(self, line: bytes) -> bytes:
+        return self._field
+
+
+class KeyedLog(_WithField):
+    """Responses from elsewhere with the keys by which their evaluations name them."""
+
+    def field(self, line: bytes) -> bytes:
+        return b'"key":"%s"' % digest("line", line).hex().encode()
+
+
+def answers_of(source: Source) -> FileLog:
+    """The responses as evaluations that are ours refer to them."""
+    file = source.files["run"]
+    return FileLog(file) if source.manifest("run") is not None else KeyedLog(file)

@@ -3,21 +3,21 @@
 Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
+from assay.config import Config, Need, load, resolved, to_yaml
 from assay.errors import UserError
-from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest
-from assay.store.keys import digest
+from assay.store.files import write_file
 from assay.store.log import FileLog
+from assay.store.names import INSIDE
 from assay.store.stores import FlatStore, FolderStore
 
+ConfigSource = str | Path | Mapping[str, Any] | Config
 ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files are that it was made from
 
 
@@ -66,6 +66,7 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     """The source at a path. `kind` is what a file holds that is not called like one of ours."""
     path = Path(path)
     if path.is_dir():
+        path = _newest_inside(path)
         files, more = _files(path)
         return Source(path=path, name=_name(path), files=files, folder=path, more=more)
     if not path.is_file():
@@ -80,6 +81,15 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     files, more = _files(folder)
     ours = bool(FlatStore(folder).ids(own))
     return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)
+
+
+def _newest_inside(folder: Path) -> Path:
+    """The folder, or, if it only has experiments in `.assay/`, where commands keep the rows behind their own files, the
+    one of them that changed last."""
+    manifests = list(folder.glob(f"{INSIDE}/*/manifest.json"))
+    if not manifests or (folder / "manifest.json").exists():
+        return folder
+    return max(manifests, key=lambda file: (file.stat().st_mtime_ns, file)).parent
 
 
 def find_sources(paths: list[str | Path], kind: Kind | None = None) -> list[Source]:
@@ -140,7 +150,7 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
 
 
 def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[Path]]:
-    """The same for an evaluation that is one of several artefacts in a repository."""
+    """The files behind an evaluation that is one of several artefacts in a repository."""
     found: dict[Kind, list[Path]] = {}
     if folder.resolve().parent.name == "evaluations":
         store = FolderStore(folder.resolve().parents[1])
@@ -191,68 +201,21 @@ _MARKS: dict[Kind, tuple[str, ...]] = {
 }
 
 
-_LINES = 256
+# ---- the config of existing rows
 
 
-class View(FlatStore):
-    """An experiment folder that shows some artefacts from elsewhere; nothing is ever written to those."""
-
-    def __init__(self, folder: str | Path) -> None:
-        super().__init__(folder)
-        self._shown: dict[tuple[Kind, str], tuple[Log, Manifest | None]] = {}
-
-    def show(self, kind: Kind, id: str, log: Log, manifest: Manifest | None) -> None:
-        self._shown[kind, id] = log, manifest
-
-    def manifest(self, kind: Kind, id: str) -> Manifest | None:
-        shown = self._shown.get((kind, id))
-        return super().manifest(kind, id) if shown is None else shown[1]
-
-    def log(self, kind: Kind, id: str, name: str = "") -> Log:
-        shown = self._shown.get((kind, id))
-        return super().log(kind, id, name) if shown is None or name else shown[0]
+def config_of(config: ConfigSource | None, source: Source, need: Need, overrides: Mapping[str, Any]) -> Config:
+    if isinstance(config, Config):
+        return config
+    if config is None:
+        config = (source.folder or source.path.parent) / "config.yaml"
+        if source.folder is None or not config.is_file():
+            raise UserError("there is no config", where=str(config), fix="name one with -c")
+    return load(config, overrides=overrides, need=need)
 
 
-class _WithField(FileLog, ABC):
-    """Rows with one more field, unless they have one of that name."""
-
-    def scan(self) -> Iterator[tuple[int, bytes]]:
-        return ((position, self._extended(line)) for position, line in super().scan())
-
-    def blocks(self) -> Iterator[bytes]:
-        lines = (line + b"\n" for _, line in self.scan())
-        while block := b"".join(islice(lines, _LINES)):
-            yield block
-
-    def read(self, position: int) -> bytes:
-        return self._extended(super().read(position))
-
-    @abstractmethod
-    def field(self, line: bytes) -> bytes:
-        """The field of a row, as JSON."""
-
-    def _extended(self, line: bytes) -> bytes:
-        """The field comes first: of two fields of one name, readers take the last."""
-        start = line.find(b"{") + 1
-        rest = line[start:].lstrip()
-        if not start or line[: start - 1].strip() or not rest:
-            return line
-        return b"{" + self.field(line) + (rest if rest[:1] == b"}" else b"," + rest)
-
-
-class NamedLog(_WithField):
-    """The rows of one of several sources, each with the name of that in `source`."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        super().__init__(path)
-        self._field = b'"source":' + msgspec.json.encode(name)
-
-    def field(self, line: bytes) -> bytes:
-        return self._field
-
-
-class KeyedLog(_WithField):
-    """Responses from elsewhere with the keys by which their evaluations name them."""
-
-    def field(self, line: bytes) -> bytes:
-        return b'"key":"%s"' % digest("line", line).hex().encode()
+def keep_config(folder: Path, config: Config) -> None:
+    """A folder that has no config yet gets this one; that of its run stays."""
+    file = folder / "config.yaml"
+    if not file.exists():
+        write_file(file, to_yaml(resolved(config)).encode())

@@ -1,4 +1,4 @@
-"""What a configuration asks for: its cells, their keys, and how they compare with the rows that are there."""
+"""What a configuration asks for: its cells, their keys, and how they compare with existing rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -77,7 +77,7 @@ class Usage(msgspec.Struct):
     unpriced: int = 0
 
 
-class _Row(msgspec.Struct):
+class _UsedRow(msgspec.Struct):
     model_name: str = ""
     error: str | None = None
     prompt_tokens: int | None = None
@@ -88,7 +88,7 @@ class _Row(msgspec.Struct):
 
 def usage_of(log: Log) -> dict[str, Usage]:
     """By model, in order of name."""
-    decode = msgspec.json.Decoder(_Row).decode
+    decode = msgspec.json.Decoder(_UsedRow).decode
     found: dict[str, Usage] = {}
     for _, line in log.scan():
         try:

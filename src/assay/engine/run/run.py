@@ -1,6 +1,6 @@
 """The first executor: tasks × items × samples → responses.
 
-Cells whose rows are there are not run again; a finished row reaches the kernel before its worker takes the next
+Cells with existing rows are not run again; a finished row reaches the kernel before its worker takes the next
 cell; rows leave the file only when the whole plan, not the part that runs now, no longer has them.
 """
 
@@ -14,7 +14,6 @@ import msgspec
 from assay.engine.calls.context import RowContext, Surroundings
 from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
-from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import Stop, finish
 from assay.engine.run.existing import Existing
@@ -26,14 +25,14 @@ from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.store.sync import GroupSync
-from assay.threads import Threads, run_blocking
+from assay.threads import blocking
 
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
 
 class Runner(Executor):
     """Runs tasks over a stored dataset. `task_timeout` is for tasks that run in threads; `fresh` sets earlier rows
-    aside instead of going on with them."""
+    aside instead of resuming from them."""
 
     def __init__(
         self, store: Store, *, task_timeout: float | None = None, fresh: bool = False, **shared: Unpack[Shared]
@@ -41,24 +40,6 @@ class Runner(Executor):
         super().__init__(store, **shared)
         self.task_timeout = task_timeout
         self.fresh = fresh
-
-    def run(
-        self,
-        dataset: str,
-        tasks: Sequence[Task],
-        samples: int = 1,
-        *,
-        id: str = "",
-        name: str = "",
-        selection: Selection | None = None,
-        retry_errors: bool = False,
-    ) -> Manifest:
-        """The run's manifest, when every selected cell has its row."""
-        return run_blocking(
-            lambda: self.run_async(
-                dataset, tasks, samples, id=id, name=name, selection=selection, retry_errors=retry_errors
-            )
-        )
 
     async def run_async(
         self,
@@ -71,6 +52,7 @@ class Runner(Executor):
         selection: Selection | None = None,
         retry_errors: bool = False,
     ) -> Manifest:
+        """The run's manifest, when every selected cell has its row."""
         check_tasks(tasks)
         source = self.store.manifest("dataset", dataset)
         if source is None:
@@ -95,8 +77,10 @@ class Runner(Executor):
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
             )
-            job = _Job(self, manifest, self.datasets.index(dataset), tasks, samples)
+            job = _RunJob(self, manifest, self.datasets.index(dataset), tasks, samples)
             return await job.run(selection or Selection(), retry_errors)
+
+    run = blocking(run_async)
 
     def _show_present(self, tasks: Sequence[Task], old: Manifest) -> None:
         for lane in dict.fromkeys(task.lane or task.name for task in tasks):
@@ -106,7 +90,7 @@ class Runner(Executor):
             shown.ended = shown.started
 
 
-class _Job:
+class _RunJob:
     """One call of `Runner.run`."""
 
     def __init__(
@@ -134,20 +118,14 @@ class _Job:
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
         self.manifest.complete = False
         self.runner.store.put_manifest(self.manifest)
-        lanes = Lanes(self.runner.limits, self.runner.default_limits, progress.lane, self.runner.budget)
-        threads = Threads(max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks))
-        calls = self.runner.store.log("run", self.manifest.id, "calls")
-        traces = self.runner.store.log("run", self.manifest.id, "traces")
-        around = Surroundings(
-            lanes, threads, self.runner.models, lambda: CallLog(calls), traces, self.runner.task_timeout
-        )
+        lanes = self.runner.lanes(progress.lane)
+        threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
+        timeout = self.runner.task_timeout
         try:
-            await self._run_lanes(list(self._lanes(selection, lanes)), around)
+            with self.runner.surroundings("run", self.manifest.id, lanes, threads, timeout) as around:
+                await self._run_lanes(list(self._lanes(selection, lanes)), around)
         finally:
-            threads.close()
             self.sync.close()
-            calls.close()
-            traces.close()
             self._close_manifest()
             for lane in progress.of("run"):
                 lane.ended = lane.ended or time.monotonic()
@@ -272,5 +250,5 @@ class _Job:
 
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:
-            raise Interrupted("stopped; every finished row is kept", fix="run the same command to go on")
+            raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
         lanes.raise_if_stopped()

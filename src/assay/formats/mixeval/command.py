@@ -83,7 +83,7 @@ def score(responses: tuple[str, ...], **options: Any) -> None:
 
 def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
     """Run the step that the flags describe and show its scores; exit 1 if the input had problems."""
-    from assay.cli._again import overrides
+    from assay.cli._options import overrides
     from assay.cli._running import failure_as_event, run_step
     from assay.formats.mixeval.plans import Choice, Data, Options
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, final
 
 from assay.engine.calls.progress import LaneProgress, Progress
-from assay.engine.evaluate.evaluate import CHUNK_SECONDS, LARGEST_CHUNK
+from assay.engine.evaluate.job import CHUNK_SECONDS, LARGEST_CHUNK
 from assay.formats.intelligence_layer.core.task import Input, Output
 from assay.formats.intelligence_layer.core.tracer.tracer import utc_now
 from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository

@@ -1,4 +1,4 @@
-"""A trace as a tree of text; long texts are cut, with their length, unless all is wanted."""
+"""A trace: one item with all that followed from it, as an indented tree. Long texts are cut, with their length."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from assay.analysis.look.trace import Match, Sample, Trace
+from assay.reports.sheet import Line, Sheet
 from assay.text.messages import content_text
-from assay.text.plain import plain
 
 LONGEST = 600
 
@@ -15,44 +15,44 @@ LONGEST = 600
 class _Tree:
     def __init__(self, full: bool) -> None:
         self.full = full
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
 
     def add(self, depth: int, name: str, value: Any = "") -> None:
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         if not self.full and len(text) > LONGEST:
             text = f"{text[:LONGEST]}… ({len(text):,} characters)"
-        first, *rest = plain(text).split("\n")
-        indent = "  " * depth
-        self.lines.append(f"{indent}{plain(name)}{':' if text else ''} {first}".rstrip())
-        self.lines += [f"{indent}  {' ' * len(name)}{line}".rstrip() for line in rest]
+        below = f"\n  {' ' * len(name)}"
+        line = f"{name}{':' if text else ''} {text.replace(chr(10), below)}".rstrip()
+        self.lines.append(Line(line, depth=depth, wraps=False))
 
 
-def trace_text(found: Trace, full: bool = False) -> str:
+def view(trace: Trace, full: bool = False) -> Sheet:
+    """`full`: nothing is cut."""
     tree = _Tree(full)
-    tree.add(0, f"item {found.item_id}")
-    for name, value in (found.item or {}).items():
+    tree.add(0, f"item {trace.item_id}")
+    for name, value in (trace.item or {}).items():
         if name != "id":
             tree.add(1, name, value)
-    shared = {sample.response.get("task") for sample in found.samples}
-    for sample in found.samples:
+    shared = {sample.response.get("task") for sample in trace.samples}
+    for sample in trace.samples:
         _add_sample(tree, sample)
-    for match in found.matches:
+    for match in trace.matches:
         _add_match(tree, match)
-    for owner, calls in _by_owner(found.calls):
+    for owner, calls in _by_owner(trace.calls):
         whose = "" if owner in shared else " (scorer)"
         tree.add(1, f"calls of {owner}{whose}", f"{len(calls)}, all samples")
         for call in calls:
             _add_call(tree, call)
-    if not found.samples:
+    if not trace.samples:
         tree.add(1, "no response yet")
-    return "\n".join(tree.lines)
+    return Sheet(parts=tree.lines)
 
 
 def _add_sample(tree: _Tree, sample: Sample) -> None:
     row = sample.response
     tree.add(1, f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}", _facts(row))
     for message in row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}]:
-        tree.add(2, str(message.get("role")), _said(message.get("content")))
+        tree.add(2, str(message.get("role")), _content(message.get("content")))
     for span in sample.spans:
         tree.add(2, f"step {span.get('name', '')}" if isinstance(span, dict) else "step", span)
     if row.get("reasoning"):
@@ -65,12 +65,12 @@ def _add_sample(tree: _Tree, sample: Sample) -> None:
 
 
 def _add_match(tree: _Tree, match: Match) -> None:
-    """What each order of the seats said, and what both say together: players who disagree with themselves draw."""
+    """The winner in each order of the seats, and of both together: where the orders disagree it is a tie."""
     first, second = match.players
-    said = [_winner(row, first, second) for row in match.evaluations]
-    whole = said[0] if len(set(said)) == 1 else f"tie: {' and '.join(said)}"
+    winners = [_winner(row, first, second) for row in match.evaluations]
+    whole = winners[0] if len(set(winners)) == 1 else f"tie: {' and '.join(winners)}"
     tree.add(1, f"match {match.label}, sample {match.sample_index}: {first} vs {second}", whole)
-    for row, word in zip(match.evaluations, said, strict=True):
+    for row, word in zip(match.evaluations, winners, strict=True):
         tree.add(2, f"{second if row.get('seat') else first} first", word)
         _add_why(tree, row)
 
@@ -112,7 +112,7 @@ def _add_call(tree: _Tree, call: dict[str, Any]) -> None:
     step = f" {call['step']}" if call.get("step") else ""
     tree.add(2, f"call{step} to {call.get('model_name')}")
     for message in call.get("messages") or ():
-        tree.add(3, str(message.get("role")), _said(message.get("content")))
+        tree.add(3, str(message.get("role")), _content(message.get("content")))
     tree.add(3, "answer", (call.get("completion") or {}).get("text") or "–")
 
 
@@ -125,7 +125,7 @@ def _facts(row: dict[str, Any]) -> str:
     return ", ".join(facts)
 
 
-def _said(content: Any) -> str:
+def _content(content: Any) -> str:
     images = [part for part in content if part.get("type") != "text"] if isinstance(content, list) else []
     return "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)]) or "–"
 

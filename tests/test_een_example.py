@@ -1,4 +1,4 @@
-"""The first seed's complete example: it runs as printed, its rows have the fields that it lists, and the six
+"""EEN's complete example: it runs as printed, its rows have the fields that it lists, and the six
 evaluation rows that it shows give the 0.83 that it shows."""
 
 import json
@@ -10,10 +10,10 @@ import pytest
 
 import assay
 
-EXAMPLE = Path(__file__).parents[1] / "examples/seed"
+EXAMPLE = Path(__file__).parents[1] / "examples/een"
 TEMPLATE = "Solve the following problem: {{question}}"
 
-# The "real response line" of the seed, in its order.
+# The "real response line" of EEN, in its order.
 RESPONSE_FIELDS = [
     *("item_id", "sample_id", "sample_index", "total_samples", "model_name", "prompt", "response"),
     *("inference_time", "timestamp", "metadata", "error"),
@@ -37,15 +37,15 @@ SHOWN = """\
 @pytest.fixture
 def experiment(tmp_path: Path) -> Path:
     """The folder of the example after it ran."""
-    shutil.copytree(EXAMPLE, tmp_path / "seed")
-    return Path(assay.run(tmp_path / "seed/config.yaml", output_dir=str(tmp_path / "output")).folder)
+    shutil.copytree(EXAMPLE, tmp_path / "een")
+    return Path(assay.run(tmp_path / "een/config.yaml", output_dir=str(tmp_path / "output")).folder)
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
 
 
-def test_responses_are_those_of_the_seed(experiment: Path) -> None:
+def test_responses_are_those_of_een(experiment: Path) -> None:
     responses = sorted(rows(experiment, "responses"), key=lambda row: row["sample_id"])
     assert [row["sample_id"] for row in responses] == [f"problem_{i}_sample_{n}" for i in (1, 2) for n in range(3)]
     for row in responses:
@@ -58,7 +58,7 @@ def test_responses_are_those_of_the_seed(experiment: Path) -> None:
     assert responses[0]["prompt"] == "Solve the following problem: What is 2+2?"
 
 
-def test_evaluations_are_those_of_the_seed(experiment: Path) -> None:
+def test_evaluations_are_those_of_een(experiment: Path) -> None:
     responses = {row["key"]: row for row in rows(experiment, "responses")}
     answers = {"problem_1": "4", "problem_2": "6"}
     evaluations = rows(experiment, "evaluation_results")
@@ -73,7 +73,7 @@ def test_evaluations_are_those_of_the_seed(experiment: Path) -> None:
         assert row["score"] == float(row["passed"])
 
 
-def test_metrics_are_those_of_the_seed(experiment: Path) -> None:
+def test_metrics_are_those_of_een(experiment: Path) -> None:
     first, second = rows(experiment, "metrics")
     assert (first["metric_name"], second["metric_name"]) == ("pass@1", "pass@k")
     assert first["effective_num_trials"] == 3
@@ -93,7 +93,7 @@ def test_metrics_are_those_of_the_seed(experiment: Path) -> None:
     assert json.loads((experiment / "metrics.json").read_text()) == [first, second]
 
 
-def test_the_six_rows_that_the_seed_shows_give_its_number(tmp_path: Path) -> None:
+def test_the_six_rows_that_een_shows_give_its_number(tmp_path: Path) -> None:
     metadata = {"model_id": "model_1", "prompt_template": "template_2"}
     shown = [{**json.loads(line), "metadata": metadata} for line in SHOWN.splitlines()]
     (tmp_path / "evaluation_results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))

@@ -1,4 +1,4 @@
-"""The first seed's evaluation method, letter for letter."""
+"""EEN's evaluation method, letter for letter."""
 
 
 # fmt: off

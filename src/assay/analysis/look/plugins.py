@@ -1,4 +1,4 @@
-"""Plug-ins described from their source, so that listing them imports and runs none of them."""
+"""`assay list` and `assay show`: plug-ins described from their source, so that none of them is run."""
 
 import ast
 import importlib.util
@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import assay.registry as registry  # `from assay import …` would import the whole engine first
 from assay.errors import UserError
@@ -36,18 +36,54 @@ class Described:
         return dict(vars(self))
 
 
+class PlugIn(NamedTuple):
+    """A line of the list."""
+
+    kind: str
+    name: str
+    about: str
+    origin: str
+
+
+def list_plugins(kind: str = "") -> list[PlugIn]:
+    """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of their docs."""
+    chosen = [_kind(kind)] if kind else kinds().values()
+    return [PlugIn(plug_ins.kind, name, *_about(plug_ins, name)) for plug_ins in chosen for name in plug_ins.names()]
+
+
+def show(name: str, *, kind: str = "") -> list[Described]:
+    """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place."""
+    if kind:
+        return [describe(_kind(kind), name)]
+    found = [describe(plug_ins, name) for plug_ins in kinds().values() if name in plug_ins.names()]
+    if not found and "." in name:
+        found = [describe(kinds()["scorer"], name)]
+        found[0].kind = "function"
+    if not found:
+        names = {name for plug_ins in kinds().values() for name in plug_ins.names()}
+        raise UserError(f"there is no plug-in {name!r}", fix=nearest(name, names))
+    return found
+
+
 def kinds() -> dict[str, Registry]:
     """Every kind of plug-in, by its name."""
-    return {found.kind: found for found in vars(registry).values() if isinstance(found, Registry)}
+    return {value.kind: value for value in vars(registry).values() if isinstance(value, Registry)}
 
 
-def kind_called(name: str) -> Registry:
+def _kind(name: str) -> Registry:
     """The registry of a kind; its plural is understood, too."""
-    known = kinds()
-    found = known.get(name) or known.get(name.removesuffix("s"))
-    if found is None:
-        raise UserError(f"there is no kind of plug-in {name!r}", fix=nearest(name, known))
-    return found
+    plug_ins = kinds().get(name) or kinds().get(name.removesuffix("s"))
+    if plug_ins is None:
+        raise UserError(f"there is no kind of plug-in {name!r}", fix=nearest(name, kinds()))
+    return plug_ins
+
+
+def _about(plug_ins: Registry, name: str) -> tuple[str, str]:
+    """First line and origin; a plug-in of somebody else that cannot be imported is listed with its reason."""
+    try:
+        return summary(plug_ins, name)
+    except Exception as error:  # an entry point runs foreign code when it is loaded
+        return f"cannot be loaded: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", ""
 
 
 def describe(plug_ins: Registry, name: str) -> Described:
@@ -79,7 +115,12 @@ def _source_file(plug_ins: Registry, name: str) -> Path | None:
     module = _FILES.get(name, name)
     if not module.isidentifier() or module.startswith("_"):
         return None
-    spec = importlib.util.find_spec(f"{plug_ins.package}.{module}")
+    package = plug_ins.package
+    if name in registry.formats(plug_ins.kind):
+        package, module = f"assay.formats.{name}", plug_ins.kind
+    elif not package:
+        return None
+    spec = importlib.util.find_spec(f"{package}.{module}")
     return Path(spec.origin) if spec is not None and spec.origin else None
 
 

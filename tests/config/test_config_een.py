@@ -1,4 +1,4 @@
-"""The first seed's examples load as they are printed there."""
+"""EEN's examples load as they are printed there."""
 
 from pathlib import Path
 
@@ -40,11 +40,11 @@ def test_the_overview_with_metrics_and_prompt(folder: Path) -> None:
     data = folder / "path/to/dataset.jsonl"
     data.parent.mkdir(parents=True)
     data.write_text("{}\n")
-    (folder / "seed.yaml").write_text(OVERVIEW + METRICS + PROMPT)
-    config = load("seed.yaml", environ={})
+    (folder / "een.yaml").write_text(OVERVIEW + METRICS + PROMPT)
+    config = load("een.yaml", environ={})
 
-    assert config.name == "seed"
-    assert config.source == str(folder / "seed.yaml")
+    assert config.name == "een"
+    assert config.source == str(folder / "een.yaml")
     assert config.base == str(folder)
     assert config.sample_params == {"temperature": 0.7, "max_tokens": 2000}
     assert config.num_samples == 16
@@ -60,7 +60,7 @@ def test_the_overview_with_metrics_and_prompt(folder: Path) -> None:
     assert (metric.name, metric.type) == ("pass@1", "pass_at_k")
     assert metric.facets == ["metadata.model_id", "prompt_template"]
     assert metric.params == {"k": 1, "num_trials": 16, "aggregation": "mean"}
-    assert config.output_dir == str(folder / "output" / "seed")
+    assert config.output_dir == str(folder / "output" / "een")
 
 
 def test_each_part_alone_is_enough_for_its_step(folder: Path) -> None:

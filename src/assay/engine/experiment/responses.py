@@ -1,0 +1,145 @@
+"""Where the responses of an experiment come from: its tasks make them, they exist, or even their labels exist.
+
+`Tasks` is what `assay run` does; existing responses are in `evaluate.py`, existing evaluations in `aggregate.py`.
+"""
+
+from abc import ABC, abstractmethod
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
+
+import msgspec
+
+from assay.config import resolved, to_yaml
+from assay.engine.aggregate.bind import BoundMetric
+from assay.engine.calls.executor import Shared
+from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.experiment import bind
+from assay.engine.experiment.status import StatusFile
+from assay.engine.run.run import Runner
+from assay.errors import RunFailed
+from assay.interfaces import Model, Task
+from assay.records import Kind, Manifest
+from assay.store.files import write_file
+
+if TYPE_CHECKING:
+    from assay.engine.experiment.experiment import Experiment
+
+Mode = Literal["full", "inference", "evaluation"]
+
+
+class Bound(msgspec.Struct):
+    """A config's parts, made ready."""
+
+    models: dict[str, Model]
+    scorers: list[BoundScorer]
+    metrics: list[BoundMetric]
+    tasks: list[Task] = []
+    samples: int = 1
+
+
+class Measured(TypedDict, total=False):
+    """The artefacts that metrics are computed from; `runs` and `datasets` where the manifests do not say."""
+
+    evaluations: list[str]
+    runs: list[str]
+    datasets: list[str]
+
+
+class Responses(ABC):
+    """Where the responses of an experiment come from. `kinds` are those whose artefacts may have given the folder its
+    id already, `kind` is the first artefact that the experiment writes."""
+
+    kinds: ClassVar[tuple[Kind, ...]]
+    kind: ClassVar[Kind]
+    stored = True
+    budget: int | None = None
+
+    @abstractmethod
+    def bind(self, experiment: "Experiment") -> Bound:
+        """Everything that can be wrong with the config is raised here, before anything is spent."""
+
+    @abstractmethod
+    async def make(
+        self, experiment: "Experiment", bound: Bound, shared: Shared, stack: AsyncExitStack
+    ) -> Manifest | None:
+        """Make the responses, or show the store those that exist; the run's manifest if it was made here."""
+
+    def runs(self, experiment: "Experiment") -> list[str]:
+        """The ids of the runs to score."""
+        return [experiment.id]
+
+    def metadata(self, experiment: "Experiment") -> dict[str, Any]:
+        """What the evaluation's manifest should remember."""
+        return {}
+
+    def scored(self, experiment: "Experiment", evaluation: Manifest) -> None:  # noqa: B027
+        """Called when every response has its labels."""
+
+    def close(self) -> None:  # noqa: B027
+        """Called at the end, whatever happened."""
+
+    def measured(self, experiment: "Experiment") -> Measured:
+        return {"evaluations": [experiment.id]}
+
+
+class Tasks(Responses):
+    """The config's models, prompts and functions make the responses."""
+
+    kinds = ("dataset",)
+    kind = "run"
+
+    def bind(self, experiment: "Experiment") -> Bound:
+        config, mode = experiment.config, _mode(experiment)
+        bind.check_budget(config)
+        bind.bind_outputs(config)
+        models, tasks, samples = experiment.bind_tasks()
+        bound = Bound(models, bind.bind_scorers(config, models), bind.bind_metrics(config), tasks, samples)
+        if mode == "inference":
+            bound.scorers = []
+        if not bound.scorers:
+            bound.metrics = []
+        return bound
+
+    async def make(
+        self, experiment: "Experiment", bound: Bound, shared: Shared, stack: AsyncExitStack
+    ) -> Manifest | None:
+        config, mode = experiment.config, _mode(experiment)
+        write_file(experiment.folder / "config.yaml", to_yaml(resolved(config)).encode())
+        if config.dataset is not None or not experiment.store.ids("dataset"):
+            experiment.ingest()
+        await stack.enter_async_context(StatusFile(experiment.folder, experiment.progress, mode))
+        if mode == "evaluation":
+            return None
+        run = await self.infer(experiment, bound, shared)
+        self._check_error_rate(experiment, run)
+        return run
+
+    async def infer(self, experiment: "Experiment", bound: Bound, shared: Shared) -> Manifest:
+        """The run, when every selected cell has its row."""
+        config = experiment.config
+        runner = Runner(experiment.store, **shared, task_timeout=config.timeout, fresh=not config.resume)
+        return await runner.run_async(
+            experiment.id,
+            bound.tasks,
+            bound.samples,
+            id=experiment.id,
+            name=config.name,
+            selection=experiment.selection(bound.tasks),
+            retry_errors=experiment.options.retry_errors,
+        )
+
+    def _check_error_rate(self, experiment: "Experiment", run: Manifest) -> None:
+        allowed = experiment.options.max_error_rate
+        allowed = experiment.config.max_error_rate if allowed is None else allowed
+        total = sum(count for name, count in run.counts.items() if name != "transient")
+        errored = run.counts.get("errored", 0)
+        if allowed is not None and total and errored / total > allowed:
+            raise RunFailed(
+                f"{errored} of {total} responses are errors, more than the allowed share of {allowed:g}",
+                where=str(experiment.folder / "responses.jsonl"),
+                fix="look at their `error` fields; --retry-errors runs them again",
+            )
+
+
+def _mode(experiment: "Experiment") -> Mode:
+    return experiment.options.mode or experiment.config.mode
