@@ -23,7 +23,7 @@ from tests.cli.shell import COMMAND, NEVER_SHOWN, OURS_ALONE
 from tests.support import wait_for
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-WHOLE = re.compile(r"(help|quit|goes on|does not\))\s*$")  # how the last line of a screen ends
+WHOLE = re.compile(r"(help|quit|continues|does not\))\s*$")  # how the last line of a screen ends
 SHELL = """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -178,7 +178,7 @@ def test_a_session_is_blind_saves_every_key_and_gives_the_terminal_back(room: Ro
     for number, key in enumerate("p0f", 1):
         desk.press(key)
         desk.until(f"{number + 1} of 4")
-        wait_for(lambda number=number: len(room.rows()) == number)  # saved while the session goes on
+        wait_for(lambda number=number: len(room.rows()) == number)  # saved while the session continues
     desk.press("1")
     desk.until("All 4 answers")
     desk.press("q")

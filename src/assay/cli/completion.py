@@ -15,7 +15,7 @@ def command(shell: str, debug: bool) -> None:
 
     from assay.cli import group
 
-    made = get_completion_class(shell)
-    assert made is not None
-    script = made(group, {}, "assay", "_ASSAY_COMPLETE")
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(group, {}, "assay", "_ASSAY_COMPLETE")
     click.echo(script.source_template % script.source_vars())

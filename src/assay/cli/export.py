@@ -13,11 +13,11 @@ def _flags() -> dict[str, list[str]]:
     """The parameters of each format that are true or false; each is a flag as well."""
     from assay import api
 
-    found: dict[str, list[str]] = {}
+    flags: dict[str, list[str]] = {}
     for plug_in in api.list("writer"):
         described = api.show(plug_in.name, kind="writer")[0]
-        found[plug_in.name] = [each["name"] for each in described.parameters if each["type"] == "bool"]
-    return found
+        flags[plug_in.name] = [parameter["name"] for parameter in described.parameters if parameter["type"] == "bool"]
+    return flags
 
 
 def _formats() -> str:
@@ -55,10 +55,10 @@ def _given_flags(ctx: click.Context) -> dict[str, bool]:
     """A format's flags among the words that are not options of the command."""
     if not ctx.args:
         return {}
-    known = {flag_name(name): name for names in _flags().values() for name in names}
+    flags = {flag_name(name): name for names in _flags().values() for name in names}
     for word in ctx.args:
-        if word not in known:
+        if word not in flags:
             if word.startswith("-"):
-                raise click.NoSuchOption(word, possibilities=sorted(known), ctx=ctx)
+                raise click.NoSuchOption(word, possibilities=sorted(flags), ctx=ctx)
             raise click.UsageError(f"Got unexpected extra argument ({word})", ctx)
-    return {known[word]: True for word in ctx.args}
+    return {flags[word]: True for word in ctx.args}

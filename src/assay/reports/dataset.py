@@ -25,18 +25,20 @@ def view(datasets: StoredDataset | Sequence[StoredDataset]) -> Sheet:
 
 def _added(dataset: StoredDataset, new: bool) -> Line:
     items = f"{dataset.items:,} items, hash {dataset.hash}"
-    known = f"{dataset.name} is there already with the same {items}"
-    return Line(f"stored {dataset.name}: {items}" if new else known, wraps=False)
+    stored = f"{dataset.name} is there already with the same {items}"
+    return Line(f"stored {dataset.name}: {items}" if new else stored, wraps=False)
 
 
 def _list(datasets: Sequence[StoredDataset]) -> Sheet:
     columns = [Column("name", text=True), Column("items"), Column("hash", text=True), Column("labels", text=True)]
     table = Table(
         columns=columns,
-        rows=[[one.name, f"{one.items:,} items", one.hash, " ".join(one.labels)] for one in datasets],
+        rows=[
+            [dataset.name, f"{dataset.items:,} items", dataset.hash, " ".join(dataset.labels)] for dataset in datasets
+        ],
         compact=True,
         heads=False,
-        data=(_FACTS, [[getattr(one, name) for name in _FACTS] for one in datasets]),
+        data=(_FACTS, [[getattr(dataset, name) for name in _FACTS] for dataset in datasets]),
     )
     return Sheet(parts=[table])
 
@@ -51,14 +53,14 @@ def _text(value: Any) -> str:
 
 def _duplicates(dataset: StoredDataset) -> list[Line]:
     """How many items are alike, and which."""
-    found = dataset.duplicates
-    if isinstance(found, msgspec.UnsetType):
+    duplicates = dataset.duplicates
+    if isinstance(duplicates, msgspec.UnsetType):
         return []
-    if not found.exact and not found.near:
-        return [Line(f"duplicates: none among {found.items:,} items")]
-    alike = f"(at least {found.threshold:.0%} of three-word sequences in common)"
+    if not duplicates.exact and not duplicates.near:
+        return [Line(f"duplicates: none among {duplicates.items:,} items")]
+    alike = f"(at least {duplicates.threshold:.0%} of three-word sequences in common)"
     return [
-        Line(f"duplicates: {found.exact:,} exact, {found.near:,} near {alike}", wraps=False),
-        *(Line(f"exactly: {', '.join(group)}", depth=1, wraps=False) for group in found.exact_groups),
-        *(Line(f"nearly:  {', '.join(group)}", depth=1, wraps=False) for group in found.near_groups),
+        Line(f"duplicates: {duplicates.exact:,} exact, {duplicates.near:,} near {alike}", wraps=False),
+        *(Line(f"exactly: {', '.join(group)}", depth=1, wraps=False) for group in duplicates.exact_groups),
+        *(Line(f"nearly:  {', '.join(group)}", depth=1, wraps=False) for group in duplicates.near_groups),
     ]

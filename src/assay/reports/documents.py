@@ -101,7 +101,8 @@ def _csv(sheet: Sheet) -> str:
         rows = [[text_of(cell) for cell in row] for row in sheet.tables[0].rows]
     else:
         names, rows = ["depth", "line"], [[line.depth, line.text] for line in sheet.lines]
-    return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
+    harmless = ([clean(value) if isinstance(value, str) else value for value in row] for row in rows)
+    return b"".join(csv_lines(names, harmless)).decode().removesuffix("\n")
 
 
 # ---- HTML: a fragment that needs no other file
@@ -126,8 +127,8 @@ def _html_text(text: str) -> str:
 
 def _css(style: Style, *rules: str) -> str:
     colour = [f"color:{_COLOURS[style]}"] if style in _COLOURS else []
-    found = ";".join([*rules, *colour])
-    return f' style="{found}"' if found else ""
+    declarations = ";".join([*rules, *colour])
+    return f' style="{declarations}"' if declarations else ""
 
 
 def _html_line(line: Line) -> str:

@@ -51,11 +51,22 @@ def _measures(calibration: Calibration) -> Table:
         ("self-preference", calibration.self_preference, "+.3f"),
         ("odds if twice as long", calibration.length_bias, ".2f"),
     ]
-    rows = [[name, _value(found, form), _span(found, form), f"{found.n:,}"] for name, found, form in estimates]
+    rows = [
+        [name, _value(estimate, form), _span(estimate, form), f"{estimate.n:,}"] for name, estimate, form in estimates
+    ]
     rows.insert(3, ["  with one label for all", f"{calibration.agreement.by_majority:.3f}", "", ""])
     exact = [
-        [calibration.label, calibration.judge, name, found.value, found.low, found.high, found.n, found.method]
-        for name, found, _ in estimates
+        [
+            calibration.label,
+            calibration.judge,
+            name,
+            estimate.value,
+            estimate.low,
+            estimate.high,
+            estimate.n,
+            estimate.method,
+        ]
+        for name, estimate, _ in estimates
     ]
     interval = f"{calibration.level:.0%} interval"
     return Table(

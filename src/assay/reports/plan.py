@@ -24,7 +24,7 @@ def view(plan: Plan) -> Sheet:
     if plan.returning:
         rows.append(["brought back", f"{plan.returning:,}", "rows that had been set aside"])
     columns = [Column("what", text=True), Column("number"), Column("meaning", text=True)]
-    tasks = [[f"{task.cells:,}", f"cells  {task.name}"] for task in plan.tasks]
+    tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
     title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples, folder {plan.folder}"
     exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name != "tasks"}
     return Sheet(

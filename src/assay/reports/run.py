@@ -46,12 +46,12 @@ def _table(rows: Sequence[MetricRow]) -> Table:
     left = {facet: facet.removeprefix("metadata.") for facet in facets}
     left |= {"label": "label", "metric_name": "metric"}
     shared = [key for key in left if len(rows) > 1 and len({_facet(row.get(key)) for row in rows}) == 1]
-    own = [key for key in left if key not in shared]
+    keys = [key for key in left if key not in shared]
     numbers = [Column(name) for name in ("value", _level(rows), "items", "samples")]
     return Table(
         title=", ".join(f"{left[key]}: {_facet(rows[0].get(key))}" for key in shared),
-        columns=[*(Column(left[key], text=True) for key in own), *numbers, Column("failed", folds=True)],
-        rows=[[*(_facet(row.get(key)) for key in own), *_numbers(row)] for row in rows],
+        columns=[*(Column(left[key], text=True) for key in keys), *numbers, Column("failed", folds=True)],
+        rows=[[*(_facet(row.get(key)) for key in keys), *_numbers(row)] for row in rows],
     )
 
 

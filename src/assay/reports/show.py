@@ -52,11 +52,11 @@ def _described(described: Described) -> list[Line | Table]:
     names = ["name", "type", "required", "default"]
     parameters = Table(
         columns=[Column("name", text=True), Column("type and default", text=True)],
-        rows=[[each["name"], f"{each['type']}, {_default(each)}"] for each in described.parameters],
+        rows=[[parameter["name"], f"{parameter['type']}, {_default(parameter)}"] for parameter in described.parameters],
         compact=True,
         heads=False,
         depth=1,
-        data=(names, [[each[name] for name in names] for each in described.parameters]),
+        data=(names, [[parameter[name] for name in names] for parameter in described.parameters]),
     )
     end = [Line(""), Line(f"from {described.origin}", wraps=False)]
     return [*lines, parameters if described.parameters else _text("none"), *end]

@@ -151,8 +151,8 @@ def _drawn(table: Table, heads: Texts, rows: Texts, widths: Sequence[int], colou
     above = [[""] * (tall - len(head)) + head for head in heads]
     lines = ["", *(_across(table, line, _HEADS * len(widths), widths, colour) for line in zip(*above, strict=True))]
     lines.append(" " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
-    for row, given in zip(rows, table.rows, strict=True):
-        styles: list[Style] = [style_of(cell) for cell in given]
+    for row, shown in zip(rows, table.rows, strict=True):
+        styles: list[Style] = [style_of(cell) for cell in shown]
         folded = [wrapped(text, wide) for text, wide in zip(row, widths, strict=True)]
         for at in range(max(map(len, folded))):
             line = [pieces[at] if at < len(pieces) else "" for pieces in folded]
@@ -177,7 +177,9 @@ def _compact(table: Table, names: list[str], rows: Texts, colour: bool) -> list[
     plain: list[Style] = ["" for _ in names]
     styles = [plain] * (len(texts) - len(rows)) + [[style_of(cell) for cell in row] for row in table.rows]
     edge = _GAP * table.depth
-    return [_across(table, row, own, widths, colour, edge) for row, own in zip(texts, styles, strict=True)]
+    return [
+        _across(table, row, row_styles, widths, colour, edge) for row, row_styles in zip(texts, styles, strict=True)
+    ]
 
 
 def _row_lines(table: Table, width: int, colour: bool) -> list[str]:

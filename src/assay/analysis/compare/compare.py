@@ -144,20 +144,20 @@ def checked(chosen: CompareOptions) -> CompareOptions:
 
 def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
     """Compare sides that were read before."""
-    policy, said = _policy([side.source for side in sides])
+    policy, differing = _policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label)
-    found = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
-    pairs = _pairs(sides, found, bound, label, scorer, chosen)
+    values = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
+    pairs = _pairs(sides, values, bound, label, scorer, chosen)
     return Comparison(
         metric=chosen.metric,
         label=label,
         level=chosen.level,
         margin=chosen.margin,
         policy=policy,
-        standings=_standings(sides, found, pairs, 1 - chosen.level),
+        standings=_standings(sides, values, pairs, 1 - chosen.level),
         pairs=pairs,
-        notes=[*said, *notes(sides, scorer), *unmatched(pairs)],
+        notes=[*differing, *notes(sides, scorer), *unmatched(pairs)],
     )
 
 
@@ -184,18 +184,18 @@ def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], w
 
 def _policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
     """The failure policy that the experiments' own metrics have, if it is one and the same."""
-    seen: dict[Policy, None] = {}
+    policies: dict[Policy, None] = {}
     for source in sources:
         manifest = source.manifest("aggregation")
         for metric in manifest.plan.get("metrics", []) if manifest else []:
-            seen[msgspec.convert(metric.get("policy") or {}, Policy)] = None
-    if len(seen) > 1:
+            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
+    if len(policies) > 1:
         return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
-    return next(iter(seen), Policy()), []
+    return next(iter(policies), Policy()), []
 
 
-def _with_value(found: Measured, side: Side, bound: BoundMetric) -> Measured:
-    row = found.row
+def _with_value(measure: Measured, side: Side, bound: BoundMetric) -> Measured:
+    row = measure.row
     if row["value"] is None:
         why = row.get("error") or row.get("reason") or "there is no value"
         failed = ", ".join(f"{row[f'{name}_count']} {name}" for name in ("errored", "unparsed", "refused"))
@@ -203,29 +203,29 @@ def _with_value(found: Measured, side: Side, bound: BoundMetric) -> Measured:
         raise UserError(
             f"{bound.name} of {side.name!r} cannot be computed: {why}", where=str(side.source.path), fix=fix
         )
-    if found.values is None:
+    if measure.values is None:
         fix = "use mean, pass_rate or pass@k"
         raise UserError(f"{bound.name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix)
-    return found
+    return measure
 
 
 def _pairs(
     sides: Sequence[Side],
-    found: Sequence[Measured],
+    values: Sequence[Measured],
     bound: BoundMetric,
     label: str,
     scorer: str,
     options: CompareOptions,
 ) -> list[Pair]:
-    both = list(zip(sides, found, strict=True))
+    both = list(zip(sides, values, strict=True))
     places = list(combinations(range(len(sides)), 2))
     matches = [matched(both[later], both[earlier], bound, label, scorer) for earlier, later in places]
     pairs: list[Pair] = []
     count = options.flips if options.flips is not None else 5 if len(places) == 1 else 0
     for (earlier, later), match in zip(places, matches, strict=True):
         pair = _pair(match, sides[later].name, sides[earlier].name, options, len(places))
-        pair.only_candidate = len(found[later].items) - len(match.items)
-        pair.only_baseline = len(found[earlier].items) - len(match.items)
+        pair.only_candidate = len(values[later].items) - len(match.items)
+        pair.only_baseline = len(values[earlier].items) - len(match.items)
         if count:
             pair.flips = find_flips(sides[later], sides[earlier], match, label, count)
         pairs.append(pair)
@@ -234,26 +234,26 @@ def _pairs(
 
 
 def _pair(match: Matched, candidate: str, baseline: str, options: CompareOptions, pairs: int) -> Pair:
-    found = match.differences
+    differences = match.differences
     alpha = 1 - options.level
-    low, high = interval(found, options.level, options.seed, options.resamples)
-    p, test = significance(found, binary=match.binary, seed=options.seed, resamples=options.resamples)
+    low, high = interval(differences, options.level, options.seed, options.resamples)
+    p, test = significance(differences, binary=match.binary, seed=options.seed, resamples=options.resamples)
     margin = options.margin
-    same = None if margin is None else equivalence(found.centre, found.error, found.freedom, margin)
+    same = None if margin is None else equivalence(differences.centre, differences.error, differences.freedom, margin)
     return Pair(
         candidate=candidate,
         baseline=baseline,
-        items=found.n,
+        items=differences.n,
         only_candidate=0,
         only_baseline=0,
-        difference=found.mean,
+        difference=differences.mean,
         ci_low=low,
         ci_high=high,
         p=p,
         p_corrected=p,
         test=test,
         p_equivalent=same,
-        smallest_difference=smallest_difference(found.deviation, found.n, alpha / pairs),
+        smallest_difference=smallest_difference(differences.deviation, differences.n, alpha / pairs),
         gained=int((match.changes > 0).sum()),
         lost=int((match.changes < 0).sum()),
     )
@@ -280,7 +280,7 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
 
 
 def _standings(
-    sides: Sequence[Side], found: Sequence[Measured], pairs: Sequence[Pair], alpha: float
+    sides: Sequence[Side], values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
 ) -> list[SideStanding]:
     above = dict.fromkeys((side.name for side in sides), 0)
     below = dict(above)
@@ -292,15 +292,15 @@ def _standings(
     standings = [
         SideStanding(
             name=side.name,
-            value=one.row["value"],
-            ci_low=one.row["ci_low"],
-            ci_high=one.row["ci_high"],
-            ci_method=one.row["ci_method"],
+            value=measure.row["value"],
+            ci_low=measure.row["ci_low"],
+            ci_high=measure.row["ci_high"],
+            ci_method=measure.row["ci_method"],
             ranks=(1 + above[side.name], len(sides) - below[side.name]),
-            items=one.row["total_item_count"],
-            samples=one.row["total_sample_count"],
-            counts={name: one.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+            items=measure.row["total_item_count"],
+            samples=measure.row["total_sample_count"],
+            counts={name: measure.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
         )
-        for side, one in zip(sides, found, strict=True)
+        for side, measure in zip(sides, values, strict=True)
     ]
     return sorted(standings, key=lambda standing: (-standing.value, standing.name))

@@ -88,10 +88,10 @@ def _completed(gates: Sequence[GateConfig], baseline: str, max_error_rate: float
 
 
 def _of_bounds(bounds: Mapping[str, Any]) -> GateConfig:
-    known = GateConfig.__struct_fields__
+    keys = GateConfig.__struct_fields__
     for name in bounds:
-        if name not in known:
-            raise UserError(f"a gate has no {name!r}", fix=nearest(name, known))
+        if name not in keys:
+            raise UserError(f"a gate has no {name!r}", fix=nearest(name, keys))
     try:
         return msgspec.convert(bounds, GateConfig)
     except msgspec.ValidationError as error:
@@ -105,8 +105,8 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     if config is not None:
         return load(config, need="gate")
     folder = find_source(path, "evaluation").folder
-    own = None if folder is None else folder / "config.yaml"
-    return None if own is None or not own.is_file() else load(own, need="gate")
+    file = None if folder is None else folder / "config.yaml"
+    return None if file is None or not file.is_file() else load(file, need="gate")
 
 
 class _Gate:
@@ -125,20 +125,21 @@ class _Gate:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
     def checks(self) -> list[Check]:
-        gate, found = self.gate, []
+        gate = self.gate
+        checks: list[Check] = []
         if gate.min is not None or gate.max is not None:
             label, scorer = self._label(self.side)
             row = measured(self.bound, self.side, label, scorer).row
-            found += [self._bounded("min", gate.min, row)] if gate.min is not None else []
-            found += [self._bounded("max", gate.max, row)] if gate.max is not None else []
-        return found if gate.max_drop is None else [*found, self._dropped(gate.max_drop)]
+            checks += [self._bounded("min", gate.min, row)] if gate.min is not None else []
+            checks += [self._bounded("max", gate.max, row)] if gate.max is not None else []
+        return checks if gate.max_drop is None else [*checks, self._dropped(gate.max_drop)]
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
         if any(side.labels() for side in sides):
             return shared_label(sides, self.gate.label, self.bound)
         rows = zip(self.side.columns.combinations, self.side.chosen, strict=True)
-        named = {one.label: one.scorer for one, chosen in rows if chosen}
+        named = {combination.label: combination.scorer for combination, chosen in rows if chosen}
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
@@ -164,26 +165,26 @@ class _Gate:
     def _dropped(self, allowed: float) -> Check:
         other = read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
         label, scorer = self._label(self.side, other)
-        own, base = (measured(self.bound, side, label, scorer) for side in (self.side, other))
-        errors = self._errors(self.side, own.row) or self._errors(other, base.row)
-        if own.values is None or base.values is None:
-            missing = own.row if own.values is None else base.row
+        candidate, baseline = (measured(self.bound, side, label, scorer) for side in (self.side, other))
+        errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
+        if candidate.values is None or baseline.values is None:
+            missing = candidate.row if candidate.values is None else baseline.row
             why = (
                 errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is not a mean over items"
             )
-            return self._check("max_drop", allowed, own.row, "inconclusive", str(why), (None, None, None))
-        match = matched((self.side, own), (other, base), self.bound, label, scorer)
-        found = match.differences
-        low, high = interval(found, self.level, self.seed)
-        outcome, why = decided(found.mean + allowed, low + allowed, high + allowed, point=self.point)
+            return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
+        match = matched((self.side, candidate), (other, baseline), self.bound, label, scorer)
+        differences = match.differences
+        low, high = interval(differences, self.level, self.seed)
+        outcome, why = decided(differences.mean + allowed, low + allowed, high + allowed, point=self.point)
         if errors:
             outcome, why = "inconclusive", errors
         elif outcome == "inconclusive":
-            needed = items_for_difference(found.deviation, found.mean + allowed, 1 - self.level)
+            needed = items_for_difference(differences.deviation, differences.mean + allowed, 1 - self.level)
             why += f"; about {needed:,} items would settle it" if needed else ""
-        left_out = len(own.items) + len(base.items) - 2 * len(match.items)
+        left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
         why += f" ({left_out:,} items are only on one side)" if left_out else ""
-        return self._check("max_drop", allowed, own.row, outcome, why, (found.mean, low, high))
+        return self._check("max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high))
 
     def _errors(self, side: Side, row: MetricRow) -> str:
         errored, total = row["errored_count"], row["total_sample_count"]

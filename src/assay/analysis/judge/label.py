@@ -34,8 +34,8 @@ class Labelling:
         self.annotator = self.annotator or _login_name()
         latest = self.file.latest(self.frame.label)
         labelled: dict[Address, set[str]] = {}
-        for (address, name), given in latest.items():
-            if given.label is not None:
+        for (address, name), entry in latest.items():
+            if entry.label is not None:
                 labelled.setdefault(address, set()).add(name)
         before = chosen_before(self.frame, self.mine().values())
         self.done = len(before)

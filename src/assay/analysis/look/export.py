@@ -44,8 +44,8 @@ def _sql_type(kind: inspect.Type) -> str:
 
 
 def _struct_columns(kind: type[msgspec.Struct]) -> dict[str, str]:
-    found = cast("inspect.StructType", inspect.type_info(kind))
-    return {field.encode_name: _sql_type(field.type) for field in found.fields}
+    struct = cast("inspect.StructType", inspect.type_info(kind))
+    return {field.encode_name: _sql_type(field.type) for field in struct.fields}
 
 
 KNOWN: dict[str, dict[str, str]] = {
@@ -145,16 +145,16 @@ def _wider(before: str | None, value: bytes) -> str | None:
     if first == b"n":
         return before
     if first in b"tf":
-        found = "BOOLEAN"
+        kind = "BOOLEAN"
     elif first == b'"':
-        found = "VARCHAR"
+        kind = "VARCHAR"
     elif first in b"{[":
-        found = "JSON"
+        kind = "JSON"
     else:
-        found = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
-    if before in (None, found):
-        return found
-    return "DOUBLE" if {before, found} == {"BIGINT", "DOUBLE"} else "JSON"
+        kind = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
+    if before in (None, kind):
+        return kind
+    return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"
 
 
 class Export:

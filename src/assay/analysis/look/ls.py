@@ -68,12 +68,12 @@ def ls(root: str | Path = ".") -> list[Listed]:
 def _folders(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            members = sorted(entries, key=lambda entry: entry.name)
     except OSError:  # a folder that may not be read holds nothing to show
         return
-    if any(entry.name == "manifest.json" for entry in found):
+    if any(entry.name == "manifest.json" for entry in members):
         yield folder
-    for entry in found:
+    for entry in members:
         hidden = entry.name[0] == "." and entry.name != INSIDE
         if not hidden and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
             yield from _folders(entry.path)
@@ -120,20 +120,20 @@ def _state(folder: str, sections: dict[str, _Section]) -> State:
 
 
 def _values(folder: str) -> dict[str, tuple[float, float, int]]:
-    found: dict[str, tuple[float, float, int]] = {}
+    values: dict[str, tuple[float, float, int]] = {}
     try:
         lines = _content(folder, "metrics.jsonl").splitlines()
     except OSError:
-        return found
+        return values
     for line in lines:
         try:
             row = _value(line)
         except ValueError:
             continue
         if row.value is not None:
-            low, high, count = found.get(row.metric_name, (row.value, row.value, 0))
-            found[row.metric_name] = (min(low, row.value), max(high, row.value), count + 1)
-    return found
+            low, high, count = values.get(row.metric_name, (row.value, row.value, 0))
+            values[row.metric_name] = (min(low, row.value), max(high, row.value), count + 1)
+    return values
 
 
 def _content(folder: str, name: str) -> bytes:

@@ -27,13 +27,14 @@ class Described:
         self.engine: list[str] = []
         self.parameters: list[dict[str, Any]] = []
         self.returns = ""
+        self.shares = False  # a group of parameters, which its own source does not show
 
     @property
     def first_line(self) -> str:
         return next(iter(self.doc.splitlines()), "")
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "shares"}
 
 
 class PlugIn(NamedTuple):
@@ -55,7 +56,7 @@ def show(name: str, *, kind: str = "") -> list[Described]:
     """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place."""
     if kind:
         return [describe(_kind(kind), name)]
-    found = [describe(plug_ins, name) for plug_ins in kinds().values() if name in plug_ins.names()]
+    found = [describe(plug_ins, name) for plug_ins in kinds().values() if _has(plug_ins, name)]
     if not found and "." in name:
         found = [describe(kinds()["scorer"], name)]
         found[0].kind = "function"
@@ -63,6 +64,14 @@ def show(name: str, *, kind: str = "") -> list[Described]:
         names = {name for plug_ins in kinds().values() for name in plug_ins.names()}
         raise UserError(f"there is no plug-in {name!r}", fix=nearest(name, names))
     return found
+
+
+def _has(plug_ins: Registry, name: str) -> bool:
+    """Whether there is such a plug-in; nothing is imported where its source tells."""
+    if ".py:" in name:
+        return False
+    names = (*plug_ins._found, *registry._entry_points(f"assay.{plug_ins.kind}s"))
+    return name in names or _source_file(plug_ins, name) is not None
 
 
 def kinds() -> dict[str, Registry]:
@@ -91,9 +100,9 @@ def describe(plug_ins: Registry, name: str) -> Described:
     file = _source_file(plug_ins, name)
     if file is not None:
         function = name.rpartition(":")[2] if ".py:" in name else _FILES.get(name, name)
-        found = _from_source(plug_ins.kind, name, file, function)
-        if found is not None:
-            return found
+        described = _from_source(plug_ins.kind, name, file, function)
+        if described is not None:
+            return _with_group(described, plug_ins) if described.shares else described
     return _from_object(plug_ins.kind, name, plug_ins.get(name))
 
 
@@ -102,11 +111,11 @@ def summary(plug_ins: Registry, name: str) -> tuple[str, str]:
     file = _source_file(plug_ins, name)
     function = re.escape(_FILES.get(name, name))
     text = file.read_text("utf-8") if file is not None else ""
-    found = re.search(rf'^(?:async )?def {function}\(.*?:\n    r?"""(.+?)(?:\n|""")', text, re.DOTALL | re.MULTILINE)
-    if found is None:
+    match = re.search(rf'^(?:async )?def {function}\(.*?:\n    r?"""(.+?)(?:\n|""")', text, re.DOTALL | re.MULTILINE)
+    if match is None:
         described = describe(plug_ins, name)
         return described.first_line, described.origin
-    return found[1].strip(), f"{file}:{text.count(chr(10), 0, found.start()) + 1}"
+    return match[1].strip(), f"{file}:{text.count(chr(10), 0, match.start()) + 1}"
 
 
 def _source_file(plug_ins: Registry, name: str) -> Path | None:
@@ -115,13 +124,12 @@ def _source_file(plug_ins: Registry, name: str) -> Path | None:
     module = _FILES.get(name, name)
     if not module.isidentifier() or module.startswith("_"):
         return None
-    package = plug_ins.package
-    if name in registry.formats(plug_ins.kind):
-        package, module = f"assay.formats.{name}", plug_ins.kind
-    elif not package:
-        return None
-    spec = importlib.util.find_spec(f"{package}.{module}")
-    return Path(spec.origin) if spec is not None and spec.origin else None
+    spec = importlib.util.find_spec(f"{plug_ins.package}.{module}") if plug_ins.package else None
+    if spec is not None and spec.origin:
+        return Path(spec.origin)
+    formats = Path(registry.__file__).parent / "formats"
+    files = (formats / format / f"{plug_ins.kind}.py" for format in registry.formats(plug_ins.kind))
+    return next((file for file in files if f"\ndef {module}(" in file.read_text("utf-8")), None)
 
 
 def _from_source(kind: str, name: str, file: Path, function: str) -> Described | None:
@@ -131,26 +139,28 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
         return None
     for node in tree.body:
         if isinstance(node, Function) and node.name == function:
-            made = Described(kind, name, f"{file}:{node.lineno}")
-            made.doc = ast.get_docstring(node) or ""
-            made.module_doc = ast.get_docstring(tree) or ""
-            _read_signature(made, node.args)
-            made.returns = ast.unparse(node.returns) if node.returns else ""
-            return made
+            described = Described(kind, name, f"{file}:{node.lineno}")
+            described.doc = ast.get_docstring(node) or ""
+            described.module_doc = ast.get_docstring(tree) or ""
+            calls = [call for call in node.decorator_list if isinstance(call, ast.Call)]
+            described.shares = any(keyword.arg == "params" for call in calls for keyword in call.keywords)
+            _read_signature(described, node.args)
+            described.returns = ast.unparse(node.returns) if node.returns else ""
+            return described
     return None
 
 
-def _read_signature(made: Described, arguments: ast.arguments) -> None:
-    given = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(given) - len(arguments.defaults)) + arguments.defaults
-    made.engine = [_written(one, default) for one, default in zip(given, defaults, strict=True)]
-    made.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
-    made.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
-    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        made.parameters.append(
+def _read_signature(described: Described, arguments: ast.arguments) -> None:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
+    described.engine = [_written(argument, default) for argument, default in zip(positional, defaults, strict=True)]
+    described.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    described.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        described.parameters.append(
             {
-                "name": one.arg,
-                "type": ast.unparse(one.annotation) if one.annotation else "any",
+                "name": argument.arg,
+                "type": ast.unparse(argument.annotation) if argument.annotation else "any",
                 "required": default is None,
                 "default": None if default is None else ast.unparse(default),
             }
@@ -167,17 +177,33 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
     code = getattr(plain, "__code__", None)
     origin = f"{code.co_filename}:{code.co_firstlineno}" if code else f"{plain.__module__}.{plain.__qualname__}"
     if code is not None:
-        found = _from_source(kind, name, Path(code.co_filename), plain.__name__)
-        if found is not None:
-            return found
-    made = Described(kind, name, origin)
-    made.doc = inspect.getdoc(plain) or ""
-    for one in inspect.signature(plain).parameters.values():
-        shown = inspect.formatannotation(one.annotation) if one.annotation is not one.empty else ""
-        if one.kind is not one.KEYWORD_ONLY:
-            made.engine.append(f"{one.name}: {shown}" if shown else one.name)
+        from_source = _from_source(kind, name, Path(code.co_filename), plain.__name__)
+        if from_source is not None:
+            return from_source
+    described = Described(kind, name, origin)
+    described.doc = inspect.getdoc(plain) or ""
+    for parameter in inspect.signature(plain).parameters.values():
+        shown = inspect.formatannotation(parameter.annotation) if parameter.annotation is not parameter.empty else ""
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            described.engine.append(f"{parameter.name}: {shown}" if shown else parameter.name)
             continue
-        required = one.default is one.empty
-        default = None if required else repr(one.default)
-        made.parameters.append({"name": one.name, "type": shown or "any", "required": required, "default": default})
-    return made
+        described.parameters.append(_parameter(parameter))
+    return described
+
+
+def _with_group(described: Described, plug_ins: Registry) -> Described:
+    """With the parameters and the words that it shares with others: only the object has them."""
+    function = plug_ins.get(described.name)
+    known = {parameter["name"] for parameter in described.parameters}
+    described.doc = inspect.getdoc(function) or ""
+    described.engine = [argument for argument in described.engine if not argument.startswith("**")]
+    shared = registry.parameters(function)
+    described.parameters += [_parameter(parameter) for name, parameter in shared.items() if name not in known]
+    return described
+
+
+def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:
+    shown = inspect.formatannotation(parameter.annotation) if parameter.annotation is not parameter.empty else "any"
+    required = parameter.default is parameter.empty
+    default = None if required else repr(parameter.default)
+    return {"name": parameter.name, "type": shown, "required": required, "default": default}

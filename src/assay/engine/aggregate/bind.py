@@ -33,10 +33,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BoundMetric(msgspec.Struct, kw_only=True):
     """A metric with its parameters, facets and label filter.
 
-    `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of a Group.
-    `together` is the label under which the rows of all included labels are one group. `columns` are further fields
-    that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false it is not about right
-    and wrong: every row counts, and its values have no natural ends.
+    `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of
+    a Group. `together` is the label under which the rows of all included labels are one group. `columns` are further
+    fields that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false
+    it is not about right and wrong: every row counts, and its values have no natural ends.
     """
 
     name: str

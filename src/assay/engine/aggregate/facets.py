@@ -12,35 +12,12 @@ import msgspec
 from msgspec import UNSET
 
 from assay.errors import UserError
+from assay.records import find as find
+from assay.records import find_in_row as find_in_row
 from assay.registry import nearest
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _RANKS: dict[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3, list: 4, dict: 5}
-
-
-def find(row: Any, facet: str) -> Any:
-    """The value at `facet`, or UNSET."""
-    if not isinstance(row, dict):
-        return UNSET
-    fields = cast("dict[str, Any]", row)
-    if facet in fields:
-        return fields[facet]
-    head = facet.rpartition(".")[0]
-    while head:
-        if head in fields:
-            found = find(fields[head], facet[len(head) + 1 :])
-            if found is not UNSET:
-                return found
-        head = head.rpartition(".")[0]
-    return UNSET
-
-
-def find_in_row(row: Mapping[str, Any], facet: str) -> Any:
-    """In an evaluation or a response: the row, then inside its `metadata`."""
-    found = find(row, facet)
-    if found is UNSET and not facet.startswith("metadata."):
-        found = find(row.get("metadata"), facet)
-    return found
 
 
 def find_in_item(row: Mapping[str, Any], facet: str) -> Any:

@@ -185,7 +185,7 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
 
 def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) -> Task:
     """A graph with the config's models, which keep their own sampling parameters."""
-    make = registry.task.get("sygra.graph")
+    make = registry.task.get("graph")
     params = registry.check_params(make, entry.params, reserved=["name", "models", "inference"])
     inference = {model.name: {**config.sample_params, **model.inference} for model in config.models}
     return make(entry.graph, name=entry.name, models=models, inference=inference, **params)

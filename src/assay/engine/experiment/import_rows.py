@@ -183,7 +183,7 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
 
 
 def means_config(folder: Path, name: str) -> None:
-    """A config that later steps can resume from, for a folder that has none: the mean of each label by model."""
+    """A config for later steps, for a folder that has none: the mean of each label by model."""
     file = folder / "config.yaml"
     if not file.exists():
         metrics = [{"name": "mean", "facets": ["model_name"]}]
