@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
 
-.PHONY: demo run-gemma2b-full test test-heavy check fix bench clean
+.PHONY: demo run-gemma2b-full test test-heavy check fix bench bench-trees walk mutants clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -35,6 +35,15 @@ fix: $(DEV)  ## let ruff mend what it can
 
 bench: $(DEV)  ## ratios against bare loops, measured in the same run
 	$(BIN)/python -m benchmarks
+
+bench-trees: $(DEV)  ## CPU time and memory of two checkouts: make bench-trees OLD=../old NEW=.
+	$(BIN)/python -m benchmarks.compare_trees $(OLD) $(or $(NEW),.) --pairs $(or $(PAIRS),9) $(if $(ONLY),--only $(ONLY))
+
+walk: $(DEV)  ## how many files one demo sample walks through
+	$(BIN)/python -m benchmarks.walk
+
+mutants: $(DEV)  ## break the engine and the statistics in small ways: does a test notice? MINUTES=30 SEED=0 ONLY=path
+	$(BIN)/python -m tools.mutants --minutes $(or $(MINUTES),30) --seed $(or $(SEED),0) $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf $(VENV) output outputs build

@@ -1,10 +1,34 @@
+import random
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import Lab
+
+# How long an example takes says something about the machine, which may be busy, and nothing about the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="Run the modules, and the tests of each, in a random order.")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Modules stay together, so that what they set up is set up once."""
+    if config.getoption("--shuffle") is None:
+        return
+    order = random.Random(config.getoption("--shuffle"))
+    modules = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    order.shuffle(modules)
+    for tests in modules:
+        order.shuffle(tests)
+    items[:] = [item for tests in modules for item in tests]

@@ -28,6 +28,7 @@ def test_the_names_are_complete() -> None:
         if name[0] != "_" and not isinstance(value, ModuleType) and _is_ours(value)
     }
     assert ours - set(api.__all__) <= {*_homes()}
+    assert {name for name in _homes() if name[0].isupper()} <= set(api.__all__)
 
 
 def _is_ours(value: object) -> bool:

@@ -162,25 +162,54 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
 
 
-def experiment(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Experiment":
-    """A config bound to its folder, not yet run, with the options of `assay run` (see Options)."""
-    from assay.config import Config, load
-    from assay.engine.experiment.experiment import Experiment, Options
+def experiment(
+    source: "Source | None" = None,
+    *,
+    dataset: Any = None,
+    models: Any = None,
+    prompts: Any = None,
+    scorers: Any = None,
+    metrics: Any = None,
+    samples: int | None = None,
+    name: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> "Experiment":
+    """A config bound to its folder, not yet run, with the options of `assay run` (see Options).
 
-    config = source if isinstance(source, Config) else load(source, overrides=overrides or {})
+    Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
+    `type:name[@url]` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
+    it says; only models that are all texts choose among the config's, as `-m` does.
+    """
+    from assay.config import Config, has_objects, load
+    from assay.engine.experiment.experiment import Experiment, Options
+    from assay.errors import UserError
+
+    if source is not None and models is not None and not has_objects(models):
+        options["models"] = [models] if isinstance(models, str) else models
+        models = None
+    objects = {"dataset": dataset, "models": models, "prompts": prompts, "scorers": scorers, "metrics": metrics}
+    given = {**objects, "samples": samples, "name": name}
+    arguments = {key: value for key, value in given.items() if value is not None}
+    if source is None:
+        source = {"name": "notebook"}
+    elif isinstance(source, Config) and arguments:
+        raise UserError(f"a Config is finished: {min(arguments)!r} cannot be added", fix="pass its path or its dict")
+    config = source if isinstance(source, Config) else load(source, overrides=overrides or {}, arguments=arguments)
     return Experiment(config, Options(**options))
 
 
-def run(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Result":
-    """Run a config, all its steps; in a notebook too. The same call resumes where an earlier one stopped."""
+def run(source: "Source | None" = None, **options: Any) -> "Result":
+    """Run a config, or what the arguments of `experiment` describe, all its steps; in a notebook too. The same call
+    resumes where an earlier one stopped."""
     from assay.threads import run_blocking
 
-    return run_blocking(lambda: run_async(source, overrides=overrides, **options))
+    return run_blocking(lambda: run_async(source, **options))
 
 
-async def run_async(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Result":
+async def run_async(source: "Source | None" = None, **options: Any) -> "Result":
     """`run`, to be awaited."""
-    return await finish(experiment(source, overrides=overrides, **options))
+    return await finish(experiment(source, **options))
 
 
 async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
@@ -196,16 +225,18 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     return result
 
 
-def plan(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> "Plan":
-    """How many cells a config has, how many have rows, how many would run; nothing is written or spent."""
+def plan(source: "Source | None" = None, **options: Any) -> "Plan":
+    """How many cells a config has, how many have rows, how many would run; nothing is written or spent. Arguments as
+    those of `experiment`."""
     from assay.engine.experiment import plan
 
-    return plan.plan(experiment(source, overrides=overrides, **options))
+    return plan.plan(experiment(source, **options))
 
 
-def validate(source: "Source", *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Sequence[str]:
-    """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings."""
-    return experiment(source, overrides=overrides, **options).validate()
+def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
+    """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings. Arguments
+    as those of `experiment`."""
+    return experiment(source, **options).validate()
 
 
 def evaluation(
@@ -221,15 +252,19 @@ def evaluate(
     paths: str | Path | Sequence[str | Path],
     config: "Source | None" = None,
     *,
+    scorers: Any = None,
+    metrics: Any = None,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
     budget: int | None = None,
 ) -> "Result":
-    """Score the responses of folders or files, again or for the first time, and compute the metrics. With a `budget`
-    only this many matches are played, those that tell most about who is better."""
+    """Score the responses of folders or files, again or for the first time, and compute the metrics; `scorers` and
+    `metrics` (functions, names or mappings) replace the config's. With a `budget` only this many matches are played,
+    those that tell most about who is better."""
     from assay.threads import run_blocking
 
+    overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
     options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
     return run_blocking(lambda: finish(evaluation(paths, config, **options)))
 
@@ -238,20 +273,27 @@ def aggregate(
     paths: str | Path | Sequence[str | Path],
     config: "Source | None" = None,
     *,
+    metrics: Any = None,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
 ) -> "Result":
-    """Compute metrics from the evaluations of folders or files, several taken together."""
+    """Compute metrics from the evaluations of folders or files, several taken together; `metrics` (functions, names or
+    mappings) replace the config's."""
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
+    overrides = _with_objects(overrides, metrics=metrics)
     step = aggregate(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
     return run_blocking(lambda: finish(step))
 
 
+def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
+    return {**{key: value for key, value in arguments.items() if value is not None}, **(overrides or {})}
+
+
 def schema() -> str:
-    """The JSON Schema of a config file, made by `python -m assay.config.schema_file`; a test compares them."""
+    """The JSON Schema of a config file, made by `assay.config.resolved.write_schema`; a test compares them."""
     from importlib.resources import files
 
     return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"

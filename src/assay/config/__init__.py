@@ -1,8 +1,9 @@
-"""From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once."""
+"""From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once. Names stay names here:
+what they stand for is looked up by the engine, and nothing is run."""
 
 from assay.config.environment import environment, secret
-from assay.config.loader import load, parse_model, where
-from assay.config.overrides import parse_override
+from assay.config.inline import has_objects
+from assay.config.loader import load, parse_model, parse_override, where
 from assay.config.resolved import resolved, schema, to_yaml
 from assay.config.rules import Need
 from assay.config.types import (
@@ -43,6 +44,7 @@ __all__ = [
     "SplitConfig",
     "TaskConfig",
     "environment",
+    "has_objects",
     "load",
     "parse_model",
     "parse_override",

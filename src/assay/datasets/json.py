@@ -28,7 +28,7 @@ def json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _rows(path: Path, entries: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """A lone value is no row: it holds them under `items`."""
+    """A lone value is not a row: it holds them under `items`."""
     begin = [entry for entry in (next(entries, None), next(entries, None)) if entry is not None]
     if len(begin) != 1:
         return chain(begin, entries)

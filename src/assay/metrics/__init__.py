@@ -1,1 +1,2 @@
-"""Metrics: one file each, `(group, *, parameters) -> Values`. The engine adds counts, policy, bounds and interval."""
+"""Metrics: one file each, `(group, *, parameters) -> Values`. Counts, policy, bounds and interval are not made here:
+the engine adds them to every metric."""

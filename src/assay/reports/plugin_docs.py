@@ -6,15 +6,13 @@ does`, lines that are indented further belong to it.
 """
 
 import inspect
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from assay import registry
-
-_ENTRY = re.compile(r"(\w+): (.+)")
+from assay.parameters import described
 
 
 def page(kind: str) -> str:
@@ -29,7 +27,7 @@ def page(kind: str) -> str:
 
 def section(function: Callable[..., Any]) -> str:
     """One plug-in: what its docstring says, then its parameters with types and defaults."""
-    text, described = parts(function)
+    text, meanings = described(function.__doc__)
     lines = [f"## {_name(function)}", "", text, ""]
     shown = registry.parameters(function)
     shown.pop("context", None)
@@ -39,23 +37,9 @@ def section(function: Callable[..., Any]) -> str:
         for name, parameter in shown.items():
             default = "required" if parameter.default is parameter.empty else f"`{_value(parameter.default)}`"
             kind = _cell(f"`{_type(hints.get(name, Any))}`")
-            lines.append(f"| `{name}` | {kind} | {_cell(default)} | {_cell(described.get(name, ''))} |")
+            lines.append(f"| `{name}` | {kind} | {_cell(default)} | {_cell(meanings.get(name, ''))} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def parts(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """A docstring's text, and what it says about each parameter."""
-    text, _, listed = inspect.cleandoc(function.__doc__ or "").partition("\nParameters:\n")
-    described: dict[str, str] = {}
-    name = ""
-    for line in listed.splitlines():
-        entry = _ENTRY.fullmatch(line)
-        if entry:
-            name, described[entry[1]] = entry[1], entry[2]
-        elif name and line.strip():
-            described[name] += f" {line.strip()}"
-    return text.strip(), described
 
 
 def _name(function: Callable[..., Any]) -> str:

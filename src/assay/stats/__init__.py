@@ -1,1 +1,1 @@
-"""Statistics as pure functions on arrays: no rows, no files, no configuration."""
+"""Statistics as pure functions on arrays. No rows, no files, no configuration."""

@@ -1,1 +1,2 @@
-"""Rows on disk and in memory: keys, logs, stores, locks, and the four repositories."""
+"""Rows on disk and in memory: keys, logs, stores, locks, and the four repositories. What rows mean is not
+known here."""

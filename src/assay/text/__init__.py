@@ -1,1 +1,1 @@
-"""Pure text functions that scorers, models and the mock server share."""
+"""Pure text functions that at least two other rooms share. What only one of them needs is not here."""

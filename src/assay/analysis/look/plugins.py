@@ -27,13 +27,14 @@ class Described:
         self.engine: list[str] = []
         self.parameters: list[dict[str, Any]] = []
         self.returns = ""
+        self.shares = False  # a group of parameters, which its own source does not show
 
     @property
     def first_line(self) -> str:
         return next(iter(self.doc.splitlines()), "")
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "shares"}
 
 
 class PlugIn(NamedTuple):
@@ -101,7 +102,7 @@ def describe(plug_ins: Registry, name: str) -> Described:
         function = name.rpartition(":")[2] if ".py:" in name else _FILES.get(name, name)
         described = _from_source(plug_ins.kind, name, file, function)
         if described is not None:
-            return described
+            return _with_group(described, plug_ins) if described.shares else described
     return _from_object(plug_ins.kind, name, plug_ins.get(name))
 
 
@@ -141,6 +142,8 @@ def _from_source(kind: str, name: str, file: Path, function: str) -> Described |
             described = Described(kind, name, f"{file}:{node.lineno}")
             described.doc = ast.get_docstring(node) or ""
             described.module_doc = ast.get_docstring(tree) or ""
+            calls = [call for call in node.decorator_list if isinstance(call, ast.Call)]
+            described.shares = any(keyword.arg == "params" for call in calls for keyword in call.keywords)
             _read_signature(described, node.args)
             described.returns = ast.unparse(node.returns) if node.returns else ""
             return described
@@ -184,9 +187,23 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
         if parameter.kind is not parameter.KEYWORD_ONLY:
             described.engine.append(f"{parameter.name}: {shown}" if shown else parameter.name)
             continue
-        required = parameter.default is parameter.empty
-        default = None if required else repr(parameter.default)
-        described.parameters.append(
-            {"name": parameter.name, "type": shown or "any", "required": required, "default": default}
-        )
+        described.parameters.append(_parameter(parameter))
     return described
+
+
+def _with_group(described: Described, plug_ins: Registry) -> Described:
+    """With the parameters and the words that it shares with others: only the object has them."""
+    function = plug_ins.get(described.name)
+    known = {parameter["name"] for parameter in described.parameters}
+    described.doc = inspect.getdoc(function) or ""
+    described.engine = [argument for argument in described.engine if not argument.startswith("**")]
+    shared = registry.parameters(function)
+    described.parameters += [_parameter(parameter) for name, parameter in shared.items() if name not in known]
+    return described
+
+
+def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:
+    shown = inspect.formatannotation(parameter.annotation) if parameter.annotation is not parameter.empty else "any"
+    required = parameter.default is parameter.empty
+    default = None if required else repr(parameter.default)
+    return {"name": parameter.name, "type": shown, "required": required, "default": default}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.analysis.compare.paired import behind, rows_of, text_of
-from assay.engine.aggregate.join import Column, read_fields
+from assay.engine.aggregate.join import Column, read_columns
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
@@ -104,8 +104,9 @@ class Verdicts:
         scorer = self.scored[label]
         named = [own == label or (own == by == scorer and own not in self.scored) for own, by in self.kinds]
         at = np.flatnonzero(np.array(named)[kind])
-        if source.max(initial=0) > 0:
-            at = at[_first_of_each(keys[at])]
+        if source.max(initial=0) > 0:  # a key may stand for several matches of responses that are scored together
+            pair = (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
+            at = at[_first_of_each(np.where(keys == 0, keys, keys + pair)[at])]
         turned = first[at] > second[at]
         points = np.frombuffer(self._half_points, np.int8)[at]
         return Rows(
@@ -229,13 +230,13 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
     assert rows.answers is not None
     keys, column = array("Q"), Column(numbers=False)
     logs = [log for source in sources for log in behind(source, "run")]
-    for (key,), (value,) in read_fields(logs, "responses", ("key",), (field,)):
-        keys.append(short(str(key)) if key else 0)
-        column.append(value)
-    wanted_keys = np.frombuffer(keys, np.uint64)
-    order = np.argsort(wanted_keys, kind="stable")
-    at = np.searchsorted(wanted_keys[order], rows.answers).clip(max=max(len(wanted_keys) - 1, 0))
-    if not len(wanted_keys) or (wanted_keys[order][at] != rows.answers).any():
+    for (given,), (values,) in read_columns(logs, "responses", ("key",), (field,)):
+        keys.extend([short(str(key)) if key else 0 for key in given])
+        column.extend(values)
+    response_keys = np.frombuffer(keys, np.uint64)
+    order = np.argsort(response_keys, kind="stable")
+    at = np.searchsorted(response_keys[order], rows.answers).clip(max=max(len(response_keys) - 1, 0))
+    if not len(response_keys) or (response_keys[order][at] != rows.answers).any():
         where = ", ".join(str(source.path) for source in sources)
         raise UserError(f"players by {field!r} need the responses of all matches", where=where, fix="leave --by out")
     numbers = column.codes[order][at]

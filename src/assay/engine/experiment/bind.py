@@ -185,7 +185,7 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
 
 def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) -> Task:
     """A graph with the config's models, which keep their own sampling parameters."""
-    make = registry.task.get("sygra.graph")
+    make = registry.task.get("graph")
     params = registry.check_params(make, entry.params, reserved=["name", "models", "inference"])
     inference = {model.name: {**config.sample_params, **model.inference} for model in config.models}
     return make(entry.graph, name=entry.name, models=models, inference=inference, **params)
@@ -234,6 +234,7 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     facets=entry.facets,
                     include=entry.labels.include,
                     exclude=entry.labels.exclude,
+                    together=entry.labels.together,
                     policy={
                         "on_error": entry.on_error or config.policy.on_error,
                         "on_unparsed": entry.on_unparsed or config.policy.on_unparsed,

@@ -5,8 +5,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.sygra import graphs as graphs  # registers the task `sygra.graph`
-from assay.formats.sygra.metrics import aliases as aliases  # registers scorers and metrics
+from assay.formats.sygra import task as task  # registers the task kind `graph`
+from assay.formats.sygra.metrics import measures as measures  # registers the metrics `sygra.…`
+from assay.formats.sygra.metrics import scorers as scorers  # registers the scorers `sygra.…`
 from assay.formats.sygra.modules import install as install
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(task: str, **options: Any) -> "Result":
-    """Run a task folder with the options of `assay sygra`; the same call goes on where an earlier one stopped."""
+    """Run a task folder with the options of `assay sygra`; the same call resumes an earlier one."""
     from assay.formats.sygra.experiment import Options, SygraRun
     from assay.threads import run_blocking
 
