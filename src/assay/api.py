@@ -139,7 +139,6 @@ _HOMES = {
     "reports.junit": "junit",
     "reports.progress": "emit watch",
     "reports.sheet": "Sheet checked_suffix save sheet",
-    "reports.terminal": "terminal_width",
     "reports.writers.csv": "csv_lines",
     "store.files": "write_file",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",

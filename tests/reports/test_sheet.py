@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay
@@ -59,6 +59,7 @@ def test_csv_disarms_formulas_and_has_the_exact_values() -> None:
     assert row["y"] == "'=1+1"
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5), st.integers(10, 120))
 def test_a_terminal_of_any_width_shows_every_letter(texts: list[str], width: int) -> None:
     sheet = sheet_of(*texts)
@@ -72,6 +73,7 @@ def test_a_terminal_of_any_width_shows_every_letter(texts: list[str], width: int
         assert f"{number}.125" in letters
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=80), st.integers(2, 40))
 def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
     pieces = wrapped(text, width)

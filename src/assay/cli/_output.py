@@ -28,13 +28,8 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
 
 
 def print_sheet(sheet: Any, form: str = "table") -> None:
-    from assay import api
-
-    if form == "table":
-        colour = has_colour()
-        click.echo(sheet.form(width=api.terminal_width(), colour=colour), color=colour)
-    else:
-        click.echo(sheet.form(form))
+    colour = form == "table" and has_colour()
+    click.echo(sheet.form(form, colour=colour), color=colour)
 
 
 def has_colour() -> bool:

@@ -55,8 +55,8 @@ def _show(answer: Any, form: str, most: int) -> None:
     sheet = api.sheet(answer, most=most if most and form == "table" else None)
     shown = len(sheet.tables[0].rows)
     colour = form == "table" and has_colour()
-    text = sheet.form(form, width=api.terminal_width(), colour=colour)
-    if form == "table" and sys.stdout.isatty() and shown + 4 > click_height():
+    text = sheet.form(form, colour=colour)
+    if form == "table" and sys.stdout.isatty() and shown + 4 > _height():
         click.echo_via_pager(text, color=colour)
     else:
         click.echo(text, color=colour)
@@ -64,7 +64,7 @@ def _show(answer: Any, form: str, most: int) -> None:
         click.echo(f"the first {shown:,} rows; --rows 0 shows all, --json and --csv print all", err=True)
 
 
-def click_height() -> int:
+def _height() -> int:
     from shutil import get_terminal_size
 
     return get_terminal_size().lines

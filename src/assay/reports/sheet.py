@@ -65,12 +65,13 @@ class Sheet(NamedTuple):
     notes: Sequence[str] = ()
     title: str = ""
 
-    def form(self, name: str = "table", *, width: int = 80, colour: bool = False) -> str:
-        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` and `colour` are those of a terminal."""
+    def form(self, name: str = "table", *, width: int | None = None, colour: bool = False) -> str:
+        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` (by default what the terminal has) and
+        `colour` are for tables."""
         if name == "table":
-            from assay.reports.terminal import terminal_text
+            from assay.reports.terminal import terminal_text, terminal_width
 
-            return terminal_text(self, width, colour)
+            return terminal_text(self, width or terminal_width(), colour)
         from assay.reports.documents import FORMS
 
         return FORMS[name](self)

@@ -308,7 +308,7 @@ def test_a_session_writes_no_csv_and_names_a_bad_line(tmp_path: Path) -> None:
         LabelFile(tmp_path / "labels.csv")
     path = tmp_path / "labels.jsonl"
     path.write_text('{"item": "q1", "label": 1}\n{"label": 0}\n')
-    with pytest.raises(UserError, match="no label") as raised:
+    with pytest.raises(UserError, match="not a label") as raised:
         list(LabelFile(path).records())
     assert raised.value.where.endswith("line 2")
 
