@@ -230,6 +230,25 @@ def test_the_rows_of_another_post_processor_are_samples_of_their_items(folder: F
     assert (rows_of(folder) / "evaluation_results.jsonl").read_bytes() == before
 
 
+def test_two_collators_of_one_column_have_labels_of_their_own(folder: Folder) -> None:
+    folder.write("tasks/qa/own.py", OWN)
+    params = folder.graph["graph_post_process"][0]["params"]
+    folder.graph["graph_post_process"] += [
+        "tasks.qa.own.Twice",
+        {"processor": REPORT, "params": {**params, "use_previous_output": True}},
+    ]
+    result = folder.call(output_with_ts=False)
+    assert result.ok
+    reports = [processed.report for processed in result.processed if processed.report is not None]
+    assert [report["evaluation_summary"]["total_records"] for report in reports] == [4, 8]
+    assert [report["sound"][LABEL]["accuracy"]["attempts"] for report in reports] == [4, 8]
+    rows = {(row["metric_name"], row["label"]): row for row in read(rows_of(folder) / "metrics.jsonl")}
+    assert {key: row["used_sample_count"] for key, row in rows.items()} == {
+        ("accuracy", LABEL): 4,
+        ("accuracy'", f"{LABEL} of Twice"): 8,
+    }
+
+
 def test_rows_that_name_no_item_are_reported_and_not_stored(folder: Folder) -> None:
     folder.write("tasks/qa/own.py", OWN)
     folder.graph["graph_post_process"].insert(0, "tasks.qa.own.Nameless")

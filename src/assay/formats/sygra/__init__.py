@@ -1,6 +1,8 @@
 """SyGra's evaluation tasks: `graph_config.yaml` folders with their Python helpers, models.yaml, metrics and reports.
 
-`run(task, …)` is what `assay sygra` does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
+`graph/` is a graph as a task of the engine, `data/` its records and sinks, `metrics/` its metrics; here are the
+command, the run (`experiment`, `scoring`, `post_process`) and what helpers import. `run(task, …)` is what `assay sygra`
+does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -74,9 +74,8 @@ class Scoring:
         except Exception as error:  # user code made them
             return census.fatal(error)
         if processor and not await asyncio.to_thread(self._take, processor, records, census.columns):
-            note = self._shared.get("progress")
-            if note is not None:
-                note.note(f"the rows of {processor} name no item by their `id`: the report counts them, no row does")
+            if progress := self._shared.get("progress"):
+                progress.note(f"the rows of {processor} name no item by their `id`: they are reported, and not stored")
             return await asyncio.to_thread(collated, made, style, records)
         names = self._include(made, census, processor)
         rows = await self._measured() if names else {}
@@ -93,21 +92,24 @@ class Scoring:
         for entry in made:
             if entry.metric is None or entry.problem or entry.field not in census.names:
                 continue
-            self._score(entry.label, entry.field, entry.copied, processor)
+            label = self._score(entry.label, entry.field, entry.copied, processor)
             name = entry.key
             while name in self._metrics:
                 name += "'"
             names[entry.key] = name
-            self._metrics[name] = self._in_order(entry.bound(name, str(self._base)))
+            bound = msgspec.structs.replace(entry.bound(name, str(self._base)), include=[label])
+            self._metrics[name] = self._in_order(bound)
         return names
 
-    def _score(self, label: str, column: str, copied: Mapping[str, str], processor: str) -> None:
+    def _score(self, label: str, column: str, copied: Mapping[str, str], processor: str) -> str:
+        """The label that the column's rows have."""
         params = {"column": column, "metadata": dict(copied), "processor": processor}
         params = {key: value for key, value in params.items() if value}
         bound = self._scorers.get(label)
         if bound is not None and bound.params != params:
             label = f"{label} of {processor or 'the graph'}"
         self._scorers[label] = bind_scorer(unit_result, name=label, params=params)
+        return label
 
     # -- the engine's steps
 
@@ -126,8 +128,10 @@ class Scoring:
         self._store.scored = self._rows_to_score() if self._made_by else None
         evaluator = Evaluator(self._store, **self._shared)
         scorers = list(self._scorers.values())
-        await evaluator.evaluate_async([id], scorers, id=id, name=self._name, dataset=id)
-        self._store.scored = None
+        try:
+            await evaluator.evaluate_async([id], scorers, id=id, name=self._name, dataset=id)
+        finally:
+            self._store.scored = None
         self._is_evaluated = True
         rows = await Aggregator(self._store).aggregate_async([id], list(metrics.values()), id=id, name=self._name)
         return {row["metric_name"]: row for row in rows}

@@ -1,6 +1,7 @@
 """`data_config` of a graph_config.yaml: where records come from, what is done to them, and where results go.
 
-Everything streams: a million records pass in flat memory, except where a transform of the user's wants a list.
+Only records may be here, nothing of graphs or metrics. Everything streams: a million records pass in flat memory,
+except where a transform of the user's wants a list.
 """
 
 from assay.formats.sygra.data.records import (
