@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from assay.api import *  # noqa: F403
 
 __version__ = "0.1.0"
+RENAMED = {"Survey": "Plan"}  # public names of 0.1, and what they are called now
 
 
 def __getattr__(name: str) -> Any:
@@ -21,7 +22,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"assay.{name}")
     api = import_module("assay.api")
     if name not in api.__all__:
-        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+        renamed = f"; it is called {RENAMED[name]!r} now" if name in RENAMED else ""
+        raise AttributeError(f"module 'assay' has no attribute {name!r}{renamed}")
     return getattr(api, name)
 
 

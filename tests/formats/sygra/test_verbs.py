@@ -72,7 +72,7 @@ def test_ls_sql_trace_and_export(done: Path, place: Path) -> None:
     assert (shown.code, "accuracy 0.750" in shown.out) == (0, True), shown.said
     shown = assay("sql", place, "--csv", "select label, sum(score) as right from evaluations group by label")
     assert (shown.code, shown.out.splitlines()[1]) == (0, f"{LABEL},3.0"), shown.said
-    shown = assay("trace", done, "q2")
+    shown = assay("trace", place, "q2")
     assert shown.code == 0, shown.said
     assert LABEL in shown.out
     assert "What is 2 + 1?" in shown.out

@@ -184,7 +184,7 @@ def _contradicted(first: Unit, seat: Unit) -> float:
 
 
 def _mark_near_threshold(units: Sequence[Unit]) -> None:
-    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone are no scale."""
+    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone are not a scale."""
     graded = [unit for unit in units if unit.graded and unit.passed is not None]
     scored = [(unit, unit.score) for unit in graded if unit.score is not None]
     if not scored:
@@ -199,7 +199,7 @@ def _mark_near_threshold(units: Sequence[Unit]) -> None:
 
 def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
     """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high - low). Grades from 0
-    to 1 are no scale for people, who then say pass or fail."""
+    to 1 are not a scale for people, who then say pass or fail."""
     if len(grades) < 2:
         return None
     (least, first), (most, last) = min(grades.items()), max(grades.items())

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
-from assay.engine.experiment.sources import elsewhere
+from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError
 from assay.interfaces import Log, Store
 from assay.records import Kind
@@ -64,6 +64,7 @@ def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
     if not Path(folder).is_dir():
         raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
+    folder = newest_inside(Path(folder))
     store = open_store(folder)
     items = _Scan(store, "dataset")
     traced = Trace(folder=str(folder), item_id=item_id, item=next(items.of(item_id), None))

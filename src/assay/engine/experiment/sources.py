@@ -66,7 +66,7 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     """The source at a path. `kind` is what a file holds that is not called like one of ours."""
     path = Path(path)
     if path.is_dir():
-        path = _newest_inside(path)
+        path = newest_inside(path)
         files, more = _files(path)
         return Source(path=path, name=_name(path), files=files, folder=path, more=more)
     if not path.is_file():
@@ -83,7 +83,7 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)
 
 
-def _newest_inside(folder: Path) -> Path:
+def newest_inside(folder: Path) -> Path:
     """The folder, or, if it only has experiments in `.assay/`, where commands keep the rows behind their own files, the
     one of them that changed last."""
     manifests = list(folder.glob(f"{INSIDE}/*/manifest.json"))

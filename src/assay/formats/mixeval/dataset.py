@@ -183,7 +183,7 @@ def formatted(entry: Entry, kind: str, prefix: str = "") -> str:
 
 
 def content_of(entry: Entry) -> str:
-    """Equal for entries that ask the same: the protocol repeats items, and repeats are no further evidence."""
+    """Equal for entries that ask the same: the protocol repeats items, and repeats add no evidence."""
     parts = [entry.get(key) for key in ("benchmark_name", "context", "prompt", "options", "target")]
     return digest("mixeval-content", canonical(parts)).hex()[:16]
 
