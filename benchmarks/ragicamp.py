@@ -34,9 +34,9 @@ def write_three_files(folder: str, count: int) -> None:
 
 def read_three_files(folder: str, target: str) -> int:
     """The import: how many responses it found."""
-    from assay.formats.importing import bring
+    from assay.engine.experiment.import_rows import import_results
 
-    return sum(bring(folder, target)[0].responses.values())
+    return sum(import_results(folder, target)[0].responses.values())
 
 
 def write_again(source: str, target: str) -> int:

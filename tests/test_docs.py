@@ -217,13 +217,13 @@ def picture(folder: Path) -> str:
     """The demo's table as an SVG that asks no other server for a font."""
     from rich.console import Console
     from rich.terminal_theme import MONOKAI
+    from rich.text import Text
 
-    from assay.reports.metrics_table import metrics_table
-
-    rows = assay.run(ROOT / "examples/demo/config.yaml", output_dir=str(folder / "demo")).metrics
+    result = assay.run(ROOT / "examples/demo/config.yaml", output_dir=str(folder / "demo"))
+    table = assay.sheet(result).tables[0]
     console = Console(record=True, width=88, file=StringIO())
     console.print("$ assay run examples/demo/config.yaml", markup=False, highlight=False)
-    console.print(metrics_table(rows))
+    console.print(Text.from_ansi(assay.Sheet([table]).form(width=88, colour=True)))
     drawn = console.export_svg(title="assay", theme=MONOKAI, unique_id="demo")
     return re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
 

@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,47 @@ def test_threads_may_ask_at_the_same_time(folder: Path) -> None:
         gc.callbacks.remove(let_others_run)
         gc.set_threshold(*before)
     assert failures == []
+
+
+def test_what_a_closure_captured_counts_unless_it_changes_or_a_file_determines_it(folder: Path) -> None:
+    def above(least: int, seen: list[int]) -> Callable[..., Any]:
+        return lambda value: bool(seen.append(value)) or value > least
+
+    def counting(count: int) -> Callable[..., Any]:
+        def counted() -> int:
+            nonlocal count
+            count += 1
+            return count
+
+        return counted
+
+    assert identity(above(3, [])) == identity(above(3, [1]))
+    assert identity(above(3, [])) != identity(above(4, []))
+    assert identity(counting(1)) == identity(counting(2))
+    (folder / "made.py").write_text("def make(n):\n    return lambda: n\nmade = make(4)\n")
+    module = load_file(folder / "made.py")
+    assert "+" not in identity(module.made)
+    assert "+" in identity(module.make(4))
+
+
+def test_a_partial_is_its_function_and_its_arguments() -> None:
+    def power(value: int, exponent: int) -> int:
+        return value**exponent
+
+    assert identity(partial(power, exponent=2)) != identity(partial(power, exponent=3))
+    assert identity(partial(power, exponent=2)) == identity(partial(power, exponent=2))
+    assert identity(partial(power, exponent=2)).startswith(identity(power))
+
+
+def test_code_that_no_file_holds_is_also_what_it_uses() -> None:
+    plain = "def f(x): return x"
+    assert identity(compiled(plain)) == identity(compiled(f"OTHER = 1\n{plain}"))
+
+    def code(limit: int = 1, sign: str = "+", count: int = 0) -> str:
+        used = f"LIMIT = {limit}\nCOUNT = {count}\ndef help(x): return x {sign} LIMIT\n"
+        return identity(compiled(used + "def f(x):\n    global COUNT\n    COUNT += 1\n    return help(x)"))
+
+    assert code() == code()
+    assert code() != code(limit=2)
+    assert code() != code(sign="-")
+    assert code() == code(count=7), "a counter that it changes itself is not its code"

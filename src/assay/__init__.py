@@ -6,6 +6,8 @@ Everything public is in `assay.api` and reachable as `assay.<name>`; nothing is 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assay.api import *  # noqa: F403
 
 __version__ = "0.1.0"
@@ -23,7 +25,7 @@ def __getattr__(name: str) -> Any:
     return getattr(api, name)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "Sequence[str]":
     from importlib import import_module
 
     return [*import_module("assay.api").__all__, "__version__"]

@@ -1,39 +1,51 @@
-"""Assay from Python: the same engine as the command line.
+"""Assay from Python: what the command line does, by the same words.
 
     import assay
     result = assay.run("config.yaml", limit=100)
+    print(assay.sheet(result))
 
-`run`, `plan` and `validate` take a config's path or a dict; Runner, Evaluator and Aggregator are the three steps by
-themselves, over a FlatStore (an experiment folder), a FolderStore (a repository) or a MemoryStore.
+`run`, `plan` and `validate` take a config's path or a dict; the other verbs take folders and files. Runner, Evaluator
+and Aggregator are the three steps by themselves, over a FlatStore (an experiment folder), a FolderStore (a repository)
+or a MemoryStore. Nothing is imported before it is used: the command line's start-up depends on it.
 """
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from assay.config import Config, load
-from assay.engine.aggregate.aggregate import Aggregator
-from assay.engine.aggregate.measure import bind_metric
-from assay.engine.evaluate.bind import bind_scorer
-from assay.engine.evaluate.evaluate import Evaluator
-from assay.engine.experiment.experiment import Experiment, Options, Result
-from assay.engine.experiment.plan import Plan
-from assay.engine.experiment.plan import plan as planned
-from assay.engine.run.run import Runner
-from assay.registry import dataset, metric, model, prompt, scorer, task, writer
-from assay.store.repositories import (
-    AggregationRepository,
-    DatasetRepository,
-    EvaluationRepository,
-    RunRepository,
-)
-from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
-from assay.tasks.function import function as function_task
-from assay.tasks.prompt import prompt as prompt_task
-from assay.threads import run_blocking
+if TYPE_CHECKING:
+    from assay.analysis.compare.compare import compare
+    from assay.analysis.compare.gate import gate
+    from assay.analysis.judge.calibrate import calibrate
+    from assay.analysis.judge.label import Labelling, label
+    from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
+    from assay.analysis.look.export import export
+    from assay.analysis.look.ls import ls
+    from assay.analysis.look.plugins import list_plugins as list  # noqa: A004
+    from assay.analysis.look.plugins import show
+    from assay.analysis.look.sql import frame, sql
+    from assay.analysis.look.sql import sql as query
+    from assay.analysis.look.trace import trace
+    from assay.analysis.rank.rank import rank
+    from assay.config import Config
+    from assay.engine.aggregate.aggregate import Aggregator
+    from assay.engine.aggregate.measure import bind_metric
+    from assay.engine.calls.stop import Stop
+    from assay.engine.evaluate.bind import bind_scorer
+    from assay.engine.evaluate.evaluate import Evaluator
+    from assay.engine.experiment.experiment import Experiment, Options, Result
+    from assay.engine.experiment.import_rows import import_results as import_
+    from assay.engine.experiment.plan import Plan
+    from assay.engine.run.run import Runner
+    from assay.examples import init
+    from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
+    from assay.reports.sheet import Sheet, save, sheet
+    from assay.store.repositories import AggregationRepository, DatasetRepository, EvaluationRepository, RunRepository
+    from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
+    from assay.tasks.function import function as function_task
+    from assay.tasks.prompt import prompt as prompt_task
 
-Source = str | Path | Mapping[str, Any] | Config
+    Source = str | Path | Mapping[str, Any] | Config
 
 __all__ = [
     "AggregationRepository",
@@ -44,118 +56,251 @@ __all__ = [
     "Experiment",
     "FlatStore",
     "FolderStore",
+    "Labelling",
     "MemoryStore",
     "Options",
     "Plan",
     "Result",
     "RunRepository",
     "Runner",
+    "Sheet",
     "aggregate",
     "bind_metric",
     "bind_scorer",
     "calibrate",
+    "compare",
     "dataset",
+    "dataset_add",
+    "dataset_ls",
+    "dataset_show",
+    "dataset_verify",
     "evaluate",
+    "evaluation",
     "experiment",
+    "export",
+    "finish",
     "frame",
     "function_task",
+    "gate",
+    "import_",
+    "init",
+    "label",
+    "list",
+    "ls",
     "metric",
+    "mock_server",
     "model",
     "open_store",
     "plan",
     "prompt",
     "prompt_task",
     "query",
+    "rank",
+    "reader",
     "run",
     "run_async",
+    "save",
+    "schema",
     "scorer",
+    "sheet",
+    "show",
+    "sql",
     "task",
+    "trace",
     "validate",
     "writer",
 ]
 
+# Where each name is; `as` where it is called otherwise there. Names that are not in __all__ serve the command line.
+_HOMES = {
+    "analysis.compare.compare": "compare",
+    "analysis.compare.gate": "gate",
+    "analysis.judge.calibrate": "calibrate",
+    "analysis.judge.label": "Labelling label",
+    "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
+    "analysis.look.export": "export",
+    "analysis.look.ls": "ls",
+    "analysis.look.plugins": "kinds list_plugins=list show",
+    "analysis.look.sql": "ask frame sql sql=query",
+    "analysis.look.trace": "trace",
+    "analysis.rank.rank": "rank",
+    "config": "parse_override",
+    "engine.aggregate.aggregate": "Aggregator",
+    "engine.aggregate.measure": "bind_metric",
+    "engine.evaluate.bind": "bind_scorer",
+    "engine.evaluate.evaluate": "Evaluator",
+    "engine.experiment.experiment": "Experiment Options Result",
+    "engine.experiment.import_rows": "import_results=import_",
+    "engine.experiment.plan": "Plan",
+    "engine.run.run": "Runner",
+    "examples": "examples init",
+    "registry": "dataset metric model nearest prompt reader scorer task writer",
+    "reports": "label_screen",
+    "reports.junit": "junit",
+    "reports.progress": "emit watch",
+    "reports.sheet": "Sheet checked_suffix save sheet",
+    "reports.writers.csv": "csv_lines",
+    "store.files": "write_file",
+    "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
+    "store.stores": "FlatStore FolderStore MemoryStore open_store",
+    "tasks.function": "function=function_task",
+    "tasks.prompt": "prompt=prompt_task",
+    "text.plain": "plain",
+}
 
-def experiment(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Experiment:
-    """A config bound to its folder, with the options of `assay run` (see Options)."""
-    config = source if isinstance(source, Config) else load(source, overrides=overrides or {})
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _HOMES.items():
+        for entry in names.split():
+            there, _, here = entry.partition("=")
+            if name == (here or there):
+                found = import_module(f"assay.{module}")
+                globals()[name] = value = getattr(found, there, None) or import_module(f"assay.{module}.{there}")
+                return value
+    raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
+
+
+def experiment(
+    source: "Source | None" = None,
+    *,
+    dataset: Any = None,
+    models: Any = None,
+    prompts: Any = None,
+    scorers: Any = None,
+    metrics: Any = None,
+    samples: int | None = None,
+    name: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> "Experiment":
+    """A config bound to its folder, not yet run, with the options of `assay run` (see Options).
+
+    Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
+    `type:name[@url]` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
+    it says; only models that are all texts choose among the config's, as `-m` does.
+    """
+    from assay.config import Config, has_objects, load
+    from assay.engine.experiment.experiment import Experiment, Options
+    from assay.errors import UserError
+
+    if source is not None and models is not None and not has_objects(models):
+        options["models"] = [models] if isinstance(models, str) else models
+        models = None
+    objects = {"dataset": dataset, "models": models, "prompts": prompts, "scorers": scorers, "metrics": metrics}
+    given = {**objects, "samples": samples, "name": name}
+    arguments = {key: value for key, value in given.items() if value is not None}
+    if source is None:
+        source = {"name": "notebook"}
+    elif isinstance(source, Config) and arguments:
+        raise UserError(f"a Config is finished: {min(arguments)!r} cannot be added", fix="pass its path or its dict")
+    config = source if isinstance(source, Config) else load(source, overrides=overrides or {}, arguments=arguments)
     return Experiment(config, Options(**options))
 
 
-def run(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
-    """Run a config, all its steps; in a notebook too. The same call resumes where an earlier one stopped."""
-    return run_blocking(lambda: run_async(source, overrides=overrides, **options))
+def run(source: "Source | None" = None, **options: Any) -> "Result":
+    """Run a config, or what the arguments of `experiment` describe, all its steps; in a notebook too. The same call
+    resumes where an earlier one stopped."""
+    from assay.threads import run_blocking
+
+    return run_blocking(lambda: run_async(source, **options))
 
 
-async def run_async(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Result:
-    made = experiment(source, overrides=overrides, **options)
-    result = await made.run()
-    if made.config.outputs:
+async def run_async(source: "Source | None" = None, **options: Any) -> "Result":
+    """`run`, to be awaited."""
+    return await finish(experiment(source, **options))
+
+
+async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
+    """Run an experiment, or an evaluation, that is bound already; then write the `outputs:` of its config."""
+    from asyncio import to_thread
+
+    result = await step.run(stop)
+    if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
-        result.notes += await asyncio.to_thread(write_outputs, made.config, result.folder)
+        for note in await to_thread(write_outputs, step.config, result.folder):
+            step.progress.note(note)  # the result's notes are the progress's
     return result
 
 
-def plan(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> Plan:
-    """How many cells a config has, how many are there, how many would run; nothing is written or spent."""
-    return planned(experiment(source, overrides=overrides, **options))
+def plan(source: "Source | None" = None, **options: Any) -> "Plan":
+    """How many cells a config has, how many have rows, how many would run; nothing is written or spent. Arguments as
+    those of `experiment`."""
+    from assay.engine.experiment import plan
+
+    return plan.plan(experiment(source, **options))
 
 
-def validate(source: Source, *, overrides: Mapping[str, Any] | None = None, **options: Any) -> list[str]:
-    """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings."""
-    return experiment(source, overrides=overrides, **options).validate()
+def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
+    """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings. Arguments
+    as those of `experiment`."""
+    return experiment(source, **options).validate()
+
+
+def evaluation(
+    paths: str | Path | Sequence[str | Path], config: "Source | None" = None, **options: Any
+) -> "Experiment":
+    """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
+    from assay.engine.experiment.evaluate import evaluate
+
+    return evaluate(paths, config, **options)
 
 
 def evaluate(
     paths: str | Path | Sequence[str | Path],
-    config: Source | None = None,
+    config: "Source | None" = None,
     *,
+    scorers: Any = None,
+    metrics: Any = None,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
     budget: int | None = None,
-) -> Result:
-    """Score the responses of folders or files, again or for the first time, and compute the metrics. With a `budget`
-    only this many matches are played, those that tell most about who is better."""
-    from assay.engine.experiment.evaluate import evaluate as scoring
+) -> "Result":
+    """Score the responses of folders or files, again or for the first time, and compute the metrics; `scorers` and
+    `metrics` (functions, names or mappings) replace the config's. With a `budget` only this many matches are played,
+    those that tell most about who is better."""
+    from assay.threads import run_blocking
 
-    step = scoring(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors, budget=budget)
-    return run_blocking(step.run)
+    overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
+    options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
+    return run_blocking(lambda: finish(evaluation(paths, config, **options)))
 
 
 def aggregate(
     paths: str | Path | Sequence[str | Path],
-    config: Source | None = None,
+    config: "Source | None" = None,
     *,
+    metrics: Any = None,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
-) -> Result:
-    """Compute metrics from the evaluations of folders or files, several taken together."""
-    from assay.engine.experiment.aggregate import aggregate as measuring
+) -> "Result":
+    """Compute metrics from the evaluations of folders or files, several taken together; `metrics` (functions, names or
+    mappings) replace the config's."""
+    from assay.engine.experiment.aggregate import aggregate
+    from assay.threads import run_blocking
 
-    step = measuring(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
-    return run_blocking(step.run)
-
-
-def calibrate(path: str | Path, labels: str | Path | Iterable[Mapping[str, Any]] | None = None, **options: Any) -> Any:
-    """Compare the judges of an experiment with people's labels (a file, rows, or those of `assay judge label`) and keep
-    what is found; options and result as in `assay.analysis.judge.calibrate`."""
-    from assay.analysis.judge.calibrate import calibrate as made
-
-    return made(path, labels, **options)
+    overrides = _with_objects(overrides, metrics=metrics)
+    step = aggregate(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    return run_blocking(lambda: finish(step))
 
 
-def query(paths: str | Path | Sequence[str | Path], sql: str) -> list[dict[str, Any]]:
-    """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
-    from assay.analysis.look.sql import ask
-
-    with ask([paths] if isinstance(paths, (str, Path)) else paths, sql) as answer:
-        return list(answer.rows())
+def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
+    return {**{key: value for key, value in arguments.items() if value is not None}, **(overrides or {})}
 
 
-def frame(path: str | Path, table: str = "evaluations", *, library: Literal["pandas", "polars"] = "pandas") -> Any:
-    """A table of an experiment as a pandas or polars data frame; nested values are JSON text."""
-    from assay.analysis.look.sql import frame as made
+def schema() -> str:
+    """The JSON Schema of a config file, made by `assay.config.resolved.write_schema`; a test compares them."""
+    from importlib.resources import files
 
-    return made(path, table, library=library)
+    return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"
+
+
+def mock_server(**options: Any) -> None:
+    """Serve an OpenAI-compatible demo model on loopback until it is interrupted; options as those of the command."""
+    from assay.server import Options, serve
+
+    serve(Options(**options))

@@ -7,21 +7,23 @@ Positional arguments of a plug-in come from the engine, keyword-only arguments a
     model     (name, *, ...) -> Model
     scorer    (item, response, *, ...) -> Score | list[Score] | bool | number | dict
               (item, first, second, *, ...) -> Score      a match: score is the payoff of the first
-              (item, *responses, ...) -> Score | list      all responses that belong together
-              (response, ground_truth, inference_result=None, **params)      the first seed's form
-    metric    (group, *, ...) -> Values | number | dict
-              (evaluation_results, facets, **params) -> dict      the first seed's form
+              (item, *responses, ...) -> Score | list[Score]      all responses that belong together
+              (response, ground_truth, inference_result=None, **params)      EEN's form
+    metric    (group, *, ...) -> Values | number | dict      callable on a list of rows as well
+              (evaluation_results, facets, **params) -> dict      EEN's form
 
 Any scorer or task function may be async and may take a `context`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from assay.records import EvaluationOutcome, Item, Kind, Manifest, ResponseOutcome, Segment
+from assay.records import EvaluationOutcome, Item, ResponseOutcome
+from assay.records import Log as Log
+from assay.records import Store as Store
 
 Message = dict[str, Any]
 
@@ -46,7 +48,7 @@ else:
 
 
 class Request(msgspec.Struct, gc=False):
-    """One call to a model. `seed` is derived from the row's address; a model may use it, a server never sees it."""
+    """One call to a model. `seed` is derived from the row's address; a model may use it, no server is sent it."""
 
     messages: list[Message]
     params: dict[str, Any] = {}
@@ -267,7 +269,7 @@ class Group(msgspec.Struct, kw_only=True):
 
 
 class Resampled(msgspec.Struct, frozen=True):
-    """How a value that is no mean over items changes with the items: `statistic` gives the value for each row of a
+    """How a value that is not a mean over items changes with the items: `statistic` gives the value for each row of a
     matrix of weights (resamples x kinds of items), where `counts` items are of each kind."""
 
     counts: "npt.NDArray[np.int64]"
@@ -289,63 +291,3 @@ class Values(msgspec.Struct, kw_only=True):
 
 MetricFunction = Callable[..., Values | float | Mapping[str, Any] | None]
 ScorerFunction = Callable[..., Any]
-
-
-# ---- stores
-
-
-class Log(Protocol):
-    """An append-only sequence of JSON lines. Positions are opaque and stay valid until `replace`."""
-
-    def append(self, lines: bytes) -> None:
-        """Commit whole lines (each ends with a line feed) together: once this returns, a killed process loses none."""
-        ...
-
-    def scan(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (position, line without its line feed) for every line, in order."""
-        ...
-
-    def blocks(self) -> Iterator[bytes]:
-        """The same lines, many at once: each block holds whole lines with their line feeds. For reading all of them."""
-        ...
-
-    def read(self, position: int) -> bytes:
-        """The line at a position that `scan` gave."""
-        ...
-
-    def replace(self, lines: Iterable[bytes]) -> None:
-        """Atomically put these lines (each with its line feed) in place of all."""
-        ...
-
-    def segments(self) -> list[Segment]:
-        """The files behind the log as they are now; equal segments mean equal lines. Empty if it does not exist."""
-        ...
-
-    def sync(self) -> None:
-        """Make everything appended so far survive a power cut."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Store(Protocol):
-    """Where artefacts live: one artefact is a kind and an id. Implement this to keep Assay's rows elsewhere.
-
-    `log` without a name is the artefact's rows; the other names are calls, traces, superseded and rejected.
-    """
-
-    def ids(self, kind: Kind) -> list[str]: ...
-
-    def manifest(self, kind: Kind, id: str) -> Manifest | None: ...
-
-    def put_manifest(self, manifest: Manifest) -> None: ...
-
-    def log(self, kind: Kind, id: str, name: str = "") -> Log: ...
-
-    def delete(self, kind: Kind, id: str) -> None:
-        """Forget an artefact; an unknown one is no error."""
-        ...
-
-    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
-        """One writer at a time; LockedError names the holder."""
-        ...

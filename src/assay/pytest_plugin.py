@@ -15,18 +15,18 @@ def assay_gate() -> Callable[..., Any]:
 
 def _gate(path: str | Path, *, inconclusive: Literal["fail", "pass", "skip"] = "fail", **arguments: Any) -> Any:
     __tracebackhide__ = True
-    from assay.analysis.compare.gate import gate
+    from assay import api
     from assay.errors import AssayError
 
     try:
-        gated = gate(path, **arguments)
+        gated = api.gate(path, **arguments)
     except AssayError as error:
         pytest.fail(str(error), pytrace=False)
     if gated.outcome == "passed" or (gated.outcome == "inconclusive" and inconclusive == "pass"):
         return gated
-    from assay.reports.gate_table import gate_text
+    from assay.reports.gate import gate_text
 
-    said = gate_text(gated)
+    reasons = gate_text(gated)
     if gated.outcome == "inconclusive" and inconclusive == "skip":
-        pytest.skip(said)
-    pytest.fail(said, pytrace=False)
+        pytest.skip(reasons)
+    pytest.fail(reasons, pytrace=False)

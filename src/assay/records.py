@@ -1,16 +1,21 @@
-"""The rows that flow through the engine, as they stand on disk.
+"""The rows that flow through the engine, as they stand on disk, and the store that keeps them.
 
 Field names and their order are EEN's; what follows the comment `ours` was added.
 Readers accept rows that lack fields (foreign files); writers always write all of them. Rows are trees of JSON values:
 they hold no cycles, so the garbage collector need not look at them (`gc=False`).
 """
 
-from typing import Any, Literal
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol, cast, get_args
 
 import msgspec
+from msgspec import UNSET
 
 ResponseOutcome = Literal["ok", "refused", "errored", "skipped"]
 EvaluationOutcome = Literal["scored", "unparsed", "refused", "errored", "skipped"]
+OUTCOMES: tuple[EvaluationOutcome, ...] = get_args(EvaluationOutcome)
 Kind = Literal["dataset", "run", "evaluation", "aggregation"]
 
 ROWS_FILE: dict[Kind, str] = {
@@ -128,3 +133,104 @@ class Manifest(msgspec.Struct, kw_only=True):
     labels: list[str] = []
     metadata: dict[str, Any] = {}
     segments: list[Segment] = []
+
+
+# ---- where rows are kept
+
+
+class Log(Protocol):
+    """An append-only sequence of JSON lines. Positions are opaque and stay valid until `replace`."""
+
+    def append(self, lines: bytes) -> None:
+        """Commit whole lines (each ends with a line feed) together: once this returns, a killed process loses none."""
+        ...
+
+    def scan(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line without its line feed) for every line, in order."""
+        ...
+
+    def blocks(self) -> Iterator[bytes]:
+        """The same lines, many at once: each block holds whole lines with their line feeds. For reading all of them."""
+        ...
+
+    def read(self, position: int) -> bytes:
+        """The line at a position that `scan` gave."""
+        ...
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Atomically put these lines (each with its line feed) in place of all."""
+        ...
+
+    def segments(self) -> list[Segment]:
+        """The files behind the log as they are now; equal segments mean equal lines. Empty if it does not exist."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything appended so far survive a power cut."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Where artefacts live: one artefact is a kind and an id. Implement this to keep Assay's rows elsewhere.
+
+    `log` without a name is the artefact's rows; the other names are calls, traces, superseded and rejected.
+    """
+
+    def ids(self, kind: Kind) -> list[str]: ...
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None: ...
+
+    def put_manifest(self, manifest: Manifest) -> None: ...
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log: ...
+
+    def delete(self, kind: Kind, id: str) -> None:
+        """Forget an artefact; an unknown one is not an error."""
+        ...
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        """One writer at a time; LockedError names the holder."""
+        ...
+
+
+# ---- rows of any origin, as dicts
+
+
+def find(row: Any, facet: str) -> Any:
+    """The value at `facet`, or UNSET."""
+    if not isinstance(row, dict):
+        return UNSET
+    fields = cast("dict[str, Any]", row)
+    if facet in fields:
+        return fields[facet]
+    head = facet.rpartition(".")[0]
+    while head:
+        if head in fields:
+            found = find(fields[head], facet[len(head) + 1 :])
+            if found is not UNSET:
+                return found
+        head = head.rpartition(".")[0]
+    return UNSET
+
+
+def find_in_row(row: Mapping[str, Any], facet: str) -> Any:
+    """In an evaluation or a response: the row, then inside its `metadata`."""
+    found = find(row, facet)
+    if found is UNSET and not facet.startswith("metadata."):
+        found = find(row.get("metadata"), facet)
+    return found
+
+
+def verdict_of(row: Mapping[str, Any]) -> tuple[EvaluationOutcome, bool | None, float]:
+    """Outcome, passed and score (NaN: none) of a row of any origin."""
+    details, outcome = row.get("detailed_results"), row.get("outcome")
+    if outcome not in OUTCOMES:
+        failed = row.get("error") or (isinstance(details, dict) and cast("dict[str, Any]", details).get("error"))
+        unjudged = row.get("passed") is None and row.get("score") is None
+        outcome = "errored" if failed or unjudged else "scored"
+    passed, score = row.get("passed"), row.get("score")
+    if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
+        return "errored" if outcome == "scored" else outcome, None, math.nan
+    return outcome, None if passed is None else bool(passed), math.nan if score is None else float(score)

@@ -6,34 +6,32 @@ the kind's folder), a format's (by its namespace, `<format>.<name>`, or in its f
 it is asked for.
 """
 
-import difflib
 import importlib
 import importlib.util
 import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
+from weakref import WeakValueDictionary
 
 from assay.errors import UserError
+from assay.parameters import add_group
+from assay.parameters import by_keyword as by_keyword
+from assay.parameters import check_params as check_params
+from assay.parameters import nearest as nearest
+from assay.parameters import parameters as parameters
 from assay.usercode import load_file
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+INLINE = "inline:"  # how the names of objects begin that were passed from Python
 F = TypeVar("F", bound=Callable[..., Any])
 _FILES = {"llama.cpp": "llama_cpp"}  # names that a module cannot have, and the modules that have them
-
-
-def nearest(name: str, valid: Iterable[str]) -> str:
-    """`Did you mean …?` and the valid names, as one line for an error's fix."""
-    names = sorted(set(valid))
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}valid: {', '.join(names)}" if names else hint.strip()
 
 
 class Registry:
@@ -43,6 +41,7 @@ class Registry:
         self.kind = kind
         self.package = package
         self._found: dict[str, Callable[..., Any]] = {}
+        self._inline: WeakValueDictionary[str, Callable[..., Any]] = WeakValueDictionary()
 
     @overload
     def __call__(self, function: F) -> F: ...
@@ -51,15 +50,22 @@ class Registry:
     def __call__(self, *, name: str = "", **marks: Any) -> Callable[[F], F]: ...
 
     def __call__(self, function: F | None = None, *, name: str = "", **marks: Any) -> F | Callable[[F], F]:
-        """Register a function under its own name; marks (`version=2`, `batch=128`) are kept on the function."""
+        """Register a function under its own name; marks (`version=2`, `batch=128`) are kept on the function, and
+        `params` is the group of parameters that it shares with others."""
 
         def register(function: F) -> F:
             key = name or function.__name__
-            known = self._found.get(key)
-            if known is not None and _defined_as(known) != _defined_as(function):
+            if "params" in marks:
+                add_group(function, marks["params"])
+            if self.kind == "metric" and "group" in inspect.signature(function).parameters:
+                from assay.on_rows import on_rows
+
+                function = on_rows(function, key, marks.get("columns", ()))
+            taken = self._found.get(key)
+            if taken is not None and _defined_as(taken) != _defined_as(function):
                 raise UserError(
                     f"two {self.kind}s are called {key!r}",
-                    where=f"{_origin(known)} and {_origin(function)}",
+                    where=f"{_origin(taken)} and {_origin(function)}",
                     fix="rename one of them",
                 )
             function.__assay__ = {"kind": self.kind, "name": key, **marks}  # type: ignore[attr-defined]
@@ -70,15 +76,34 @@ class Registry:
 
     def get(self, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
         """The function called `name`; `base` is the folder that relative files are found in."""
-        found = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
-        if found is None and ".py:" in name:
+        if name.startswith(INLINE):
+            return self._object(name, where)
+        function = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
+        if function is None and ".py:" in name:
             path, _, attribute = name.rpartition(":")
-            found = load_function(path, attribute, base=base, where=where)
-        if found is None and "." in name:
-            found = _dotted(name, where)
-        if found is None:
+            function = load_function(path, attribute, base=base, where=where)
+        if function is None and "." in name:
+            function = _dotted(name, where)
+        if function is None:
             raise UserError(f"unknown {self.kind} {name!r}", where=where, fix=nearest(name, self.names()))
-        return found
+        return function
+
+    def inline(self, function: Callable[..., Any], name: str, identity: str) -> str:
+        """A name for a function that was passed from Python; it is found by it as long as something holds it."""
+        key = f"{INLINE}{identity}.{name}"
+        self._inline[key] = function
+        return key
+
+    def _object(self, name: str, where: str) -> Callable[..., Any]:
+        function = self._inline.get(name)
+        if function is None:
+            short = name.rpartition(".")[2]
+            raise UserError(
+                f"the {self.kind} {short!r} was an object of the Python session that made this config",
+                where=where,
+                fix=f"pass {short!r} to the Python function again, or put it into a file and name it `file.py:{short}`",
+            )
+        return function
 
     def names(self) -> list[str]:
         """Every name that needs no import of user code: built-ins, formats' readers and writers, registered ones,
@@ -105,7 +130,8 @@ class Registry:
         """What a format adds under this name, or None."""
         namespace = name.partition(".")[0]
         if namespace in formats():
-            importlib.import_module(f"assay.formats.{namespace}")
+            file = f".{self.kind}" if namespace in formats(self.kind) else ""
+            importlib.import_module(f"assay.formats.{namespace}{file}")
         if name not in self._found:
             for format in formats(self.kind):
                 importlib.import_module(f"assay.formats.{format}.{self.kind}")
@@ -162,11 +188,11 @@ def load_function(path: str, name: str, *, base: Path | None = None, where: str 
     if not file.is_file():
         raise UserError(f"there is no file {path!r}", where=where, fix=f"looked for {file}")
     module = load_file(file, where=where)
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         public = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
         raise UserError(f"{path!r} has no function {name!r}", where=where, fix=nearest(name, public))
-    return found
+    return function
 
 
 def _dotted(name: str, where: str) -> Callable[..., Any] | None:
@@ -174,13 +200,13 @@ def _dotted(name: str, where: str) -> Callable[..., Any] | None:
     if not all(part.isidentifier() for part in name.split(".")):
         return None
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        function = getattr(importlib.import_module(module), attribute, None)
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and (module == missing or module.startswith(f"{missing}.")):
             return None
         raise UserError(f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where) from error
-    return found if callable(found) else None
+    return function if callable(function) else None
 
 
 def _is_formats(function: Callable[..., Any]) -> bool:
@@ -197,87 +223,6 @@ def _origin(function: Callable[..., Any]) -> str:
     if code is None:
         return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
     return f"{code.co_filename}:{code.co_firstlineno}"
-
-
-# ---- parameters: the signature is the schema
-
-
-def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters that a config may set: the keyword-only ones."""
-    signature = inspect.signature(function)
-    return {name: p for name, p in signature.parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
-def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
-    """What stands for a function whose parameters may be set by any keyword (EEN's forms), but for those `taken` by the
-    engine."""
-
-    def view(**params: Any) -> None: ...
-
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    called = inspect.signature(function).parameters.values()
-    named = [p.replace(kind=p.KEYWORD_ONLY) for p in called if p.name not in taken and p.kind in kinds]
-    rest = [p for p in called if p.kind is p.VAR_KEYWORD]
-    view.__signature__ = inspect.Signature([*named, *rest])  # type: ignore[attr-defined]
-    view.__name__ = getattr(function, "__name__", type(function).__name__)
-    return view
-
-
-def check_params(
-    function: Callable[..., Any],
-    params: Mapping[str, Any],
-    *,
-    where: str = "",
-    reserved: Iterable[str] = (),
-    given: int | None = None,
-) -> dict[str, Any]:
-    """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation.
-
-    User code need not make its parameters keyword-only: with `given`, what follows the engine's own first `given`
-    arguments may be set as well.
-    """
-    called = inspect.signature(function).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in called.values())
-    known = parameters(function)
-    if given is not None:
-        free = [p for p in called.values() if p.kind is p.POSITIONAL_OR_KEYWORD][given:]
-        known = {**{p.name: p for p in free}, **known}
-    known = {name: p for name, p in known.items() if name not in set(reserved)}
-    name = getattr(function, "__name__", str(function))
-    checked: dict[str, Any] = {}
-    hints = _hints(function)
-    for key, value in params.items():
-        if key in known:
-            checked[key] = _convert(value, hints.get(key, Any), f"{name}.{key}", where)
-        elif open_ended:
-            checked[key] = value
-        else:
-            raise UserError(f"{name} has no parameter {key!r}", where=where, fix=nearest(key, known))
-    missing = [key for key, p in known.items() if p.default is p.empty and key not in checked]
-    if missing:
-        raise UserError(f"{name} needs the parameter {missing[0]!r}", where=where, fix=f"add `{missing[0]}:`")
-    return checked
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return inspect.get_annotations(function, eval_str=True)
-    except Exception:  # a user's annotation that does not evaluate is no reason to refuse the function
-        return {}
-
-
-def _convert(value: Any, annotation: Any, name: str, where: str) -> Any:
-    import msgspec
-
-    if annotation in (Any, inspect.Parameter.empty):
-        return value
-    try:
-        return msgspec.convert(value, annotation)
-    except msgspec.ValidationError as error:
-        shown = f" ({value!r})" if isinstance(value, (bool, int, float)) else ""  # text might be a misplaced secret
-        raise UserError(f"{name}: {error}{shown}", where=where) from None
-    except TypeError:  # an annotation that msgspec does not know: the function itself must judge
-        return value
 
 
 dataset = Registry("dataset", "assay.datasets")

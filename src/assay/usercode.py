@@ -1,20 +1,24 @@
 """User code from files: loading it, and what identifies it.
 
 The identity of a user's function is the bytes of its file and of the local modules that the file imports,
-directly or not. A file that changed since it was loaded is loaded again, with those modules, so that the code
-that runs is always the code that is named.
+directly or not; of a function that no file holds, its compiled code and that of the functions that it calls. What a
+closure captured counts too, unless its module's file determines it. A file that
+changed since it was loaded is loaded again, with those modules, so that the code that runs is always the code that is
+named.
 """
 
 import ast
+import dis
 import hashlib
 import importlib.util
 import inspect
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from assay.errors import UserError
 
@@ -28,9 +32,9 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     file = file.resolve()
     files = sources(file)
     now = _hash(files)
-    known = _loaded.get(str(file))
-    if known is not None and known[1] == now:
-        return known[0]
+    loaded = _loaded.get(str(file))
+    if loaded is not None and loaded[1] == now:
+        return loaded[0]
     _forget(files, file.parent)
     name = f"assay_user_{file.stem}_{hashlib.blake2b(str(file).encode(), digest_size=6).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, file)
@@ -55,6 +59,8 @@ def identity(function: Callable[..., Any]) -> str:
     """What a function is: name and version for a built-in, the hash of its sources for a user's."""
     marks: dict[str, Any] = getattr(function, "__assay__", {})
     plain = inspect.unwrap(function)
+    if isinstance(plain, partial):
+        return f"{identity(plain.func)}({_digest(repr((plain.args, sorted(plain.keywords.items()))))})"
     module = str(getattr(plain, "__module__", ""))
     name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
     if module == "assay" or module.startswith("assay."):
@@ -65,7 +71,49 @@ def identity(function: Callable[..., Any]) -> str:
         file = None
     if file is None or not Path(file).is_file():
         return f"{module}.{name}#{_bytecode(plain)}"
-    return f"{name}#{_hash(sources(Path(file).resolve(), module))}"
+    captured = "" if _is_attribute(plain, module) else _captured(plain, set())
+    return f"{name}#{_hash(sources(Path(file).resolve(), module))}{captured and f'+{_digest(captured)}'}"
+
+
+def _is_attribute(function: Any, module: str) -> bool:
+    """Whether a module's file makes this very function, with all that it captured; a script's values may be given."""
+    held = vars(sys.modules[module]).values() if module != "__main__" and module in sys.modules else ()
+    return any(value is function for value in held)
+
+
+def _captured(function: Any, visited: set[int]) -> str:
+    """The plain values and functions that a closure captured and does not change; "" if there are none."""
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    if code is None or not cells:
+        return ""
+    changed = {part.argval for part in dis.get_instructions(code) if part.opname == "STORE_DEREF"}
+    values = [
+        (name, text)
+        for name, cell in zip(code.co_freevars, cells, strict=True)
+        if name not in changed and _is_filled(cell) and (text := _text_of(cell.cell_contents, visited))
+    ]
+    return repr(values) if values else ""
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # a name that is bound later
+        return False
+
+
+def _text_of(value: Any, visited: set[int]) -> str:
+    """A value that cannot change, as text; "" for all else: a list that collects results must not change the code."""
+    if isinstance(value, (str, bytes, int, float)):
+        return repr(value)
+    if isinstance(value, tuple):
+        parts = [_text_of(part, visited) for part in cast("tuple[Any, ...]", value)]
+        return repr(parts) if all(parts) else ""
+    if not inspect.isfunction(value) or id(value) in visited:
+        return ""
+    visited.add(id(value))
+    file = value.__code__.co_filename
+    return (value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)) + _captured(value, visited)
 
 
 def sources(file: Path, module: str = "") -> list[Path]:
@@ -75,15 +123,15 @@ def sources(file: Path, module: str = "") -> list[Path]:
     parts = module.split(".")
     if len(parts) > 1 and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
         roots.append(file.parents[len(parts) - 1])
-    found: dict[Path, None] = {}
+    visited: dict[Path, None] = {}
     waiting = [file]
     while waiting:
         current = waiting.pop()
-        if current in found:
+        if current in visited:
             continue
-        found[current] = None
-        waiting.extend(path for path in _imports(current, roots) if path not in found)
-    return sorted(found)
+        visited[current] = None
+        waiting.extend(path for path in _imports(current, roots) if path not in visited)
+    return sorted(visited)
 
 
 def _imports(file: Path, roots: list[Path]) -> list[Path]:
@@ -122,10 +170,14 @@ def _hash(files: list[Path]) -> str:
     return state.hexdigest()
 
 
-def _bytecode(function: Callable[..., Any]) -> str:
-    """For functions that no file holds (a notebook, a REPL): their compiled code and constants."""
+def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> str:
+    """For functions that no file holds (a notebook, a REPL): their compiled code and constants, and what they use of
+    the notebook: functions, and values that cannot change."""
+    visited = {id(function)} if visited is None else visited
     state = hashlib.blake2b(digest_size=16)
-    waiting = [getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)]
+    whole = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    waiting = [whole]
+    used: dict[str, None] = {}
     while waiting:
         code = waiting.pop()
         if code is None:
@@ -137,19 +189,30 @@ def _bytecode(function: Callable[..., Any]) -> str:
             else:
                 state.update(repr(constant).encode())
         state.update(repr(code.co_names).encode())
+        changed = {part.argval for part in dis.get_instructions(code) if part.opname == "STORE_GLOBAL"}
+        used.update(dict.fromkeys(name for name in code.co_names if name not in changed))
+    names: dict[str, Any] = getattr(function, "__globals__", {})
+    beside = [f"{name}={text}" for name in used if name in names and (text := _text_of(names[name], visited))]
+    beside += filter(None, [_text_of(getattr(function, "__defaults__", None), visited), _captured(function, visited)])
+    for text in beside:
+        state.update(text.encode())
     return state.hexdigest()
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _forget(files: list[Path], root: Path) -> None:
     """Let the files be imported anew, and no module of the same name from another user's folder in their place."""
-    own = {str(file) for file in files}
+    paths = {str(file) for file in files}
     below = [file.relative_to(root).with_suffix("") for file in files if file.is_relative_to(root)]
     names = {".".join(path.parts).removesuffix(".__init__") for path in below}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if name != "__main__" and (file in own or (name in names and file in _local)):
+        if name != "__main__" and (file in paths or (name in names and file in _local)):
             del sys.modules[name]
-    _local.update(own)
+    _local.update(paths)
     importlib.invalidate_caches()
 
 

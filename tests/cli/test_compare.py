@@ -1,5 +1,6 @@
 """`assay compare` as a process: its formats, its messages."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -104,7 +105,24 @@ def test_one_table_of_all_labels_in_every_format(shell: Shell) -> None:
     assert only["sides"]["a_1"]["f1"]["best"] is True
 
 
-def test_a_table_of_one_label_is_no_csv(shell: Shell) -> None:
-    ended = shell.call("compare", "old", "new", "--format", "csv")
+def test_csv_has_the_pairs_unrounded(shell: Shell) -> None:
+    found = json.loads(shell.call("compare", "old", "new", "--json").out)["pairs"][0]
+    (row,) = csv.DictReader(shell.call("compare", "old", "new", "--format", "csv").out.splitlines())
+    assert (row["candidate"], row["baseline"], row["verdict"]) == ("new", "old", "better")
+    assert float(row["ci_low"]) == found["ci_low"]
+
+
+def test_lower_is_for_tables_of_several_labels(shell: Shell) -> None:
+    ended = shell.call("compare", "old", "new", "--lower", "match")
     assert ended.code == 2
     assert "--all-labels" in ended.said
+
+
+def test_html_shows_names_as_they_are(shell: Shell) -> None:
+    rows = counted(6, 10, metadata={"m": "<script>"}) + counted(7, 10, metadata={"m": "b&\x1b"})
+    save(shell.folder / "one", rows)
+    page = shell.call("compare", "one", "--facet", "m", "--format", "html").out
+    assert "&lt;script&gt;" in page
+    assert "b&amp;\\x1b" in page
+    assert "<script>" not in page
+    assert page.count("<table>") == 2

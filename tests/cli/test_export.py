@@ -96,7 +96,7 @@ def test_a_bad_line_replaces_nothing(folder: Path) -> None:
     rows = folder / "responses.jsonl"
     rows.write_text(rows.read_text() + "[1]\n" + rows.read_text())
     for name in ("csv", "json", "markdown", "parquet"):
-        with pytest.raises(UserError, match="no row") as caught:
+        with pytest.raises(UserError, match="not a row") as caught:
             exported(folder, name)
         assert "line 4" in caught.value.where
     assert (folder / "out.csv").read_bytes() == old

@@ -23,7 +23,7 @@ from tests.cli.shell import COMMAND, NEVER_SHOWN, OURS_ALONE
 from tests.support import wait_for
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-WHOLE = re.compile(r"(help|quit|goes on|does not\))\s*$")  # how the last line of a screen ends
+WHOLE = re.compile(r"(help|quit|continues|does not\))\s*$")  # how the last line of a screen ends
 SHELL = """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -178,7 +178,7 @@ def test_a_session_is_blind_saves_every_key_and_gives_the_terminal_back(room: Ro
     for number, key in enumerate("p0f", 1):
         desk.press(key)
         desk.until(f"{number + 1} of 4")
-        wait_for(lambda number=number: len(room.rows()) == number)  # saved while the session goes on
+        wait_for(lambda number=number: len(room.rows()) == number)  # saved while the session continues
     desk.press("1")
     desk.until("All 4 answers")
     desk.press("q")
@@ -332,11 +332,11 @@ def test_help_shows_the_keys_and_unknown_keys_say_so(room: Room) -> None:
     desk = room.use("correct").sit("--count", "2")
     desk.until("1 of 2")
     desk.press("?")
-    desk.until("any key goes on")
+    desk.until("any key continues")
     desk.press("p")
     desk.until("1 of 2")  # the key only closed the help
     desk.press("x")
-    desk.until("x is no key here")
+    desk.until("x is not a key here")
     desk.press("\x04")
     desk.end()
     assert room.rows() == []

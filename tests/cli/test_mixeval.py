@@ -43,7 +43,7 @@ def test_half_a_file_is_scored_and_told(shell: MixEval) -> None:
     path.write_text(text[: int(len(text) * 0.8)])
     ended = shell.mixeval("score", str(folder))
     assert ended.code == 1
-    assert "problem: m on mixeval: 1 places of the files are no JSON" in ended.err
+    assert "problem: m on mixeval: 1 places of the files are not JSON" in ended.err
     assert "note: m on mixeval: 1 entries have no response" in ended.err
     assert "overall" in ended.out
     assert (shell.folder / f"mixeval_scores/m/mixeval/{VERSION}/score.json").is_file()

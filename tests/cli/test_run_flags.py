@@ -141,7 +141,7 @@ def test_a_dry_run_writes_and_asks_nothing(shell: Shell) -> None:
         result = shell.run("--dry-run")
         as_json = shell.run("--dry-run", "--json")
     assert result.code == as_json.code == 0
-    assert "to run             4" in result.out
+    assert "to run 4 about" in result.words
     assert as_json.result["missing"] == 4
     assert calls["requests"] == 0
     assert shell.files() == before

@@ -9,17 +9,18 @@ import pytest
 from click.testing import CliRunner
 
 import assay
-from assay.cli.init import command, examples, start
+from assay.cli.init import command
 from assay.config import load, schema
 from assay.config.source import scalar
 from assay.errors import UserError
+from assay.examples import examples, init
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", examples())
 def test_an_example_runs_at_once(name: str, tmp_path: Path) -> None:
-    start(tmp_path / "here", name)
+    init(tmp_path / "here", example=name)
     config = tmp_path / "here/config.yaml"
     assert assay.validate(config) == []
     result = assay.run(config, output_dir=str(tmp_path / "out"))
@@ -42,21 +43,21 @@ def test_an_example_explains_itself(name: str) -> None:
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text("mine")
     with pytest.raises(UserError, match="would be overwritten"):
-        start(tmp_path, "qa")
+        init(tmp_path, example="qa")
     assert [path.name for path in tmp_path.iterdir()] == ["items.jsonl"]
     assert (tmp_path / "items.jsonl").read_text() == "mine"
 
 
 def test_an_unknown_example_has_a_nearest_one(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
-        start(tmp_path, "few_shot")
+        init(tmp_path, example="few_shot")
     assert "did you mean 'few-shot'?" in str(caught.value)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(assay.errors.AssayError):  # type: ignore[attr-defined]
-        start(tmp_path / "file/folder", "qa")
+        init(tmp_path / "file/folder", example="qa")
 
 
 def test_the_command(tmp_path: Path) -> None:

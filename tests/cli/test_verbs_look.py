@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from assay.analysis.look.ls import experiments, listing_text
-from assay.analysis.look.trace import trace
+from assay.analysis.look.ls import ls
+from assay.analysis.look.trace import Trace, trace
 from assay.cli import group
 from assay.errors import UserError
-from assay.reports.trace_tree import trace_text
+from assay.reports.sheet import sheet
 from tests.support import Lab
+
+
+def trace_text(trace: Trace, full: bool = False) -> str:
+    return str(sheet(trace, full=full))
 
 
 @pytest.fixture
@@ -23,11 +27,11 @@ def done(lab: Lab) -> Path:
 
 
 def test_an_experiment_with_its_counts_and_metrics(done: Path) -> None:
-    (found,) = experiments(done.parent)
+    (found,) = ls(done.parent)
     assert (found.name, found.state, found.items, found.planned) == ("lab", "complete", 4, 8)
     assert (found.responses, found.errors, found.evaluations) == (8, 0, 16)
     assert found.values == {"pass@1": (1.0, 1.0, 2)}
-    header, line = listing_text([found], str(done.parent)).splitlines()
+    header, line = str(sheet([found], root=str(done.parent))).splitlines()
     assert header.split()[:2] == ["experiment", "state"]
     assert line.split() == ["out", "complete", "4", "8/8", "0", "pass@1", "1.000"]
 
@@ -35,20 +39,20 @@ def test_an_experiment_with_its_counts_and_metrics(done: Path) -> None:
 def test_states(done: Path, lab: Lab) -> None:
     def state(**status: Any) -> str:
         (done / "status.json").write_text(json.dumps(status))
-        return experiments(done)[0].state
+        return ls(done)[0].state
 
     assert state(state="running", last_update=time.time()) == "running"
     assert state(state="running", last_update=time.time() - 60) == "killed"
     assert state(state="stopped") == "stopped"
     (done / "status.json").write_text("{")
-    assert experiments(done)[0].state == "complete"
+    assert ls(done)[0].state == "complete"
     lab.config["sample_params"]["num_samples"] = 3
     lab.run(limit=1)
-    assert experiments(done)[0].state == "partial"
+    assert ls(done)[0].state == "partial"
     (done / "manifest.json").write_text("[]")
-    (found,) = experiments(done)
+    (found,) = ls(done)
     assert found.state == "broken"
-    assert "cannot be read" in listing_text([found], str(done))
+    assert "cannot be read" in str(sheet([found], root=str(done)))
 
 
 def test_a_thousand_folders_in_a_second(done: Path, tmp_path: Path) -> None:
@@ -60,16 +64,16 @@ def test_a_thousand_folders_in_a_second(done: Path, tmp_path: Path) -> None:
         for name, content in files.items():
             (folder / name).write_bytes(content)
     started = time.perf_counter()
-    found = experiments(root)
+    found = ls(root)
     assert time.perf_counter() - started < 2
     assert len(found) == 1000
-    assert listing_text(found, str(root)).count("\n") == 1000
+    assert str(sheet(found, root=str(root))).count("\n") == 1000
 
 
 def test_no_experiments_and_no_folder(tmp_path: Path) -> None:
     assert "no experiments" in CliRunner().invoke(group, ["ls", str(tmp_path)]).output
     with pytest.raises(UserError, match="there is no folder"):
-        experiments(tmp_path / "none")
+        ls(tmp_path / "none")
 
 
 def test_a_trace_goes_from_item_to_metric_rows(done: Path) -> None:
@@ -181,4 +185,4 @@ def test_a_repository_root_is_searched_as_a_whole(tmp_path: Path) -> None:
     assay.Aggregator(store).aggregate([evaluation.id], [metric])
     (sample,) = trace(tmp_path, "a").samples
     assert [row["metric_name"] for row in sample.evaluations[0]["metrics"]] == ["rate"]
-    assert len(experiments(tmp_path)) == 4
+    assert len(ls(tmp_path)) == 4

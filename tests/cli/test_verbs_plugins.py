@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from assay import registry
+from assay.analysis.look.plugins import kinds, summary
 from assay.cli import COMMANDS, group
-from assay.cli._described import kinds, summary
 from assay.errors import AssayError
 
 

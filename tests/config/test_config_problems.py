@@ -89,12 +89,12 @@ def _any(problems: list[UserError], start: str) -> str:
         ),
         (
             {"models": [{"name": "m", "endpoint": "localhost:1234"}]},
-            "the endpoint is no address: 'localhost:1234'",
+            "the endpoint is not an address: 'localhost:1234'",
             "models[0].endpoint",
         ),
         (
             {"models": [{"name": "m", "config": {"endpoint": "ftp://h"}}]},
-            "the endpoint is no address: 'ftp://h'",
+            "the endpoint is not an address: 'ftp://h'",
             "models[0].config.endpoint",
         ),
         ({"models": [{"name": "m", "type": "python", "path": "no.py"}]}, "there is no file 'no.py'", "models[0].path"),
@@ -117,7 +117,7 @@ def _any(problems: list[UserError], start: str) -> str:
             "prompt_template[0]",
         ),
         ({"prompt_template": "a", "prompt_templates": ["b"]}, "prompts is given twice", "prompt_templates"),
-        ({"sample_params": {"n": 4}}, "'n' is no sample parameter here", "sample_params.n"),
+        ({"sample_params": {"n": 4}}, "'n' is not a sample parameter here", "sample_params.n"),
         (
             {"sample_params": {"temperature": "hot"}},
             "temperature must be a number from 0 to 2, got 'hot'",

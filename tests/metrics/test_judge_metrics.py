@@ -153,7 +153,7 @@ def test_a_judge_without_swapped_seats_has_wins_but_no_consistency() -> None:
 def test_what_is_no_match_and_what_are_several() -> None:
     plain: Row = {"item_id": "a", "label": "l", "score": 1.0}
     for name in ("win_rate", "seat_consistency", "position_bias"):
-        assert "no matches" in measured([plain], name)["reason"]
+        assert "not matches" in measured([plain], name)["reason"]
     rows = duel([1, 1]) + duel([0, 0], players=("x", "z")) + duel([1, 1], players=("y", "z"))
     assert "several pairs" in measured(rows, "win_rate")["reason"]
     assert measured(rows, "win_rate", player="x")["value"] == 0.5

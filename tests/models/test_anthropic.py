@@ -127,7 +127,7 @@ def test_stop_reasons(reason: str, finish: str, refused: bool) -> None:
         ("400-long", PermanentError, "too long for the model"),
         ("404", LaneError, "valid: assay-demo"),
         ("html", TransientError, "not JSON"),
-        ("no-choices", TransientError, "no message"),
+        ("no-choices", TransientError, "not a message"),
     ],
 )
 def test_failures(strange: str, ask: Ask, name: str, kind: type[CallError], part: str) -> None:

@@ -73,7 +73,7 @@ def test_other_addresses_are_refused(url: str) -> None:
         ("cow.png", "there is no image"),
         ("../secret.png", "is outside"),
         ("/etc/passwd", "is outside"),
-        ("text.png", "is no image"),
+        ("text.png", "is not an image"),
         ("\0", "there is no image"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.config import load, resolved
-from assay.config.includes import with_includes
+from assay.config.prompts import with_includes
 from assay.errors import ConfigError, UserError
 from tests.support import Lab
 

@@ -104,7 +104,7 @@ def turn(content: Any, role: Any = "user") -> list[dict[str, Any]]:
         ({"few_shot": {"messages": turn("x", "bot")}}, "unknown role 'bot'"),
         ({"few_shot": 3}, "few_shot must be a mapping"),
         ({"path": "broken.yaml"}, "broken.yaml:2: this is not YAML"),
-        ({"path": "mapping.json"}, "is no list of messages"),
+        ({"path": "mapping.json"}, "is not a list of messages"),
     ],
 )
 def test_what_is_refused(folder: Path, prompt: Any, problem: str) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from assay import registry
-from assay.reports.plugin_docs import page, parts, section
+from assay.parameters import described
+from assay.reports.plugin_docs import page, section
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {path.name.removesuffix("-reference.md"): path for path in DOCS.glob("*-reference.md")}
@@ -22,7 +23,7 @@ def test_every_parameter_is_explained_and_none_is_invented(kind: str) -> None:
     for name in known.names():
         function = known.get(name)
         if function.__module__.startswith(f"{known.package}."):
-            assert set(parts(function)[1]) == set(registry.parameters(function)) - {"context"}, name
+            assert set(described(function.__doc__)[1]) == set(registry.parameters(function)) - {"context"}, name
 
 
 def test_scorers_have_a_page() -> None:

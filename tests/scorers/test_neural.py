@@ -188,7 +188,7 @@ def test_nli_is_a_bare_forward(nli: str) -> None:
 
 
 def test_models_that_do_not_fit(model: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no model for NLI"):
+    with pytest.raises(UserError, match="is not a model for NLI"):
         scored("faithfulness", [case("x", docs=["y"])], method="nli", model=model)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     for _ in range(2):

@@ -1,8 +1,11 @@
-"""The command line: one file per command. A command's file is imported only when it is asked for."""
+"""The command line: one file per command, which parses, calls `assay.api` and prints.
+
+Nothing else of Assay is imported. A command's file is imported only when it is asked for; its first line is its help.
+"""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,28 +15,11 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-COMMANDS = {
-    "run": "Run a config: inference, scoring, metrics.",
-    "plan": "Show what a run would do, without doing it.",
-    "validate": "Check everything that can be known before spending.",
-    "evaluate": "Score responses, again or from elsewhere.",
-    "aggregate": "Compute metrics from evaluations.",
-    "compare": "Tell whether experiments, models or prompts differ.",
-    "rank": "Rank models by the matches between their answers.",
-    "gate": "Pass or fail an experiment, for CI.",
-    "judge": "Label answers by hand, and find out how far to believe a judge.",
-    "trace": "Follow one item through all steps.",
-    "ls": "List the experiments below a folder.",
-    "sql": "Query an experiment's rows.",
-    "export": "Write an experiment's rows in another format.",
-    "dataset": "Keep named, immutable datasets.",
-    "init": "Start an experiment from an example.",
-    "list": "List plug-ins of a kind.",
-    "show": "Describe a plug-in: parameters and docs.",
-    "schema": "Print the JSON Schema of the config.",
-    "completion": "Print the shell completion script.",
-    "mock-server": "Serve an OpenAI-compatible demo model on loopback.",
-}
+# The order in which commands are listed. One that is not named here comes last: its file is enough.
+ORDER = (
+    *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "trace", "ls", "sql"),
+    *("export", "dataset", "init", "list", "show", "schema", "completion", "mock-server"),
+)
 
 
 def _files() -> dict[str, Path]:
@@ -41,17 +27,19 @@ def _files() -> dict[str, Path]:
     here = Path(__file__).parent
     files = {name[:-3]: here / name for name in sorted(os.listdir(here)) if name.endswith(".py") and name[0] != "_"}
     files |= {file.parent.name: file for file in sorted((here.parent / "formats").glob("*/command.py"))}
-    return {name.replace("_", "-"): file for name, file in files.items()}
+    named = {name.replace("_", "-"): file for name, file in files.items()}
+    return {name: named[name] for name in (*ORDER, *(name for name in named if name not in ORDER))}
 
 
 def _about(path: Path) -> str:
+    """What the first line of a command's file says about it."""
     with path.open(encoding="utf-8") as file:
-        said = file.readline().strip(' "\n').partition(": ")[2]
-    return said[:1].upper() + said[1:]
+        about = file.readline().strip(' "\n').partition(": ")[2]
+    return about[:1].upper() + about[1:]
 
 
 FILES = _files()
-COMMANDS.update({name: _about(file) for name, file in FILES.items() if name not in COMMANDS})
+COMMANDS = {name: _about(file) for name, file in FILES.items()}
 
 
 class Commands(click.Group):
@@ -72,9 +60,9 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from assay.registry import nearest
+            from assay import api
 
-            raise click.UsageError(f"{error.message} {nearest(args[0], COMMANDS)}", ctx) from None
+            raise click.UsageError(f"{error.message} {api.nearest(args[0], COMMANDS)}", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
@@ -88,10 +76,19 @@ class Commands(click.Group):
 
 
 class Command(click.Command):
-    """Long flags may be written with `_` for `-`."""
+    """Long flags may be written with `_` for `-`. `more` is asked for the end of the help when that is shown."""
+
+    def __init__(self, *arguments: Any, more: Callable[[], str] | None = None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.more = more
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.more is not None:
+            formatter.write_paragraph()
+            formatter.write_text(self.more())
 
 
 def _with_dashes(argument: str) -> str:
@@ -99,6 +96,11 @@ def _with_dashes(argument: str) -> str:
         return argument
     name, equals, value = argument.partition("=")
     return name.replace("_", "-") + equals + value
+
+
+def flag_name(parameter: str) -> str:
+    """A parameter's name as a flag."""
+    return f"--{parameter.replace('_', '-')}"
 
 
 def _wants_tracebacks(words: Sequence[str]) -> bool:
@@ -149,18 +151,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
+        from assay import api
         from assay.errors import AssayError
-        from assay.text.plain import plain
 
         if debug:
             import traceback
 
             traceback.print_exc()
         if isinstance(error, AssayError):
-            click.echo(f"error: {plain(str(error))}", err=True)
+            click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)
         click.echo(
-            f"internal error: {type(error).__name__}: {plain(str(error))}\n"
+            f"internal error: {type(error).__name__}: {api.plain(str(error))}\n"
             "  fix:   this is a bug in Assay; run again with --debug to see where",
             err=True,
         )

@@ -29,7 +29,7 @@ _NAMES = {
 }
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
-_REST_OF_A_KEY = 0.05  # seconds until what follows an escape character is no part of one key
+_REST_OF_A_KEY = 0.05  # seconds until what follows an escape character is not part of one key
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 _HANDLED = (signal.SIGINT, *_ENDS, signal.SIGTSTP, signal.SIGWINCH)
 

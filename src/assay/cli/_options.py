@@ -1,19 +1,36 @@
-"""The options that `run`, `plan` and `validate` share."""
+"""Options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+debug_option = click.option("--debug", is_flag=True, help="Show tracebacks.")
+settings_option = click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key of the config."
+)
+parameters_option = click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the format."
+)
 
 
-def config_options(function: F) -> F:
-    """CONFIG (or -c CONFIG), --set, and what narrows a run."""
-    for option in (
+def _all_of(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in options:
+            function = option(function)
+        return function
+
+    return decorate
+
+
+config_options = _all_of(  # of `run`, `plan` and `validate`
+    (
         click.argument("config", required=False, type=click.Path()),
         click.option("-c", "--config", "config_option", type=click.Path(), help="The config; the same as CONFIG."),
-        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
+        settings_option,
         click.option("-o", "--output-dir", help="The experiment's folder."),
         click.option(
             "-m",
@@ -26,20 +43,58 @@ def config_options(function: F) -> F:
         click.option("--limit", type=click.IntRange(min=0), help="Only the first N items."),
         click.option("--num-samples", type=click.IntRange(min=1), help="Only the first N samples of each item."),
         click.option("--retry-errors", is_flag=True, help="Try permanent errors again, too."),
-        click.option("--debug", is_flag=True, help="Show tracebacks."),
-    ):
-        function = option(function)
-    return function
+        debug_option,
+    )
+)
+
+existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
+    (
+        click.option("-c", "--config", type=click.Path(), help="The config; default: the folder's own."),
+        click.option("-o", "--output-dir", help="The folder to write to; default: the one that was read."),
+        settings_option,
+        click.option("--retry-errors", is_flag=True, help="Try what failed again."),
+        debug_option,
+    )
+)
+
+row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
+    (
+        debug_option,
+        click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0."),
+        click.option("--level", type=LEVEL, help="Of the intervals."),
+        click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."),
+        click.option("--label", default="", help="The label to look at, if there are several."),
+        click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
+    )
+)
 
 
-def experiment_of(config: str | None, config_option: str | None, settings: tuple[str, ...], **options: Any) -> Any:
-    """The experiment that the options describe."""
+def overrides(settings: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE pairs, values as YAML would read them."""
     from assay import api
-    from assay.config import parse_override
+
+    return dict(api.parse_override(setting) for setting in settings)
+
+
+def facet_values(settings: Sequence[str]) -> dict[str, str]:
+    """FACET=VALUE pairs."""
+    from assay.errors import UserError
+
+    pairs = [setting.partition("=") for setting in settings]
+    for facet, equals, value in pairs:
+        if not facet or not equals:
+            what = f"--where takes FACET=VALUE, got {facet + equals + value!r}"
+            raise UserError(what, fix="--where model_name=small")
+    return {facet: value for facet, _, value in pairs}
+
+
+def config_of(
+    config: str | None, config_option: str | None, settings: Sequence[str], **options: Any
+) -> tuple[str, dict[str, Any]]:
+    """The config that `config_options` name, and the other arguments of `api.experiment`, `plan` and `run`."""
     from assay.errors import UserError
 
     source = config or config_option
     if source is None or (config and config_option):
         raise UserError("name one config", fix="assay run config.yaml")
-    overrides = dict(parse_override(setting) for setting in settings)
-    return api.experiment(source, overrides=overrides, **options)
+    return source, {"overrides": overrides(settings), **options}

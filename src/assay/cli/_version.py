@@ -1,4 +1,4 @@
-"""What `--version` says: the versions that explain a difference between two machines."""
+"""The text of `--version`: the versions that explain a difference between two machines."""
 
 import os
 import platform
@@ -29,7 +29,7 @@ def _versions(names: tuple[str, ...], installed: dict[str, str]) -> str:
 
 def _installed() -> dict[str, str]:
     """Versions by package, from the names of their metadata folders: importlib.metadata takes half the start-up."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in sys.path:
         try:
             entries = os.listdir(folder or ".")
@@ -38,5 +38,5 @@ def _installed() -> dict[str, str]:
         for entry in entries:
             if entry.endswith(".dist-info"):
                 name, _, version = entry.removesuffix(".dist-info").rpartition("-")
-                found.setdefault(name.lower().replace("_", "-"), version)
-    return found
+                versions.setdefault(name.lower().replace("_", "-"), version)
+    return versions

@@ -1,20 +1,21 @@
-"""`assay completion`: what a shell needs to complete commands, flags and names."""
+"""`assay completion`: print the shell completion script."""
 
 import click
 
 from assay.cli import Command
+from assay.cli._options import debug_option
 
 
 @click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@debug_option
 def command(shell: str, debug: bool) -> None:
     """Print the completion script of a SHELL; evaluate it in the shell's start-up file."""
     from click.shell_completion import get_completion_class
 
     from assay.cli import group
 
-    made = get_completion_class(shell)
-    assert made is not None
-    script = made(group, {}, "assay", "_ASSAY_COMPLETE")
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(group, {}, "assay", "_ASSAY_COMPLETE")
     click.echo(script.source_template % script.source_vars())

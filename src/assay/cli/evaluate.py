@@ -1,23 +1,28 @@
-"""`assay evaluate`: score responses that are there already."""
+"""`assay evaluate`: score responses, again or from elsewhere."""
 
 from typing import Any
 
 import click
 
 from assay.cli import Command
-from assay.cli._again import again_options, overrides
+from assay.cli._options import existing_rows_options, overrides
+from assay.cli._output import format_option
 from assay.cli._running import failure_as_event, run_and_show
 
 
 @click.command("evaluate", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@again_options
+@existing_rows_options
+@format_option
 @click.option("--pairs", type=click.Choice(["all", "active"]), default="all", help="Which matches are played.")
-@click.option("--budget", type=click.IntRange(min=1), help="How many matches, with --pairs active; those there count.")
+@click.option(
+    "--budget", type=click.IntRange(min=1), help="How many matches, with --pairs active; existing ones count."
+)
 @click.option("--no-progress", is_flag=True, help="No progress display.")
 def command(
     paths: tuple[str, ...],
     debug: bool,
+    form: str,
     as_json: bool,
     no_progress: bool,
     settings: tuple[str, ...],
@@ -27,14 +32,14 @@ def command(
 ) -> None:
     """Score the responses in PATH, an experiment's folder or any responses.jsonl, then compute the metrics.
 
-    No model is called, unless a scorer calls one. The same command goes on where an earlier one stopped. Several PATHs
+    No model is called, unless a scorer calls one. The same command resumes where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
-    from assay.engine.experiment.evaluate import evaluate
+    from assay import api
     from assay.errors import UserError
 
     with failure_as_event(as_json):
         if (pairs == "active") != (budget is not None):
             raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
-        step = evaluate(paths, overrides=overrides(settings), budget=budget, **options)
-        run_and_show(step, as_json=as_json, no_progress=no_progress)
+        step = api.evaluation(paths, overrides=overrides(settings), budget=budget, **options)
+        run_and_show(step, form, as_json=as_json, no_progress=no_progress)

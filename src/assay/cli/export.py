@@ -1,52 +1,64 @@
-"""`assay export`: an experiment's rows in another format."""
+"""`assay export`: write an experiment's rows in another format."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from assay.cli import Command
+from assay.cli import Command, flag_name
+from assay.cli._options import debug_option, overrides, parameters_option
+from assay.cli._output import print_notes
 
-SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
+
+def _flags() -> dict[str, list[str]]:
+    """The parameters of each format that are true or false; each is a flag as well."""
+    from assay import api
+
+    flags: dict[str, list[str]] = {}
+    for plug_in in api.list("writer"):
+        described = api.show(plug_in.name, kind="writer")[0]
+        flags[plug_in.name] = [parameter["name"] for parameter in described.parameters if parameter["type"] == "bool"]
+    return flags
 
 
-@click.command("export", cls=Command)
+def _formats() -> str:
+    flags = {name: "".join(f" [{flag_name(flag)}]" for flag in names) for name, names in _flags().items()}
+    return "Formats, each with its flags: " + ", ".join(f"{name}{listed}" for name, listed in flags.items())
+
+
+@click.command(
+    "export", cls=Command, more=_formats, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
 @click.argument("path", type=click.Path())
-@click.option("-f", "--format", "format_name", help="csv, jsonl, json, parquet, markdown …; default: the suffix of -o.")
+@click.option("-f", "--format", "format_name", default="", help="Default: the suffix of -o.")
 @click.option("-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics.")
 @click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
-@click.option("--keep-formulas", is_flag=True, help="csv: leave texts alone that a spreadsheet would run.")
-@click.option("--plain-names", is_flag=True, help="ragicamp: never a dataset in the names of agents' files.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the format.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@parameters_option
+@debug_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     path: str,
-    format_name: str | None,
+    format_name: str,
     table: str,
     output: str | None,
-    keep_formulas: bool,
-    plain_names: bool,
     settings: tuple[str, ...],
     debug: bool,
 ) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
-    from assay.analysis.look.export import Export, Tables
-    from assay.engine.experiment.sources import find_source
-    from assay.errors import UserError
-    from assay.registry import check_params, writer
-    from assay.text.plain import plain
+    from assay import api
 
-    suffix = Path(output).suffix if output else ""
-    name = format_name or SUFFIXES.get(suffix) or suffix.removeprefix(".")
-    if not name:
-        raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
-    write = writer.get(name, base=Path.cwd(), where="--format")
-    flags = {"keep_formulas": keep_formulas, "plain_names": plain_names}
-    params: dict[str, Any] = {flag: True for flag, given in flags.items() if given}
-    if settings:
-        from assay.config import parse_override
+    params: dict[str, Any] = {**_given_flags(ctx), **overrides(settings)}
+    print_notes(api.export(path, format_name, table=table, output=output, params=params))
 
-        params |= dict(parse_override(setting) for setting in settings)
-    export = Export(Tables(find_source(path)), table, Path(output) if output else None)
-    for note in write(export, **check_params(write, params, where="--set")) or ():
-        click.echo(f"note: {plain(note)}", err=True)
+
+def _given_flags(ctx: click.Context) -> dict[str, bool]:
+    """A format's flags among the words that are not options of the command."""
+    if not ctx.args:
+        return {}
+    flags = {flag_name(name): name for names in _flags().values() for name in names}
+    for word in ctx.args:
+        if word not in flags:
+            if word.startswith("-"):
+                raise click.NoSuchOption(word, possibilities=sorted(flags), ctx=ctx)
+            raise click.UsageError(f"Got unexpected extra argument ({word})", ctx)
+    return {flags[word]: True for word in ctx.args}

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from assay.cli import Command
-from assay.cli._rows import facet_values, row_options
+from assay.cli._options import facet_values, row_options
+from assay.cli._output import format_option, show
 
 
 @click.command("gate", cls=Command)
@@ -28,7 +29,7 @@ from assay.cli._rows import facet_values, row_options
 )
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Append a Markdown summary to this file.")
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@format_option
 def command(
     path: str,
     minimum: float | None,
@@ -41,6 +42,7 @@ def command(
     inconclusive: str,
     junit_file: Path | None,
     markdown: Path | None,
+    form: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -48,49 +50,33 @@ def command(
 
     Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell.
     """
-    from assay.analysis.compare.gate import EXIT_CODES, gate
+    from assay import api
     from assay.errors import UserError
 
     bounds = {"min": minimum, "max": maximum, "max_drop": max_drop}
-    given = {name: value for name, value in bounds.items() if value is not None}
+    bounds = {name: value for name, value in bounds.items() if value is not None}
     chosen: dict[str, Any] = {"metric": metric, "label": label, "facets": facet_values(where)}
     chosen = {name: value for name, value in chosen.items() if value}
-    if chosen and not given:
+    if chosen and not bounds:
         raise UserError(f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop")
-    gated = gate(path, **options, **given, **chosen)
+    gated = api.gate(path, **options, **bounds, **chosen)
     _write(gated, junit_file, markdown, inconclusive)
-    _show(gated, as_json)
-    code = EXIT_CODES[gated.outcome]
-    sys.exit({"pass": 0, "fail": 3}.get(inconclusive, code) if gated.outcome == "inconclusive" else code)
+    show(gated, form, as_json=as_json)
+    if form == "table" and not as_json:
+        click.echo(f"gate: {gated.outcome}")
+    codes = {"pass": 0, "fail": 3} if gated.outcome == "inconclusive" else {}
+    sys.exit(codes.get(inconclusive, gated.exit_code))
 
 
 def _write(gated: Any, junit_file: Path | None, markdown: Path | None, inconclusive: str) -> None:
+    from assay import api
     from assay.errors import StoreError
 
     try:
         if junit_file is not None:
-            from assay.reports.junit import junit
-
-            junit_file.write_bytes(junit(gated, inconclusive=inconclusive))
+            junit_file.write_bytes(api.junit(gated, inconclusive=inconclusive))
         if markdown is not None:
-            from assay.reports.gate_table import gate_markdown
-
             with markdown.open("a", encoding="utf-8") as file:  # GitHub's step summary may hold other text
-                file.write(gate_markdown(gated) + "\n")
+                file.write(api.sheet(gated).form("markdown") + "\n")
     except OSError as error:
         raise StoreError(f"the report cannot be written: {error.strerror}", where=str(error.filename)) from error
-
-
-def _show(gated: Any, as_json: bool) -> None:
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(gated).decode())
-        return
-    from rich.console import Console
-
-    from assay.reports.gate_table import gate_view
-
-    console = Console()
-    console.print(gate_view(gated, console))
-    click.echo(f"gate: {gated.outcome}")

@@ -1,26 +1,25 @@
-"""`assay ls`: the experiments below a folder."""
+"""`assay ls`: list the experiments below a folder."""
 
 import click
 
 from assay.cli import Command
+from assay.cli._options import debug_option
+from assay.cli._output import format_option, print_json, show
 
 
 @click.command("ls", cls=Command)
 @click.argument("folder", default=".", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per experiment.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def command(folder: str, as_json: bool, debug: bool) -> None:
+@format_option
+@debug_option
+def command(folder: str, form: str, as_json: bool, debug: bool) -> None:
     """List the experiments in and below FOLDER, with their state, counts and metrics."""
-    from assay.analysis.look.ls import experiments, listing_text
-    from assay.text.plain import plain
+    from assay import api
 
-    found = experiments(folder)
+    experiments = api.ls(folder)
     if as_json:
-        import msgspec
-
-        for one in found:
-            click.echo(msgspec.json.encode(one).decode())
-    elif found:
-        click.echo(plain(listing_text(found, folder)))
+        for listed in experiments:
+            print_json(listed)
+    elif experiments:
+        show(experiments, form, root=folder)
     else:
-        click.echo(f"no experiments below {plain(folder)}")
+        click.echo(f"no experiments below {api.plain(folder)}")

@@ -1,10 +1,11 @@
-"""`assay mock-server`: an OpenAI-compatible server on loopback, to try out a pipeline."""
+"""`assay mock-server`: serve an OpenAI-compatible demo model on loopback."""
 
 from typing import Any
 
 import click
 
 from assay.cli import Command
+from assay.cli._options import debug_option
 
 SHARE = click.FloatRange(0, 1)
 
@@ -23,9 +24,9 @@ SHARE = click.FloatRange(0, 1)
 @click.option("--rate-huge", type=SHARE, default=0, help="Share of answers of 200 MB.")
 @click.option("--answers", help="A JSONL file of answers, or file.py:function.")
 @click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@debug_option
 def command(debug: bool, **options: Any) -> None:
     """Serve chat and text completions on 127.0.0.1; by default Assay's demo solver answers."""
-    from assay.server import Options, serve
+    from assay import api
 
-    serve(Options(**{name: value for name, value in options.items() if value is not None}))
+    api.mock_server(**{name: value for name, value in options.items() if value is not None})

@@ -1,30 +1,20 @@
-"""`assay plan`: what a run would do."""
+"""`assay plan`: show what a run would do, without doing it."""
 
 from typing import Any
 
 import click
 
 from assay.cli import Command
-from assay.cli._options import config_options, experiment_of
+from assay.cli._options import config_of, config_options
+from assay.cli._output import format_option, show
 
 
 @click.command("plan", cls=Command)
 @config_options
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-def command(debug: bool, as_json: bool, **options: Any) -> None:
+@format_option
+def command(debug: bool, form: str, as_json: bool, **options: Any) -> None:
     """Show how many cells there are, how many have rows, how many would run."""
-    show(experiment_of(**options), as_json)
+    from assay import api
 
-
-def show(experiment: Any, as_json: bool) -> None:
-    from assay.engine.experiment.plan import plan
-
-    found = plan(experiment)
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(found).decode())
-        return
-    from assay.reports.plan_table import plan_text
-
-    click.echo(plan_text(found))
+    config, chosen = config_of(**options)
+    show(api.plan(config, **chosen), form, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`assay rank`: who is best, from matches."""
+"""`assay rank`: rank models by the matches between their answers."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import click
 
 from assay.cli import Command
+from assay.cli._options import LEVEL, debug_option
+from assay.cli._output import format_option, show
 
 
 @click.command("rank", cls=Command)
@@ -18,12 +20,7 @@ from assay.cli import Command
     default="bradley-terry",
     help="Default: bradley-terry, with ties.",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    help="Of the intervals; default 0.95.",
-)
+@click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
 @click.option("--rounds", type=click.IntRange(min=100), default=1000, help="Of the bootstrap; default 1,000.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of resampling and shuffling; default 0.")
 @click.option("--prior", type=click.FloatRange(min=0), help="Virtual matches a player; default: none unless needed.")
@@ -33,26 +30,19 @@ from assay.cli import Command
     "outputs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Write it to a file, too: .json, .csv, .md or .tex; may be repeated.",
+    help="Write it to a file, too: .json, .csv, .md, .tex or .html; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-def command(paths: tuple[str, ...], outputs: tuple[Path, ...], as_json: bool, debug: bool, **options: Any) -> None:
+@format_option
+@debug_option
+def command(
+    paths: tuple[str, ...], outputs: tuple[Path, ...], form: str, as_json: bool, debug: bool, **options: Any
+) -> None:
     """Rank the players in the matches of each PATH: experiments' folders, or files of evaluation rows."""
-    from assay.analysis.rank.rank import rank
-    from assay.reports.rank_table import rank_view, write_ranking, writer_of
+    from assay import api
 
+    for path in outputs:  # a name that tells no format is refused before the work
+        api.checked_suffix(path)
+    ranking = api.rank(paths, **options)
     for path in outputs:
-        writer_of(path)
-    found = rank(paths, **options)
-    for path in outputs:
-        write_ranking(found, path)
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(found).decode())
-        return
-    from rich.console import Console
-
-    console = Console()
-    console.print(rank_view(found, console))
+        api.save(ranking, path)
+    show(ranking, form, as_json=as_json)

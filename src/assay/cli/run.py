@@ -1,11 +1,12 @@
-"""`assay run`: a config from start to finish, or on from where it stopped."""
+"""`assay run`: run a config: inference, scoring, metrics."""
 
 from typing import Any
 
 import click
 
 from assay.cli import Command
-from assay.cli._options import config_options, experiment_of
+from assay.cli._options import config_of, config_options
+from assay.cli._output import format_option, show
 from assay.cli._running import failure_as_event, run_and_show
 
 
@@ -19,18 +20,19 @@ from assay.cli._running import failure_as_event, run_and_show
 @click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model.")
 @click.option("--max-error-rate", type=click.FloatRange(0, 1), help="Fail if a larger share of responses are errors.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result.")
+@format_option
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-def command(debug: bool, dry_run: bool, as_json: bool, no_progress: bool, **options: Any) -> None:
+def command(debug: bool, dry_run: bool, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
     """Run CONFIG: every model × prompt × item × sample, then scoring and metrics.
 
-    The same command goes on where an earlier one stopped.
+    The same command resumes where an earlier one stopped. With --json events are printed as JSON lines, and the last
+    line is the result.
     """
-    with failure_as_event(as_json):
-        experiment = experiment_of(**options)
-        if dry_run:
-            from assay.cli.plan import show
+    from assay import api
 
-            show(experiment, as_json)
+    with failure_as_event(as_json):
+        config, chosen = config_of(**options)
+        if dry_run:
+            show(api.plan(config, **chosen), form, as_json=as_json)
         else:
-            run_and_show(experiment, as_json=as_json, no_progress=no_progress)
+            run_and_show(api.experiment(config, **chosen), form, as_json=as_json, no_progress=no_progress)

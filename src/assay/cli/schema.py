@@ -1,24 +1,22 @@
-"""`assay schema`: the JSON Schema of the config, made by `python -m assay.config.schema_file`; a test compares them."""
+"""`assay schema`: print the JSON Schema of the config."""
 
 from pathlib import Path
 
 import click
 
 from assay.cli import Command
+from assay.cli._options import debug_option
 
 
 @click.command("schema", cls=Command)
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write it to this file.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def command(output: str | None, debug: bool) -> None:
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+@debug_option
+def command(output: Path | None, debug: bool) -> None:
     """Print the JSON Schema of a config file, with which editors complete and check it."""
-    from importlib.resources import files
+    from assay import api
 
-    text = (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip()
     if output is None:
-        click.echo(text)
+        click.echo(api.schema(), nl=False)
         return
-    from assay.store.files import write_file
-
-    write_file(Path(output), text.encode() + b"\n")
+    api.write_file(output, api.schema().encode())
     click.echo(f"written: {output}")

@@ -1,39 +1,38 @@
-"""`assay sql`: a query over an experiment's rows."""
+"""`assay sql`: query an experiment's rows."""
 
 import sys
-from itertools import islice
 from typing import Any
 
 import click
 
 from assay.cli import Command
+from assay.cli._options import debug_option
+from assay.cli._output import format_option, has_colour
 
 
 @click.command("sql", cls=Command)
 @click.argument("words", metavar='PATH... "select ..."', nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="A JSON object a line.")
-@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values.")
+@format_option
+@click.option("--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read.")
 @click.option("--rows", type=click.IntRange(min=0), default=200, show_default=True, help="Most rows shown; 0: all.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-def command(words: tuple[str, ...], as_json: bool, as_csv: bool, rows: int, debug: bool) -> None:
+@debug_option
+def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int, debug: bool) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
-    from assay.analysis.look.sql import ask
+    from assay import api
     from assay.errors import UserError
 
     *paths, query = words
     if not paths or (as_json and as_csv):
         what = "name an experiment and a query" if not paths else "--json or --csv, not both"
         raise UserError(what, fix='assay sql output/demo "select count(*) from responses"')
-    with ask(paths, query) as answer:
+    with api.ask(paths, query) as answer:
         if as_json:
             _print_json(answer)
-        elif as_csv:
-            from assay.reports.writers.csv import csv_lines
-
-            for line in csv_lines(answer.columns, answer.tuples()):
+        elif as_csv or form == "csv":
+            for line in api.csv_lines(answer.columns, answer.tuples()):
                 sys.stdout.buffer.write(line)
         else:
-            _show(answer, rows)
+            _show(answer, form, rows)
 
 
 def _print_json(answer: Any) -> None:
@@ -49,20 +48,23 @@ def _print_json(answer: Any) -> None:
         sys.stdout.buffer.write(line + b"\n")
 
 
-def _show(answer: Any, most: int) -> None:
-    """A table; on a terminal that it does not fit, through the pager."""
-    from rich.console import Console
+def _show(answer: Any, form: str, most: int) -> None:
+    """In another form than a table all rows; on a terminal that it does not fit, through the pager."""
+    from assay import api
 
-    from assay.reports.query_table import query_table
-
-    console = Console()
-    values = answer.tuples()
-    shown = list(islice(values, most or None))
-    table = query_table(answer.columns, shown)
-    if console.is_terminal and len(shown) + 4 > console.height:
-        with console.pager(styles=True):
-            console.print(table)
+    sheet = api.sheet(answer, most=most if most and form == "table" else None)
+    shown = len(sheet.tables[0].rows)
+    colour = form == "table" and has_colour()
+    text = sheet.form(form, colour=colour)
+    if form == "table" and sys.stdout.isatty() and shown + 4 > _height():
+        click.echo_via_pager(text, color=colour)
     else:
-        console.print(table)
-    if next(values, None) is not None:
-        click.echo(f"the first {len(shown):,} rows; --rows 0 shows all, --json and --csv print all", err=True)
+        click.echo(text, color=colour)
+    if next(answer.tuples(), None) is not None:
+        click.echo(f"the first {shown:,} rows; --rows 0 shows all, --json and --csv print all", err=True)
+
+
+def _height() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size().lines

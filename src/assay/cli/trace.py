@@ -1,8 +1,12 @@
-"""`assay trace`: one item through all steps."""
+"""`assay trace`: follow one item through all steps."""
+
+from typing import Any
 
 import click
 
 from assay.cli import Command
+from assay.cli._options import debug_option
+from assay.cli._output import format_option, show
 
 
 @click.command("trace", cls=Command)
@@ -11,20 +15,10 @@ from assay.cli import Command
 @click.option("--sample", type=click.IntRange(min=0), help="Only this sample, counted from 0.")
 @click.option("-m", "--model", help="Only rows of this model.")
 @click.option("--full", is_flag=True, help="Do not cut long texts.")
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object, with whole rows.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def command(
-    path: str, item_id: str, sample: int | None, model: str | None, full: bool, as_json: bool, debug: bool
-) -> None:
+@format_option
+@debug_option
+def command(path: str, item_id: str, full: bool, form: str, as_json: bool, debug: bool, **only: Any) -> None:
     """Follow the item ITEM_ID of the experiment in PATH: messages, calls, response, labels, metric rows."""
-    from assay.analysis.look.trace import trace
+    from assay import api
 
-    found = trace(path, item_id, sample=sample, model=model)
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode(found).decode())
-        return
-    from assay.reports.trace_tree import trace_text
-
-    click.echo(trace_text(found, full))
+    show(api.trace(path, item_id, **only), form, as_json=as_json, full=full)

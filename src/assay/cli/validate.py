@@ -1,20 +1,23 @@
-"""`assay validate`: all problems at once, before anything is spent."""
+"""`assay validate`: check everything that can be known before spending."""
 
 from typing import Any
 
 import click
 
 from assay.cli import Command
-from assay.cli._options import config_options, experiment_of
+from assay.cli._options import config_of, config_options
 
 
 @click.command("validate", cls=Command)
 @config_options
 def command(debug: bool, **options: Any) -> None:
     """Check a config, its code, its dataset and its templates, without calling a model."""
-    experiment = experiment_of(**options)
+    from assay import api
+
+    source, chosen = config_of(**options)
+    experiment = api.experiment(source, **chosen)
     for warning in experiment.validate():
-        click.echo(f"warning: {warning}")
+        click.echo(f"warning: {api.plain(warning)}")
     config = experiment.config
     click.echo(
         f"ok: {len(config.models) + len(config.tasks)} models or tasks, {max(1, len(config.prompts))} prompts, "

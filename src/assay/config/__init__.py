@@ -2,8 +2,8 @@
 what they stand for is looked up by the engine, and nothing is run."""
 
 from assay.config.environment import environment, secret
-from assay.config.loader import load, parse_model, where
-from assay.config.overrides import parse_override
+from assay.config.inline import has_objects
+from assay.config.loader import load, parse_model, parse_override, where
 from assay.config.resolved import resolved, schema, to_yaml
 from assay.config.rules import Need
 from assay.config.types import (
@@ -44,6 +44,7 @@ __all__ = [
     "SplitConfig",
     "TaskConfig",
     "environment",
+    "has_objects",
     "load",
     "parse_model",
     "parse_override",

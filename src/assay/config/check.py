@@ -4,16 +4,14 @@ What is wrong is left out of the result, so the rules can still look at the rest
 """
 
 import math
-import types
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from assay.config.environment import FromEnvironment
-from assay.config.secrets import shown
-from assay.config.source import Document, Key, brief, flag_value
+from assay.config.environment import FromEnvironment, shown
+from assay.config.source import Document, Key, brief, core_type, flag_value, mapped
 from assay.registry import nearest
 
 S = TypeVar("S", bound=Struct)
@@ -48,21 +46,21 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     unknown = [name for name in value if name not in fields]
     for name in unknown:
         document.report(f"unknown key {name!r}", (*key, name), nearest(name, fields))
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, field in fields.items():
-        given = value.get(name)
-        converted = _MISSING if given is None else _convert(given, field.type, (*key, name), document)
+        written = value.get(name)
+        converted = _MISSING if written is None else _convert(written, field.type, (*key, name), document)
         if converted is not _MISSING:
-            found[name] = converted
+            values[name] = converted
         elif field.required:
-            found[name] = ""
-            if given is None and not unknown:
+            values[name] = ""
+            if written is None and not unknown:
                 document.report(f"{brief(key)} needs a {name}", key, f"add `{name}:`")
-    return struct(**found)
+    return struct(**values)
 
 
 def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
-    core = _core(hint)
+    core = core_type(hint)
     if isinstance(core, type) and issubclass(core, Struct):
         return build(core, value, key, document)
     if get_origin(core) is list and isinstance(value, list):
@@ -72,7 +70,7 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
     if get_origin(core) is Literal and value not in get_args(core):
         document.report(f"{brief(key)}: {shown(value)} is not possible", key, nearest(str(value), get_args(core)))
         return _MISSING
-    value = plain(value, core, key, document)
+    value = _plain(value, core, key, document)
     if value is _MISSING:
         return _MISSING
     try:
@@ -82,12 +80,13 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
         return _MISSING
 
 
-def plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
+def _plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
     """A JSON value; the text of a variable becomes a number or a truth value where `hint` is not text."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(entry, Any, (*key, str(name)), document) for name, entry in value.items()}
-    if isinstance(value, list):
-        return [plain(entry, Any, (*key, n), document) for n, entry in enumerate(value)]
+    inside = isinstance(value, Mapping | list)
+    return mapped(value, lambda leaf, at: _leaf(leaf, Any if inside else hint, at, document), key)
+
+
+def _leaf(value: Any, hint: Any, key: Key, document: Document) -> Any:
     if isinstance(value, FromEnvironment):
         return str(value) if hint is str else _typed(value, hint)
     if isinstance(value, float) and not math.isfinite(value):
@@ -109,21 +108,12 @@ def _typed(text: FromEnvironment, hint: Any) -> Any:
     return text if hint in (int, float) else str(text)
 
 
-def _core(hint: Any) -> Any:
-    """A hint without its constraints and without `None`."""
-    if get_origin(hint) is Annotated:
-        return _core(get_args(hint)[0])
-    if get_origin(hint) in (Union, types.UnionType):
-        return _core(next(part for part in get_args(hint) if part is not type(None)))
-    return hint
-
-
 def _wanted(hint: Any) -> str:
     """`a whole number of at least 1`."""
-    core = _core(hint)
+    core = core_type(hint)
     words = [_WORDS.get(get_origin(core) or core, str(core))]
     for part in (hint, *get_args(hint)):
-        for meta in getattr(part, "__metadata__", ()):
+        for meta in (mark for mark in getattr(part, "__metadata__", ()) if isinstance(mark, Meta)):
             words += [
                 f"{text} {bound:g}" for name, text in _BOUNDS.items() if (bound := getattr(meta, name)) is not None
             ]

@@ -1,6 +1,8 @@
-"""The environment of a config: `.env` beside it, `env_vars` in it, `${VAR}` and `EVAL_*`.
+"""The environment of a config: `.env` beside it, `env_vars` in it, `${VAR}` and `EVAL_*`; and the secrets in it.
 
-A variable that is already set wins over `.env`, and both win over `env_vars`.
+A variable that is already set wins over `.env`, and both win over `env_vars`. Keys to paid services stay outside: a
+config names the variable that holds one, and never holds it itself. So no value that passed these checks can put a key
+into a file, a log line or an error.
 """
 
 import os
@@ -8,12 +10,24 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from assay.config.secrets import is_secret_variable, stays_reference
-from assay.config.source import Document, Key
+from assay.config.source import Document, Key, brief, mapped, walked
 from assay.config.types import Config
 from assay.errors import UserError
 
+PLACEHOLDERS = {"", "none", "null", "empty", "dummy", "not-needed", "dummy_api_key_for_local_model"}
+
+_SECRET_KEY = re.compile(
+    r"(?i)(api[_-]?key|apikey|secret|secret[_-]?key|private[_-]?key|access[_-]?key|passw(or)?d|authorization|cookie"
+    r"|credentials?|(access|auth|api|bearer|refresh|hf|github)[_-]?token|^token)$"
+)
+_SECRET_VARIABLE = re.compile(r"(?i)(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWD|PASSWORD|CREDENTIALS?)$")
+_SECRET_VALUE = re.compile(
+    r"(?<![\w-])(?:(?=[\w-]*\d)(?:sk-|sk_|gsk_|xox[abp]-|glpat-)[\w-]{16,}"
+    r"|(?:ghp_|github_pat_|hf_)[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,})"
+)
+_REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROMPT_KEYS = ("prompts", "prompt_template", "eval_prompt_template", "prompt_templates")
 _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
@@ -61,58 +75,57 @@ def secret(reference: str, environ: Mapping[str, str]) -> str | None:
 def environment_of(document: Document, environ: Mapping[str, str] | None) -> dict[str, str]:
     """The same for a config that is still being read; bad lines of `.env` are its problems."""
     outer = _with_dotenv(document.base if document.file else None, environ, document)
-    given = document.data.get("env_vars")
-    return _with_env_vars(given, outer) if isinstance(given, Mapping) else outer
+    inner = document.data.get("env_vars")
+    return _with_env_vars(inner, outer) if isinstance(inner, Mapping) else outer
 
 
 def expand(value: Any, key: Key, variables: Mapping[str, str], document: Document) -> Any:
     """`value` with `${VAR}` and `${VAR:-default}` replaced, except in prompts and where secrets stand."""
-    if isinstance(value, Mapping):
-        return {name: expand(entry, (*key, str(name)), variables, document) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [expand(entry, (*key, n), variables, document) for n, entry in enumerate(value)]
-    if not isinstance(value, str) or "${" not in value or not _expands(key):
-        return value
 
-    def text_of(match: re.Match[str]) -> str:
-        name, default = match[2], match[3]
-        if match[1]:
-            return match[0][1:]
-        if is_secret_variable(name):
-            document.report(f"${{{name}}} looks like a secret", key, "use it only under `api_key` or `headers`")
-        elif name not in variables and match.end(3) < 0:
-            fix = f"set it, or write ${{{name}:-default}}; $${{{name}}} is the text itself"
-            document.report(f"the variable {name!r} is not set", key, fix)
-        else:
-            return variables.get(name, default)
-        return ""
+    def expanded(leaf: Any, at: Key) -> Any:
+        if not isinstance(leaf, str) or "${" not in leaf or not _expands(at):
+            return leaf
+        text = _VARIABLE.sub(lambda match: _value(match, at, variables, document), leaf)
+        whole = _VARIABLE.fullmatch(leaf)
+        return FromEnvironment(text, leaf) if whole and not whole[1] else text
 
-    expanded = _VARIABLE.sub(text_of, value)
-    whole = _VARIABLE.fullmatch(value)
-    return FromEnvironment(expanded, value) if whole and not whole[1] else expanded
+    return mapped(value, expanded, key)
 
 
-def escape(value: Any, key: Key = ()) -> Any:
+def _value(match: re.Match[str], key: Key, variables: Mapping[str, str], document: Document) -> str:
+    name, default = match[2], match[3]
+    if match[1]:
+        return match[0][1:]
+    if is_secret_variable(name):
+        document.report(f"${{{name}}} looks like a secret", key, "use it only under `api_key` or `headers`")
+    elif name not in variables and match.end(3) < 0:
+        fix = f"set it, or write ${{{name}:-default}}; $${{{name}}} is the text itself"
+        document.report(f"the variable {name!r} is not set", key, fix)
+    else:
+        return variables.get(name, default)
+    return ""
+
+
+def escape(value: Any) -> Any:
     """`value` so that `expand` gives it back."""
-    if isinstance(value, Mapping):
-        return {name: escape(entry, (*key, str(name))) for name, entry in value.items()}
-    if isinstance(value, list):
-        return [escape(entry, (*key, n)) for n, entry in enumerate(value)]
-    if isinstance(value, str) and _expands(key):
-        return _VARIABLE.sub(lambda match: f"${match[0]}", value)
-    return value
+    return mapped(
+        value,
+        lambda leaf, key: (
+            _VARIABLE.sub(lambda match: f"${match[0]}", leaf) if isinstance(leaf, str) and _expands(key) else leaf
+        ),
+    )
 
 
 def eval_variables(variables: Mapping[str, str]) -> dict[str, tuple[Key, FromEnvironment]]:
     """The keys that `EVAL_*` variables set; `EVAL_SAMPLE_<name>` sets a sample parameter."""
-    found: dict[str, tuple[Key, FromEnvironment]] = {}
+    keys: dict[str, tuple[Key, FromEnvironment]] = {}
     for name in sorted(variables):
         key = _EVAL_KEYS.get(name)
         if key is None and name.startswith("EVAL_SAMPLE_"):
             key = ("sample_params", name.removeprefix("EVAL_SAMPLE_").lower())
         if key is not None:
-            found[name] = (key, FromEnvironment(variables[name], name))
-    return found
+            keys[name] = (key, FromEnvironment(variables[name], name))
+    return keys
 
 
 def variable_text(value: Any) -> Any:
@@ -133,17 +146,17 @@ def _with_dotenv(folder: Path | None, environ: Mapping[str, str] | None, documen
     file = folder / ".env" if folder else None
     if file is None or not file.is_file():
         return outer
-    found: dict[str, str] = {}
+    inner: dict[str, str] = {}
     for number, line in enumerate(file.read_text("utf-8-sig", errors="replace").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _ASSIGNMENT.fullmatch(line)
         if match:
-            found[match[1]] = _unquoted(match[2])
+            inner[match[1]] = _unquoted(match[2])
         elif document:
             what = "this line is not NAME=value"
             document.problems.append(UserError(what, where=f"{file}:{number}", fix="begin a comment with #"))
-    return {**found, **outer}
+    return {**inner, **outer}
 
 
 def _unquoted(text: str) -> str:
@@ -158,3 +171,61 @@ def _unquoted(text: str) -> str:
 def _with_env_vars(given: Mapping[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
     inner = {name: secret(str(variable_text(value)), outer) for name, value in given.items()}
     return {**{name: value for name, value in inner.items() if value is not None}, **outer}
+
+
+# ---- secrets
+
+
+def names_secret(key: Key) -> bool:
+    """Whether the value at `key` is a secret by the names on its path; only references may stand there."""
+    return any(isinstance(part, str) and _SECRET_KEY.search(part) for part in key) or (
+        key[:1] == ("env_vars",) and len(key) > 1 and is_secret_variable(str(key[1]))
+    )
+
+
+def is_secret_variable(name: str) -> bool:
+    return bool(_SECRET_VARIABLE.search(name))
+
+
+def stays_reference(key: Key) -> bool:
+    """Where `${VAR}` is not expanded at load, because what it stands for may be secret."""
+    return "headers" in key or key[:1] == ("env_vars",) or names_secret(key)
+
+
+def shown(value: Any) -> str:
+    """A value for an error text: short, and nothing that looks like a secret."""
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    reference = getattr(value, "reference", None)
+    if reference is not None:
+        return f"the value of {reference}"
+    text = repr(value)
+    if _SECRET_VALUE.search(text):
+        return "a value that looks like a key"
+    return text if len(text) <= 60 else f"{text[:57]}…{text[-1]}"
+
+
+def check_secrets(document: Document) -> None:
+    """Report every literal secret, without printing it."""
+    for key, value in walked(document.data):
+        if key[0] == "prompts" or not isinstance(value, str | int | float) or isinstance(value, bool):
+            continue
+        text = str(value)
+        if names_secret(key):
+            if text.lower() not in PLACEHOLDERS and not _REFERENCE.fullmatch(text):
+                document.report(
+                    f"{brief(key)} is a literal secret", key, "write ${VAR} and put it into the environment"
+                )
+        elif _SECRET_VALUE.search(text):
+            document.report(f"{brief(key)} looks like a secret", key, "write ${VAR} under `api_key` or `headers`")
+        elif "@" in text and "://" in text and _has_password(text):
+            document.report(f"{brief(key)} has a password in its address", key, "use `headers` with ${VAR}")
+
+
+def _has_password(address: str) -> bool:
+    try:
+        return urlsplit(address).password is not None
+    except ValueError:
+        return False

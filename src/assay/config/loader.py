@@ -3,22 +3,22 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from assay.config.check import build
-from assay.config.environment import environment_of, expand
-from assay.config.models import is_bare_name
+from assay.config.environment import check_secrets, environment_of, eval_variables, expand
+from assay.config.inline import ARGUMENTS, without_objects
+from assay.config.models import FIELDS, is_bare_name
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
-from assay.config.overrides import apply
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
-from assay.config.secrets import check_secrets
-from assay.config.source import Document, read
-from assay.config.types import Config, ModelConfig
+from assay.config.source import Document, Key, copied, flag_value, read
+from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
 from assay.registry import nearest
 
@@ -29,9 +29,11 @@ def load(
     overrides: Mapping[str, Any] = {},
     environ: Mapping[str, str] | None = None,
     need: Need = "run",
+    arguments: Mapping[str, Any] = {},
 ) -> Config:
-    """Read a config. `overrides` win over `EVAL_*`, these over the file. All problems are one ConfigError."""
-    document = _long_forms(source, environ, overrides)
+    """Read a config. `overrides` win over `arguments` (those of `assay.experiment`), these over `EVAL_*`, these over
+    the file. All but the file may hold objects of Python. All problems are one ConfigError."""
+    document = _long_forms(source, environ, overrides, arguments)
     data = document.data
     data["name"] = _name(document)
     data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
@@ -44,7 +46,7 @@ def load(
     check_rules(config, document, need)
     document.stop_if_wrong()
     file = os.path.abspath(document.file) if document.file else ""
-    return msgspec.structs.replace(config, source=file, base=str(document.base))
+    return msgspec.structs.replace(config, source=file, base=str(document.base), objects=document.objects)
 
 
 def parse_model(
@@ -54,9 +56,9 @@ def parse_model(
     environ: Mapping[str, str] | None = None,
 ) -> ModelConfig:
     """A known model by its name, or a new one: `type:name[@url]`, `file.py:function`, or a mapping."""
-    found = next((entry for entry in known if entry.name == model), None)
-    if found is not None:
-        return found
+    match = next((entry for entry in known if entry.name == model), None)
+    if match is not None:
+        return match
     if isinstance(model, str) and known and is_bare_name(model):
         fix = f"{nearest(model, [entry.name for entry in known])}; or write type:name[@url] or file.py:function"
         raise UserError(f"there is no model {model!r}", fix=fix)
@@ -84,15 +86,95 @@ def where(config: Config, *key: str | int) -> str:
 
 
 def _long_forms(
-    source: str | Path | Mapping[str, Any], environ: Mapping[str, str] | None, overrides: Mapping[str, Any]
+    source: str | Path | Mapping[str, Any],
+    environ: Mapping[str, str] | None,
+    overrides: Mapping[str, Any],
+    arguments: Mapping[str, Any] = {},
 ) -> Document:
-    document = read(source)
+    held: list[Any] = []
+    document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
     variables = environment_of(document, environ)
     document.data = expand(document.data, (), variables, document)
     normalise(document)
-    apply(document, overrides, variables)
+    keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
+    _apply(document, without_objects(overrides, held), variables, arguments=without_objects(keys, held))
+    document.objects = held
     normalise(document)
     return document
+
+
+# ---- single values set from outside the file: `--set a.b=value`, arguments and `EVAL_*`
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`models.0.name=x` as its key and its value, read like a value in YAML."""
+    key, sign, value = text.partition("=")
+    if not sign or not all(key.strip().split(".")):
+        raise UserError(f"{text!r} sets nothing", where="--set", fix="write --set dotted.key=value")
+    return key.strip(), flag_value(value)
+
+
+def _apply(
+    document: Document,
+    overrides: Mapping[str, Any],
+    variables: Mapping[str, str],
+    *,
+    arguments: Mapping[str, Any] = {},
+) -> None:
+    """Set what `EVAL_*` variables, then what arguments and then what flags say, in a document of long forms."""
+    for name, (key, value) in eval_variables(variables).items():
+        _set(document, key, value, name)
+    spelled = {key: name for name, key in ARGUMENTS.items()}
+    for key, value in arguments.items():
+        by = f"the argument `{spelled.get(key, key)}`"
+        _set(document, (key,), expand(copied(value), (key,), variables, document), by)
+    for text, value in overrides.items():
+        key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))
+        _set(document, key, expand(value, key, variables, document), f"--set {text}")
+
+
+def _set(document: Document, key: Key, value: Any, by: str) -> None:
+    key = _long_key(key)
+    document.set(key, by)
+    target = LIFTED.get((str(key[0]),)) or LIFTED.get(tuple(map(str, key)))
+    if target:
+        document.data.pop(target, None)
+    holder: Any = document.data
+    for part, following in pairwise(key):
+        holder = _inside(holder, part, [] if isinstance(following, int) else {})
+    last = key[-1]
+    if isinstance(holder, dict):
+        holder[str(last)] = value
+    elif isinstance(holder, list) and isinstance(last, int) and last <= len(holder):
+        holder[last:] = [value, *holder[last + 1 :]]
+    else:
+        document.report(f"there is nothing to set at {'.'.join(map(str, key))}", key, "count entries from 0")
+
+
+def _inside(holder: Any, part: str | int, empty: Any) -> Any:
+    """What `part` names, made `empty` first if it is missing; a list grows only at its end."""
+    if isinstance(holder, list) and isinstance(part, int) and part <= len(holder):
+        if part == len(holder):
+            holder.append(empty)
+        return holder[part]
+    if not isinstance(holder, dict):
+        return None
+    if holder.get(str(part)) is None:
+        holder[str(part)] = empty
+    return holder[str(part)]
+
+
+def _long_key(key: Key) -> Key:
+    """Where a model's key stands in its long form."""
+    if key[0] != "models" or len(key) < 3:
+        return key
+    rest = key[3:] if key[2] in ("config", "params") else key[2:]
+    if not rest:
+        return key
+    return (*key[:2], *rest) if rest[0] in FIELDS else (*key[:2], "params", *rest)
+
+
+# ---- the whole
 
 
 def _name(document: Document) -> Any:
@@ -122,7 +204,7 @@ def _check_top_level(document: Document) -> None:
             document.report(f"unknown key {name!r}", ("workflow", name), fix)
     elif workflow is not None:
         document.report("workflow must be a mapping", ("workflow",))
-    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {"source", "base"}
+    names = {*Config.__struct_fields__, *(key[0] for key in [*LIFTED, *WITHOUT_EFFECT])} - {*NOT_WRITTEN}
     for name in [name for name in data if name not in names]:
         del data[name]
         document.report(f"unknown key {name!r}", (name,), nearest(name, names))

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 import assay.registry as registry
-from assay.config.secrets import PLACEHOLDERS
+from assay.config.environment import PLACEHOLDERS
 from assay.config.source import Document, Key
 from assay.config.types import ModelConfig
 
@@ -84,7 +84,7 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
 
 
 def _name_key_variable(params: dict[str, Any], key: Key, document: Document) -> None:
-    """`api_key_env: VAR` is `api_key: ${VAR}`; a placeholder for servers that want no key is no key."""
+    """`api_key_env: VAR` is `api_key: ${VAR}`; a placeholder for servers that want no key is left out."""
     variable = params.get("api_key_env")
     if isinstance(variable, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable) and "api_key" not in params:
         del params["api_key_env"]

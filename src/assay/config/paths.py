@@ -1,67 +1,125 @@
 """Paths made absolute: what is read counts from the config's folder, what is written from the current one.
 
-A relative path of a config file may not leave its folder: a config from elsewhere must not read files of the
-machine by accident. Flags and variables are the user's own words and count from the current folder.
+Which values are paths, the marks on the config's types say. A relative path of a config file may not leave its folder:
+a config from elsewhere must not read files of the machine by accident. Flags and variables are the user's own words and
+count from the current folder.
 """
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, get_args, get_origin
 
-from assay.config.source import Document, Key, similar_files
+import msgspec
+from msgspec import Struct
+
+from assay.config.source import Document, Key, core_type, similar_files
+from assay.config.types import Config, DatasetConfig, ParamsMark, PathMark
 
 _TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt", ".yaml", ".yml", ".json")
 _FILE_TYPES = ("jsonl", "json", "csv", "tsv", "parquet", "function")
 
 
+class _Place(NamedTuple):
+    """Where a path stands: its key, the mapping that holds it, and whether the files of datasets must exist."""
+
+    key: Key
+    holder: dict[str, Any]
+    document: Document
+    files_needed: bool
+
+
 def resolve_paths(document: Document, *, files_needed: bool) -> None:
-    """Make every path but those of prompts absolute, and report files that are not there."""
-    data = document.data
-    for name in ("evaluation_methods", "metrics", "tasks", "models"):
-        for n, entry in mappings(data.get(name)):
-            holder = entry.get("params") if name == "models" else entry
-            key: Key = (name, n, "params", "path") if name == "models" else (name, n, "path")
-            kind = entry.get("type")
-            if isinstance(holder, dict) and isinstance(holder.get("path"), str) and holder["path"]:
-                if name == "models" and kind == "record":  # it is written
-                    holder["path"] = os.path.abspath(os.path.expanduser(holder["path"]))
-                else:
-                    holder["path"] = existing(holder["path"], key, document)
-            inner = holder.get("of") if name == "models" and isinstance(holder, dict) else None
-            if isinstance(inner, dict) and isinstance(inner.get("path"), str) and inner["path"]:
-                inner["path"] = existing(inner["path"], (name, n, "params", "of", "path"), document)
-            if name == "models" and isinstance(kind, str) and ".py:" in kind:
-                path, _, function = kind.rpartition(":")
-                entry["type"] = f"{existing(path, (name, n, 'type'), document)}:{function}"
-    for n, entry in mappings(data.get("tasks")):
-        if isinstance(entry.get("graph"), str) and entry["graph"]:
-            entry["graph"] = existing(entry["graph"], ("tasks", n, "graph"), document)
-    for n, entry in mappings(data.get("evaluation_methods")):
-        if isinstance(entry.get("params"), dict):
-            _resolve_method(str(entry.get("type")), entry["params"], ("evaluation_methods", n, "params"), document)
-    if isinstance(data.get("dataset"), dict):
-        resolve_dataset(data["dataset"], document, files_needed)
-    gates = [gate for _, gate in mappings(data.get("gates"))]
-    outputs = [(output, "path") for _, output in mappings(data.get("outputs"))]
-    others = [*outputs, *((gate, "baseline") for gate in gates), *((gate.get("calibration"), "path") for gate in gates)]
-    for holder, name in ((data, "output_dir"), (data.get("logging"), "file"), *others):
-        if isinstance(holder, dict) and isinstance(holder.get(name), str) and holder[name]:
-            holder[name] = os.path.abspath(os.path.expanduser(holder[name]))
+    """Make every path but those of prompts, which are read, absolute, and report files that do not exist."""
+    fields = _fields(Config)
+    del fields["prompts"]
+    _walk(fields, _Place((), document.data, document, files_needed))
 
 
-def _resolve_method(kind: str, params: dict[str, Any], key: Key, document: Document) -> None:
-    """The files that a judge or a decider of matches is made from."""
-    given = {name: value for name, value in params.items() if isinstance(value, str)}
-    prompt = given.get("prompt", "") if "judge" in kind or kind == "pairwise" else ""
-    if is_template_file(prompt, (*key, "prompt"), document):
-        params["prompt"] = existing(prompt, (*key, "prompt"), document)
-    if kind == "pairwise" and ".py:" in given.get("decide", ""):
-        path, _, function = given["decide"].rpartition(":")
-        params["decide"] = f"{existing(path, (*key, 'decide'), document)}:{function}"
-    if kind == "pairwise" and given.get("decide") == "people" and given.get("labels"):
-        params["labels"] = existing(given["labels"], (*key, "labels"), document)
+def resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool, at: Key) -> None:
+    """Make the paths of a dataset absolute; `at` is where it stands."""
+    _walk(_fields(DatasetConfig), _Place(at, dataset, document, files_needed))
+
+
+def _fields(struct: type[Struct]) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(struct)}
+
+
+def _walk(fields: Mapping[str, Any], at: _Place) -> None:
+    for name, hint in fields.items():
+        value, key = at.holder.get(name), (*at.key, name)
+        mark = _mark(hint)
+        if value is None:
+            continue
+        if isinstance(mark, PathMark):
+            at.holder[name] = _resolved(mark, value, at._replace(key=key))
+        elif isinstance(value, dict):
+            _walk(_inner(hint, mark, at.holder), at._replace(key=key, holder=value))
+        elif get_origin(core := core_type(hint)) is list:
+            for n, entry in mappings(value):
+                _walk(_inner(get_args(core)[0], None, entry), at._replace(key=(*key, n), holder=entry))
+
+
+def _mark(hint: Any) -> PathMark | ParamsMark | None:
+    marks = getattr(hint, "__metadata__", ())
+    return next((mark for mark in marks if isinstance(mark, PathMark | ParamsMark)), None)
+
+
+def _inner(hint: Any, mark: ParamsMark | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a mapping: those of its Struct, or those that its mark names."""
+    if mark is not None:
+        return mark.fields(entry)
+    if isinstance(hint, dict):
+        return hint
+    core = core_type(hint)
+    return _fields(core) if isinstance(core, type) and issubclass(core, Struct) else {}
+
+
+def _resolved(mark: PathMark, value: Any, at: _Place) -> Any:
+    if isinstance(value, list) and mark.kind == "data":
+        return [_resolved(mark, path, at._replace(key=(*at.key, n))) for n, path in enumerate(value)]
+    return _WAYS[mark.kind](value, at) if isinstance(value, str) and value else value
+
+
+def _written(text: str, at: _Place) -> str:
+    return os.path.abspath(os.path.expanduser(text))
+
+
+def _code(text: str, at: _Place) -> str:
+    if ".py:" not in text:
+        return text
+    path, _, function = text.rpartition(":")
+    return f"{existing(path, at.key, at.document)}:{function}"
+
+
+def _template(text: str, at: _Place) -> str:
+    return existing(text, at.key, at.document) if is_template_file(text, at.key, at.document) else text
+
+
+def _data(text: str, at: _Place) -> str:
+    """The file made absolute. What plug-ins of other types call a path may be something else: it stays."""
+    before = len(at.document.problems)
+    path = absolute(text, at.key, at.document)
+    exists = "\0" not in path and os.path.exists(path)
+    is_file = at.holder.get("type") in (*_FILE_TYPES, "")
+    if not is_file or exists or not at.files_needed or len(at.document.problems) > before:
+        return path if exists or is_file else text
+    if not glob.has_magic(path):
+        _report_missing(text, path, at.key, at.document)
+    elif next(glob.iglob(path, recursive=True), None) is None:
+        at.document.report(f"no file matches {text!r}", at.key, "correct the pattern, or remove it")
+    return path
+
+
+_WAYS: dict[str, Callable[[str, _Place], str]] = {
+    "read": lambda text, at: existing(text, at.key, at.document),
+    "written": _written,
+    "placed": lambda text, at: absolute(text, at.key, at.document),
+    "code": _code,
+    "template": _template,
+    "data": _data,
+}
 
 
 def is_template_file(text: str, key: Key, document: Document) -> bool:
@@ -88,46 +146,16 @@ def _base(key: Key, document: Document) -> Path:
 
 
 def existing(text: str, key: Key, document: Document) -> str:
-    """The absolute path of a file that must be there."""
-    known = len(document.problems)
+    """The absolute path of a file that must exist."""
+    before = len(document.problems)
     path = absolute(text, key, document)
-    if len(document.problems) == known and ("\0" in path or not os.path.exists(path)):
+    if len(document.problems) == before and ("\0" in path or not os.path.exists(path)):
         _report_missing(text, path, key, document)
     return path
 
 
 def _report_missing(text: str, path: str, key: Key, document: Document) -> None:
     document.report(f"there is no file {text!r}", key, similar_files(Path(path.replace("\0", ""))))
-
-
-def resolve_dataset(dataset: dict[str, Any], document: Document, files_needed: bool, at: Key = ("dataset",)) -> None:
-    """Make the paths of a dataset absolute; `at` is where it stands."""
-    repository = dataset.get("repository")
-    if isinstance(repository, str) and repository:
-        dataset["repository"] = absolute(repository, (*at, "repository"), document)
-    written = dataset.get("path")
-    if isinstance(written, list):
-        entries = [(path, (*at, "path", n)) for n, path in enumerate(written)]
-        dataset["path"] = [_dataset_path(path, key, dataset, document, files_needed) for path, key in entries]
-    else:
-        dataset["path"] = _dataset_path(written, (*at, "path"), dataset, document, files_needed)
-
-
-def _dataset_path(written: Any, key: Key, dataset: dict[str, Any], document: Document, files_needed: bool) -> Any:
-    """The file made absolute. What plug-ins of other types call a path may be something else: it stays."""
-    if not isinstance(written, str) or not written:
-        return written
-    known = len(document.problems)
-    path = absolute(written, key, document)
-    exists = "\0" not in path and os.path.exists(path)
-    is_file = dataset.get("type") in (*_FILE_TYPES, "")
-    if not is_file or exists or not files_needed or len(document.problems) > known:
-        return path if exists or is_file else written
-    if not glob.has_magic(path):
-        _report_missing(written, path, key, document)
-    elif next(glob.iglob(path, recursive=True), None) is None:
-        document.report(f"no file matches {written!r}", key, "correct the pattern, or remove it")
-    return path
 
 
 def mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -1,15 +1,20 @@
-"""The prompts of a config: their files read, their fragments and examples found, and what is wrong with them."""
+"""The prompts of a config: their files read, their fragments and examples found, and what is wrong with them.
+
+`{% include "fragment.txt" %}` is written out: the fragment's text takes the tag's place, so a prompt's text is all that
+determines it. An edited fragment is an edited prompt, and a resolved config needs no other file. Fragments come only
+from the config's own folder.
+"""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from assay.config.includes import with_includes
 from assay.config.paths import absolute, existing, mappings, resolve_dataset
-from assay.config.source import Document, Key, scalar
+from assay.config.source import Document, Key, scalar, similar_files
 from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
 from assay.errors import UserError
 from assay.registry import nearest
@@ -18,6 +23,14 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 _CHAT_SUFFIXES = (".yaml", ".yml", ".json")
 _DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
 _FEW_SHOT_KEYS = {field.name for field in msgspec.structs.fields(FewShotConfig)}
+MOST_FRAGMENTS = 1000  # fragments of one template: two that include two that include two … would fill the memory
+_TAG = re.compile(
+    r"\{#.*?#\}"
+    r"|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\s*[-+]?%\}"
+    r"|\{%(?P<left>[-+]?)\s*include\b(?P<name>.*?)(?P<right>[-+]?)%\}(?P<after>\s*)",
+    re.DOTALL,
+)
+_QUOTED = re.compile(r"""\s*(?:"([^"\n]+)"|'([^'\n]+)')\s*""")
 
 
 def read_prompts(document: Document, *, files_needed: bool) -> None:
@@ -45,20 +58,20 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
         return value
     source = {name: entry for name, entry in value.items() if name in _DATASET_KEYS - _FEW_SHOT_KEYS}
     few_shot = {name: entry for name, entry in value.items() if name not in source}
-    given = few_shot.get("dataset")
-    if source and given is None:
-        given = source
-    if given is not None:
-        few_shot["dataset"] = long_dataset(given)
+    dataset = few_shot.get("dataset")
+    if source and dataset is None:
+        dataset = source
+    if dataset is not None:
+        few_shot["dataset"] = long_dataset(dataset)
     return few_shot
 
 
 def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
     """Where the examples are; without a file or function of its own, another part of the config's dataset."""
-    own = document.data.get("dataset")
-    if any(source.get(name) for name in ("path", "name", "module", "function_name")) or not isinstance(own, dict):
+    whole = document.data.get("dataset")
+    if any(source.get(name) for name in ("path", "name", "module", "function_name")) or not isinstance(whole, dict):
         return source
-    return {**own, **{name: value for name, value in source.items() if value != ""}}
+    return {**whole, **{name: value for name, value in source.items() if value != ""}}
 
 
 def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
@@ -66,9 +79,9 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
     if prompt.get("text") or prompt.get("messages"):
         prompt["path"] = absolute(prompt["path"], key, document)
         return
-    known = len(document.problems)
+    before = len(document.problems)
     written, prompt["path"] = prompt["path"], existing(prompt["path"], key, document)
-    if len(document.problems) > known:
+    if len(document.problems) > before:
         return
     try:
         text = Path(prompt["path"]).read_text("utf-8")
@@ -81,13 +94,13 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
         prompt["text"] = text
     else:
         try:
-            found = scalar(text)  # JSON is YAML
+            messages = scalar(text)  # JSON is YAML
         except UserError as error:
             document.report(f"{written}:{error.where}: {error.what}", key, error.fix)
             return
-        prompt["messages"] = found.get("messages") if isinstance(found, dict) else found
+        prompt["messages"] = messages.get("messages") if isinstance(messages, dict) else messages
         if not isinstance(prompt["messages"], list):
-            document.report(f"{written!r} is no list of messages", key, "write `- {role: user, content: …}`")
+            document.report(f"{written!r} is not a list of messages", key, "write `- {role: user, content: …}`")
             del prompt["messages"]
 
 
@@ -163,8 +176,73 @@ def _check_part(part: Any, key: Key, document: Document) -> None:
     if keys is None:
         document.report("a part of a message is a text or an image", key, fix)
         return
-    given = keys & part.keys()
-    if len(given) != 1 or not isinstance(part[next(iter(given))], str):
+    sources = keys & part.keys()
+    if len(sources) != 1 or not isinstance(part[next(iter(sources))], str):
         document.report(f"a part of type {kind} needs {' or '.join(sorted(keys))}", key, fix)
     for name in part.keys() - keys - {"type", "detail"}:
         document.report(f"unknown key {name!r}", key, nearest(name, {*keys, "type", "detail"}))
+
+
+# ---- fragments
+
+
+def with_includes(text: str, base: Path, file: Path | None = None) -> str:
+    """The template with its fragments, and theirs, in place; `file` is where it came from itself."""
+    if "include" not in text:
+        return text
+    return _expanded(text, base.resolve(), [file.resolve()] if file else [], [])
+
+
+def _expanded(text: str, base: Path, within: list[Path], done: list[Path]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for tag in _TAG.finditer(text):
+        if tag["name"] is None:
+            continue
+        before = text[end : tag.start()]
+        fragment = _fragment(tag["name"], base, within, done)
+        pieces += [before.rstrip() if tag["left"] == "-" else before, fragment]
+        end = tag.end() if tag["right"] == "-" else tag.start("after")
+    return "".join([*pieces, text[end:]])
+
+
+def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) -> str:
+    quoted = _QUOTED.fullmatch(written)
+    if quoted is None:
+        what = f"an include names one file: {{% include {written.strip()} %}} cannot be read before the run"
+        raise UserError(what, where=_shown(within, base), fix='write {% include "fragment.txt" %}')
+    name = quoted[1] or quoted[2]
+    file = _inside(base, name)
+    if file is None:
+        fix = f"move it into {base}"
+        raise UserError(f"the fragment {name!r} is outside the config's folder", where=_shown(within, base), fix=fix)
+    if file in within:
+        chain = " → ".join(step.name for step in [*within[within.index(file) :], file])
+        raise UserError(f"{name!r} includes itself: {chain}", where=_shown(within, base), fix="remove one include")
+    done.append(file)
+    if len(done) > MOST_FRAGMENTS:
+        raise UserError(f"the template includes more than {MOST_FRAGMENTS} fragments", where=_shown(within, base))
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        what, fix = f"there is no fragment {name!r}", similar_files(file)
+        raise UserError(what, where=_shown(within, base), fix=fix) from None
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"{name!r} cannot be read as UTF-8 text", where=_shown(within, base)) from None
+    return _expanded(text.removesuffix("\n"), base, [*within, file], done)
+
+
+def _inside(base: Path, name: str) -> Path | None:
+    """The file, if it is in the folder or below, with all links followed."""
+    try:
+        file = (base / name).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return file if file.is_relative_to(base) else None
+
+
+def _shown(within: list[Path], base: Path) -> str:
+    """The file that holds the tag; a template in the config itself has its place from there."""
+    if not within:
+        return ""
+    return str(within[-1].relative_to(base) if within[-1].is_relative_to(base) else within[-1])

@@ -1,5 +1,10 @@
-"""A config written out again, complete and without secrets; and the schema of what may be written."""
+"""A config written out again, complete and without secrets; and the schema of what may be written.
 
+`write_schema()` writes the schema's file, which `assay schema` prints without loading the types.
+"""
+
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,14 +13,14 @@ from msgspec import Struct
 from assay.config.environment import escape
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
 from assay.config.prompts import ROLES
-from assay.config.types import Config
+from assay.config.types import NOT_WRITTEN, Config
 
-_NOT_WRITTEN = ("source", "base")
+SCHEMA_FILE = Path(__file__).parent.parent / "data" / "config.schema.json"
 
 
 def resolved(config: Config) -> dict[str, Any]:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
-    written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in _NOT_WRITTEN}
+    written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in NOT_WRITTEN}
     return escape(written)
 
 
@@ -41,7 +46,7 @@ def schema() -> dict[str, Any]:
     definitions: dict[str, Any] = whole["$defs"]
     config = definitions.pop("Config")
     properties: dict[str, Any] = config["properties"]
-    for name in _NOT_WRITTEN:
+    for name in NOT_WRITTEN:
         del properties[name]
     text = {"type": "string"}
     models, methods = definitions["ModelConfig"], (definitions["MethodConfig"], definitions["MetricConfig"])
@@ -103,3 +108,12 @@ def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
     entry = {"anyOf": [text, {"$ref": "#/$defs/PromptConfig"}, turns]}
     named = {"type": "object", "additionalProperties": entry}
     return {"anyOf": [*entry["anyOf"], {"type": "array", "items": entry}, named]}
+
+
+def schema_text() -> str:
+    """What the schema's file should hold."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schema() -> None:
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

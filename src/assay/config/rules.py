@@ -5,8 +5,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import assay.registry as registry
+from assay.config.environment import shown
 from assay.config.prompts import check_prompt
-from assay.config.secrets import shown
 from assay.config.source import Document, Key
 from assay.config.types import Config, DatasetConfig, GateConfig, MethodConfig, MetricConfig
 
@@ -72,7 +72,7 @@ def _check_models(config: Config, document: Document) -> None:
         endpoint = model.params.get("endpoint")
         if endpoint is not None and not _is_address(endpoint):
             fix = "write it like http://localhost:1234"
-            document.report(f"the endpoint is no address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
+            document.report(f"the endpoint is not an address: {shown(endpoint)}", (*key, "params", "endpoint"), fix)
         for name in ("config", "params", "headers"):
             if not isinstance(model.params.get(name, {}), Mapping):
                 document.report(f"{name} must be a mapping", (*key, name))
@@ -92,8 +92,8 @@ def _is_address(endpoint: Any) -> bool:
 
 def _check_dataset(config: Config, document: Document) -> None:
     dataset = config.dataset
-    given: Any = document.data.get("dataset")
-    if dataset is None or not given or not isinstance(given, Mapping):
+    written: Any = document.data.get("dataset")
+    if dataset is None or not written or not isinstance(written, Mapping):
         return
     if dataset.type == "function":
         if not dataset.function_name or not (dataset.path or dataset.module) or isinstance(dataset.path, list):
@@ -101,12 +101,12 @@ def _check_dataset(config: Config, document: Document) -> None:
             document.report("a dataset function needs a file or a module, and its name", ("dataset",), fix)
     elif dataset.type:
         _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
-        if not given.get("path") and not given.get("name"):
+        if not written.get("path") and not written.get("name"):
             need = "name" if dataset.type in ("hf", "stored") else "path"
             document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
-    elif given.get("path"):
+    elif written.get("path"):
         fix = f"add `type:`, one of {', '.join(registry.dataset.names())}"
-        document.report(f"what {given['path']!r} holds is not clear from its name", ("dataset", "path"), fix)
+        document.report(f"what {written['path']!r} holds is not clear from its name", ("dataset", "path"), fix)
     else:
         document.report("the dataset has no path", ("dataset",), "add `path:`")
     _check_split(dataset, document)
@@ -150,6 +150,8 @@ def _check_methods(
 def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
     if metric.labels.include and metric.labels.exclude:
         document.report("labels are included or excluded, not both", (*key, "labels"), "remove one of the two lists")
+    if metric.labels.together and not metric.labels.include:
+        document.report("`together` needs the labels that it joins", (*key, "labels"), 'add `include: ["*"]`')
     for name in ("k", "num_trials"):
         value = metric.params.get(name, 1)
         if metric.type != "custom" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
@@ -167,7 +169,7 @@ def _check_gate(gate: GateConfig, key: Key, document: Document) -> None:
 def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> None:
     for name, value in params.items():
         if name in _OTHER_NAMES:
-            document.report(f"{name!r} is no sample parameter here", (*key, name), _OTHER_NAMES[name])
+            document.report(f"{name!r} is not a sample parameter here", (*key, name), _OTHER_NAMES[name])
         if name not in _RANGES or value is None:
             continue
         low, high = _RANGES[name]

@@ -8,9 +8,10 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from assay.errors import ConfigError, UserError
 
@@ -29,7 +30,8 @@ class Document:
         self.base = Path(os.path.abspath(file.parent)) if file else Path.cwd()
         self.lines: dict[Key, int] = {}
         self.problems: list[UserError] = []
-        self._written = set(_keys(data, ()))
+        self.objects: list[Any] = []
+        self._written = {key for key, _ in walked(data)}
         self._moved: dict[Key, Key] = {}
         self._set_by: dict[Key, str] = {}
 
@@ -77,15 +79,33 @@ class Document:
         return key
 
 
-def _keys(value: Any, key: Key) -> Iterator[Key]:
-    parts: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, dict):
-        parts = value.items()
-    elif isinstance(value, list):
-        parts = enumerate(value)
+# ---- the one walk over the values of a config
+
+
+def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Every value inside of `value`, with its key; leaves are those that are neither mapping nor list."""
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, part in parts:
-        yield (*key, name)
-        yield from _keys(part, (*key, name))
+        yield (*key, name), part
+        yield from walked(part, (*key, name))
+
+
+def mapped(value: Any, change: Callable[[Any, Key], Any], key: Key = ()) -> Any:
+    """A copy of `value` with every leaf changed."""
+    if isinstance(value, Mapping):
+        return {str(name): mapped(entry, change, (*key, str(name))) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [mapped(entry, change, (*key, n)) for n, entry in enumerate(value)]
+    return change(value, key)
+
+
+def core_type(hint: Any) -> Any:
+    """A hint without its constraints and without `None`."""
+    if get_origin(hint) is Annotated:
+        return core_type(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return core_type(next(part for part in get_args(hint) if part is not type(None)))
+    return hint
 
 
 def dotted(key: Key) -> str:
@@ -105,7 +125,7 @@ def brief(key: Key) -> str:
 def read(source: str | Path | Mapping[str, Any]) -> Document:
     """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied."""
     if isinstance(source, Mapping):
-        return Document(_copied(source))
+        return Document(copied(source))
     file, shown = Path(source), str(source)
     text = _text(file, shown)
     lines: dict[Key, int] = {}
@@ -122,12 +142,9 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
     return document
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _copied(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_copied(entry) for entry in value]
-    return os.fspath(value) if isinstance(value, Path) else value
+def copied(value: Any) -> Any:
+    """The mappings and lists of a value made anew, its paths as text."""
+    return mapped(value, lambda leaf, key: os.fspath(leaf) if isinstance(leaf, Path) else leaf)
 
 
 def scalar(text: str) -> Any:

@@ -1,13 +1,15 @@
 """What a config means once every short form is written out: the one description of its keys.
 
-Checking, the JSON Schema and the nearest-name hints are derived from these Structs. Paths are absolute; a
-secret is only ever the `${VAR}` that names it.
+Checking, the JSON Schema, the nearest-name hints and the walk that makes paths absolute are derived from these Structs.
+A secret is only ever the `${VAR}` that names it.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
+NOT_WRITTEN = ("source", "base", "objects")  # fields of a Config that are not keys of a file
 Policy = Literal["wrong", "exclude"]
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -16,6 +18,41 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Level = Annotated[float, Meta(gt=0, lt=1)]
 Text = Annotated[str, Meta(min_length=1)]
+
+
+class PathMark(NamedTuple):
+    """That a text is a path; `kind` names the way to make it absolute (see `paths`)."""
+
+    kind: Literal["read", "written", "placed", "code", "template", "data"]
+
+
+class ParamsMark(NamedTuple):
+    """That a mapping holds paths; `fields` gives their types by name, for the entry that the mapping belongs to."""
+
+    fields: Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+ReadPath = Annotated[str, PathMark("read")]  # a file that must exist
+WrittenPath = Annotated[str, PathMark("written")]  # from the current folder
+PlacedPath = Annotated[str, PathMark("placed")]  # it need not exist
+CodePath = Annotated[Text, PathMark("code")]  # `file.py:function`, or else a name
+TemplatePath = Annotated[str, PathMark("template")]  # a file, or else the text itself
+DataPath = Annotated[str | list[str], PathMark("data")]  # files or patterns; what else it is depends on the type
+
+
+def _model_paths(model: Mapping[str, Any]) -> dict[str, Any]:
+    return {"path": WrittenPath if model.get("type") == "record" else ReadPath, "of": {"path": ReadPath}}
+
+
+def _method_paths(method: Mapping[str, Any]) -> dict[str, Any]:
+    """The files that a judge or a decider of matches is made from."""
+    kind = str(method.get("type"))
+    paths: dict[str, Any] = {"prompt": TemplatePath} if "judge" in kind or kind == "pairwise" else {}
+    if kind == "pairwise":
+        paths["decide"] = CodePath
+        if method["params"].get("decide") == "people":
+            paths["labels"] = ReadPath
+    return paths
 
 
 class PriceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,13 +71,12 @@ class BudgetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; a `helper` is only
-    called by tasks and scorers, not run by itself; limits that
-    are null are the config's or the lane's own."""
+    """A model. `params` go to the factory of its type; `inference` overrides `sample_params`; a `helper` is only called
+    by tasks and scorers, not run by itself; limits that are null are the config's or the lane's own."""
 
     name: Text
-    type: Text = "openai"
-    params: dict[str, Any] = {}
+    type: CodePath = "openai"
+    params: Annotated[dict[str, Any], ParamsMark(_model_paths)] = {}
     inference: dict[str, Any] = {}
     helper: bool = False
     timeout: Positive | None = None
@@ -66,11 +102,11 @@ class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     order of the keys from `fields` on."""
 
     type: str = ""
-    path: str | list[str] = ""
+    path: DataPath = ""
     name: str = ""
     subset: str = ""
     revision: str = ""
-    repository: str = ""
+    repository: PlacedPath = ""
     module: str = ""
     function_name: str = ""
     params: dict[str, Any] = {}
@@ -112,18 +148,20 @@ class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: Text
     type: Text
-    path: str = ""
+    path: ReadPath = ""
     module: str = ""
     function_name: str = ""
-    params: dict[str, Any] = {}
+    params: Annotated[dict[str, Any], ParamsMark(_method_paths)] = {}
     timeout: Positive | None = None
 
 
 class LabelFilter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The labels that a metric looks at: only these, or all but these."""
+    """The labels that a metric looks at: only these, or all but these. `together` is the name under which the rows of
+    all included labels are one group; without it each label is a group of its own."""
 
     include: list[str] = []
     exclude: list[str] = []
+    together: str = ""
 
 
 class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,7 +170,7 @@ class MetricConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     name: Text
     type: Text
-    path: str = ""
+    path: ReadPath = ""
     module: str = ""
     function_name: str = ""
     params: dict[str, Any] = {}
@@ -153,7 +191,7 @@ class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     min_kappa: Annotated[float, Meta(ge=-1, le=1)] | None = None
     min_sensitivity: Share | None = None
     min_specificity: Share | None = None
-    path: str = ""
+    path: WrittenPath = ""
 
 
 class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -167,20 +205,20 @@ class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     min: float | None = None
     max: float | None = None
     max_drop: Annotated[float, Meta(ge=0)] | None = None
-    baseline: str = ""
+    baseline: WrittenPath = ""
     max_error_rate: Share = 0.0
     calibration: CalibrationConfig | None = None
 
 
 class TaskConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Any Python function in place of prompt and model: `function_name` of the file `path`, or `function`, a
-    dotted or registered name; or `graph`, the path of a SyGra `graph_config.yaml`."""
+    dotted or registered name; or `graph`, the path of a `graph_config.yaml`."""
 
     name: Text
-    path: str = ""
+    path: ReadPath = ""
     function_name: str = ""
     function: str = ""
-    graph: str = ""
+    graph: ReadPath = ""
     params: dict[str, Any] = {}
 
 
@@ -190,7 +228,7 @@ class OutputConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     type: Text
     table: Text = "responses"
-    path: str = ""
+    path: WrittenPath = ""
     params: dict[str, Any] = {}
 
 
@@ -206,15 +244,16 @@ class LoggingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What is logged, and the file that it goes to as well."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    file: str = ""
+    file: WrittenPath = ""
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One experiment. `source` is the file that it was read from ("" for a dict), `base` its folder."""
+    """One experiment."""
 
     name: Text
-    source: str = ""
-    base: str = ""
+    source: str = ""  # the file that it was read from, "" for a dict
+    base: str = ""  # the folder of that file
+    objects: list[Any] = []  # those of Python that it names
     models: list[ModelConfig] = []
     tasks: list[TaskConfig] = []
     dataset: DatasetConfig | None = None
@@ -225,7 +264,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     metrics: list[MetricConfig] = []
     gates: list[GateConfig] = []
     outputs: list[OutputConfig] = []
-    output_dir: Text
+    output_dir: Annotated[Text, PathMark("written")]
     limit: Natural | None = None
     mode: Literal["full", "inference", "evaluation"] = "full"
     max_concurrency: Count | None = None

@@ -72,24 +72,24 @@ def build(root: Node, lines: dict[Key, int]) -> Any:
         return _scalar(node)
 
     def mapping_of(node: MappingNode, key: Key) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         merged: list[Node] = []
         for name_node, value_node in node.value:
             if name_node.tag == "tag:yaml.org,2002:merge":
                 merged += value_node.value if isinstance(value_node, SequenceNode) else [value_node]
                 continue
             name = _name(name_node)
-            if name in found:
+            if name in values:
                 first = lines[(*key, name)]
                 raise _wrong(f"{name!r} is given twice", name_node, f"the first one is on line {first}")
             lines.setdefault((*key, name), name_node.start_mark.line + 1)
-            found[name] = value_of(value_node, (*key, name))
+            values[name] = value_of(value_node, (*key, name))
         for source in merged:
             if not isinstance(source, MappingNode):
                 raise _wrong("`<<` needs a mapping", source)
             inherited = value_of(source, key)
-            found = {**inherited, **found}
-        return found
+            values = {**inherited, **values}
+        return values
 
     return value_of(root, ())
 
@@ -115,7 +115,7 @@ def _scalar(node: Node) -> Any:
         if kind == "float":
             return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError:
-        raise _wrong("this is no number", node) from None
+        raise _wrong("this is not a number", node) from None
     raise _wrong(f"the tag {node.tag!r} is not supported", node, "remove it")
 
 

@@ -95,7 +95,7 @@ def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
             source, undefined_to_none=False
         )
     except TemplateError as error:
-        what = f"the filter {source!r} is no expression: {error}"
+        what = f"the filter {source!r} is not an expression: {error}"
         raise UserError(what, where="dataset.filter", fix='write it like `level == "hard" and n > 3`') from None
 
 

@@ -53,7 +53,7 @@ def _load(name: str, subset: str, split: str, revision: str) -> Any:
         raise UserError(
             f"the cache has the revision {there} of {name!r}, not {revision}",
             where="dataset.revision",
-            fix="load it once while online, or name the revision that is there",
+            fix="load it once while online, or name the revision that is stored here",
         )
     return chosen
 

@@ -8,7 +8,7 @@ from typing import Any
 from assay.datasets._files import opened
 from assay.datasets._rows import bad_row, checked
 from assay.registry import dataset
-from assay.store.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import BrokenJson, json_entries
 
 
 @dataset
@@ -28,7 +28,7 @@ def json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _rows(path: Path, entries: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """A lone value is no row: it holds them under `items`."""
+    """A lone value is not a row: it holds them under `items`."""
     begin = [entry for entry in (next(entries, None), next(entries, None)) if entry is not None]
     if len(begin) != 1:
         return chain(begin, entries)

@@ -24,8 +24,8 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             # A name that no column has: `to_json(t)` would be the column `t` of a table that has one.
             query = 'SELECT to_json("the whole row") FROM read_parquet(?) AS "the whole row"'
-            found = connection.execute(query, [str(path).replace("[", "[[]")])
-            while rows := found.fetchmany(_AT_ONCE):
+            result = connection.execute(query, [str(path).replace("[", "[[]")])
+            while rows := result.fetchmany(_AT_ONCE):
                 for (text,) in rows:
                     number += 1
                     place = f"{path} row {number}"

@@ -36,16 +36,16 @@ def repository_of(repository: str = "") -> "DatasetRepository":
 
 def manifests(repository: str = "") -> list[Manifest]:
     """All datasets of a repository, by name."""
-    found: list[Manifest] = []
+    stored_ones: list[Manifest] = []
     for path in folder_of(repository).glob("datasets/*/manifest.json"):
         try:
             section = _sections(path.read_bytes()).get("dataset")
             if section is not None:
-                found.append(msgspec.json.decode(section, type=Manifest))
+                stored_ones.append(msgspec.json.decode(section, type=Manifest))
         except (OSError, ValueError) as error:
             fix = "restore it, or move the dataset's folder away"
             raise StoreError(f"the manifest cannot be read: {error}", where=str(path), fix=fix) from None
-    return sorted(found, key=lambda manifest: (manifest.name, manifest.id))
+    return sorted(stored_ones, key=lambda manifest: (manifest.name, manifest.id))
 
 
 def find(name: str, repository: str = "") -> Manifest:

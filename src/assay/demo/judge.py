@@ -1,5 +1,5 @@
-"""How the embedded solver judges: it sees the tags of a judge's prompt, knows the truth where the prompt shows it or it
-can work it out, and says it with the chance `skill`, so that its sensitivity and specificity are known.
+"""How the embedded solver judges: it reads the tags of a judge's prompt, knows the truth where the prompt shows it or
+can be worked out, and answers it with the chance `skill`, so that its sensitivity and specificity are known.
 
 Where it cannot know the truth it guesses, and says so.
 """

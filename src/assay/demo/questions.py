@@ -7,29 +7,13 @@ cannot read it leaves alone: a wrong reading would look like a wrong answer.
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from assay.text import arithmetic
 
-_TABLE = """
-argentina=Buenos Aires, australia=Canberra, austria=Vienna, belgium=Brussels, brazil=Brasília,
-bulgaria=Sofia, canada=Ottawa, chile=Santiago, china=Beijing, colombia=Bogotá, croatia=Zagreb, cuba=Havana,
-denmark=Copenhagen, ecuador=Quito, egypt=Cairo, estonia=Tallinn, ethiopia=Addis Ababa, finland=Helsinki,
-france=Paris, germany=Berlin, ghana=Accra, greece=Athens, hungary=Budapest, iceland=Reykjavik, india=New
-Delhi, indonesia=Jakarta, iran=Tehran, iraq=Baghdad, ireland=Dublin, israel=Jerusalem, italy=Rome,
-jamaica=Kingston, japan=Tokyo, jordan=Amman, kenya=Nairobi, latvia=Riga, lebanon=Beirut, lithuania=Vilnius,
-malaysia=Kuala Lumpur, mexico=Mexico City, mongolia=Ulaanbaatar, morocco=Rabat, nepal=Kathmandu,
-netherlands=Amsterdam, new zealand=Wellington, nigeria=Abuja, norway=Oslo, pakistan=Islamabad, peru=Lima,
-philippines=Manila, poland=Warsaw, portugal=Lisbon, romania=Bucharest, russia=Moscow, saudi arabia=Riyadh,
-senegal=Dakar, serbia=Belgrade, slovakia=Bratislava, slovenia=Ljubljana, south korea=Seoul, spain=Madrid,
-sweden=Stockholm, switzerland=Bern, thailand=Bangkok, tunisia=Tunis, turkey=Ankara, ukraine=Kyiv, united
-kingdom=London, united states=Washington, uruguay=Montevideo, venezuela=Caracas, vietnam=Hanoi
-"""
-
-_ENTRIES = (entry.strip().partition("=") for entry in _TABLE.replace("\n", " ").split(","))
-CAPITALS: dict[str, str] = {country: capital for country, _, capital in _ENTRIES}
-
-
+_TABLE = (Path(__file__).parent.parent / "data" / "capitals.txt").read_text("utf-8")
+CAPITALS: dict[str, str] = dict(line.split("=") for line in _TABLE.splitlines())
 _COUNTRIES = {capital.lower(): country for country, capital in CAPITALS.items()}
 _LONGEST = 1000  # the patterns below may take time quadratic in the length of a line
 _QUESTION_END = re.compile(r"(?<=\?)\s+")
@@ -207,11 +191,11 @@ def _reverse(segment: str, low: str) -> Question | None:
 def _swaps(parts: list[str], joint: str) -> tuple[str, ...]:
     """The same parts with one neighbouring pair in the wrong order; something is always wrong."""
     right = joint.join(parts)
-    found: list[str] = []
+    texts: list[str] = []
     for place in range(len(parts) - 1):
         swapped = [*parts[:place], parts[place + 1], parts[place], *parts[place + 2 :]]
-        found.append(joint.join(swapped))
-    return tuple(text for text in found if text != right) or (right + joint + parts[-1],)
+        texts.append(joint.join(swapped))
+    return tuple(text for text in texts if text != right) or (right + joint + parts[-1],)
 
 
 def _count(segment: str, low: str) -> Question | None:

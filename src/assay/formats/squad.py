@@ -4,16 +4,12 @@ The ground truth may be a list of answers, `{"text": [...], "answer_start": [...
 empty list is a question that cannot be answered: then only the empty answer is right, as in SQuAD 2.0.
 """
 
-from typing import Any, cast
-
-from msgspec.structs import replace
-
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers.exact_match import exact_match as core_exact_match
 from assay.scorers.f1 import f1 as core_f1
-from assay.text.expected import USUAL_FIELDS, accepted
+from assay.text.expected import answers_listed
 
 
 @scorer(name="squad.exact_match", reads="ground_truth", version=1)
@@ -35,7 +31,7 @@ def exact_match(
     strip_reasoning: look only at what follows `</think>`
     """
     return core_exact_match(
-        with_answers(item, expected),
+        answers_listed(item, expected),
         response,
         normalize="squad" if normalize else "none",
         strip_whitespace=normalize,
@@ -64,7 +60,7 @@ def f1(
     strip_reasoning: look only at what follows `</think>`
     """
     found = core_f1(
-        with_answers(item, expected),
+        answers_listed(item, expected),
         response,
         normalize="squad" if normalize else "lower_spaces",
         stemming="nltk" if normalize and stemming else False,
@@ -73,16 +69,3 @@ def f1(
     if not normalize and not response.response.split():
         return Score(passed=False, score=0.0)
     return found
-
-
-def with_answers(item: Item, field: str | None) -> Item:
-    """The item with its accepted answers as they are, or as a list."""
-    truth: Any = item.ground_truth
-    if isinstance(truth, dict):
-        fields = cast("dict[str, Any]", truth)
-        names = ("text", *USUAL_FIELDS) if field is None else (field,)
-        name = next((name for name in names if name in fields), None)
-        truth = accepted(fields, field) if name is None else fields[name]
-    if isinstance(truth, dict):
-        truth = cast("dict[str, Any]", truth).get("text")
-    return replace(item, ground_truth=[""] if truth == [] else truth)

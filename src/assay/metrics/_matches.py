@@ -1,4 +1,4 @@
-"""The rows of matches, put together again: what a judge said of one pair of answers in each order of the seats."""
+"""The rows of matches, put together again: the verdicts about one pair of answers in each order of the seats."""
 
 import msgspec
 import numpy as np
@@ -7,7 +7,7 @@ import numpy.typing as npt
 from assay.interfaces import FloatArray, Group
 
 COLUMNS = ["players", "seat", "outcome"]
-NO_MATCH = "these rows are no matches: they have no `players`"
+NO_MATCH = "these rows are not matches: they have no `players`"
 _UNREAD = ("unparsed", "refused")  # no verdict: neither player is wrong because of it
 
 
@@ -22,26 +22,26 @@ class Pair(msgspec.Struct):
 
     def decision(self, seats: int) -> float:
         """The first player's payoff when all seats are taken together: who does not win in each of them does not win.
-        A seat without a verdict is no win either."""
-        said = set(self.payoffs.values())
-        return said.pop() if len(said) == 1 and len(self.payoffs) == seats else 0.5
+        A seat without a verdict is not a win either."""
+        payoffs = set(self.payoffs.values())
+        return payoffs.pop() if len(payoffs) == 1 and len(self.payoffs) == seats else 0.5
 
 
 def pairs_of(group: Group) -> list[Pair]:
-    """The pairs of a group, in order of item and sample; rows that are no matches are left out."""
-    found: dict[tuple[int, int, str, str], Pair] = {}
+    """The pairs of a group, in order of item and sample; rows that are not matches are left out."""
+    pairs: dict[tuple[int, int, str, str], Pair] = {}
     places = zip(group.item.tolist(), group.sample.tolist(), group.score.tolist(), strict=True)
-    said = zip(*(group.columns[name] for name in COLUMNS), strict=True)
-    for (item, sample, score), (players, seat, outcome) in zip(places, said, strict=True):
+    verdicts = zip(*(group.columns[name] for name in COLUMNS), strict=True)
+    for (item, sample, score), (players, seat, outcome) in zip(places, verdicts, strict=True):
         if not players:
             continue
         first, second = map(str, players)
-        pair = found.setdefault((item, sample, first, second), Pair(item, (first, second), {}))
+        pair = pairs.setdefault((item, sample, first, second), Pair(item, (first, second), {}))
         if outcome in _UNREAD:
             pair.unread += 1
         else:
             pair.payoffs[seat or 0] = 1.0 if score > 0.5 else 0.0 if score < 0.5 else 0.5
-    return list(found.values())
+    return list(pairs.values())
 
 
 def seats_of(pairs: list[Pair]) -> int:

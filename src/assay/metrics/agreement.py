@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.agreement import Coefficient, Level
 from assay.stats.agreement import agreement as agreement_of
@@ -15,7 +14,6 @@ VOTES = "detailed_results.votes"
 
 
 @metric(columns=[VOTES, "seat"], verdicts=False)
-@on_rows
 def agreement(
     group: Group,
     *,
@@ -48,29 +46,29 @@ def agreement(
         return Values(value=None, fields={"raters": len(names)}, reason=reason)
     swapped = np.array([group.columns["seat"][at] == 1 for at in rows])
     votes = np.where(swapped[:, None], 1 - votes, votes)
-    found = agreement_of(votes, group.item[rows], coefficient=coefficient, level=level)
-    low, high, method = found.interval(group.level)
+    result = agreement_of(votes, group.item[rows], coefficient=coefficient, level=level)
+    low, high, method = result.interval(group.level)
     return Values(
-        value=found.value,
+        value=result.value,
         fields={
             "coefficient": coefficient,
-            "raters": found.raters,
+            "raters": result.raters,
             "members": names,
-            "pairs": found.pairs,
-            "missing_votes": found.missing,
+            "pairs": result.pairs,
+            "missing_votes": result.missing,
         },
         interval=None if low is None or high is None else (low, high, method),
-        reason=found.reason if found.value is None else method.removeprefix("none: "),
+        reason=result.reason if result.value is None else method.removeprefix("none: "),
     )
 
 
-def _votes(given: list[dict[str, Any]], members: list[str] | None, of: str) -> tuple[FloatArray, list[str]]:
+def _votes(rows: list[dict[str, Any]], members: list[str] | None, of: str) -> tuple[FloatArray, list[str]]:
     """The votes as a matrix, NaN where there is none, and whose they are."""
     repeated = re.compile(rf"{re.escape(of)}\.\d+" if of else ".*", re.DOTALL)
-    names = sorted({name for votes in given for name in votes if repeated.fullmatch(name)})
+    names = sorted({name for votes in rows for name in votes if repeated.fullmatch(name)})
     names = [name for name in names if members is None or name in members]
-    table = [[_vote(votes.get(name)) for name in names] for votes in given]
-    return np.array(table, dtype=np.float64).reshape(len(given), len(names)), names
+    table = [[_vote(votes.get(name)) for name in names] for votes in rows]
+    return np.array(table, dtype=np.float64).reshape(len(rows), len(names)), names
 
 
 def _vote(vote: Any) -> float:

@@ -1,14 +1,12 @@
 """The best of k samples by score."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Positive, over_items, too_few
 from assay.registry import metric
 from assay.stats.subsets import best
 
 
 @metric
-@on_rows
 def best_of_k(group: Group, *, k: Positive = 1) -> Values:
     """The expected highest score of k samples, averaged over items: pass@k for scores that are not only 0 and 1.
 

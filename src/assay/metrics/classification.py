@@ -6,7 +6,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Positive
 from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, scores
@@ -40,7 +39,6 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_columns, ordered=lambda params: params.get("num_trials") is not None)
-@on_rows
 def classification(
     group: Group,
     *,
@@ -75,8 +73,8 @@ def classification(
     names = sorted({_sortable(name): name for case in cases for name in case[1:] if name is not None}.items())
     numbers = {key: number for number, (key, _) in enumerate(names)}
     true = [numbers[_sortable(case.actual)] for case in cases]
-    said = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
-    matrix = confusion(true, said, len(names))
+    guess = [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
+    matrix = confusion(true, guess, len(names))
     fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
         positive = "positive"
@@ -85,8 +83,8 @@ def classification(
     if statistic not in fields:
         return Values(value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`")
     if statistic != "accuracy":
-        return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is no mean over items")
-    right = np.equal(true, said).astype(np.float64)
+        return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is not a mean over items")
+    right = np.equal(true, guess).astype(np.float64)
     per_item = item_contributions(group.item[[case.at for case in cases]], right)
     return Values(value=fields[statistic], fields=fields, per_item=per_item)
 
@@ -102,26 +100,26 @@ def _cases(group: Group, predicted: list[Any], actual: list[Any], num_trials: in
     flags = {flag: group.columns[f"detailed_results.{flag}"] for flag in FLAGS}
     first = np.searchsorted(group.item, group.item)  # where the rows of the same item begin
     cases: list[_Case] = []
-    for at, (said, true) in enumerate(zip(predicted, actual, strict=True)):
+    for at, (guess, true) in enumerate(zip(predicted, actual, strict=True)):
         if num_trials is not None and at - first[at] >= num_trials:
             continue
         flag = next((flag for flag, values in flags.items() if values[at]), None)
         if flag is not None:
             cases.append(_Case(at, *FLAGS[flag]))
         elif true is not None:
-            cases.append(_Case(at, true, said))
+            cases.append(_Case(at, true, guess))
     return cases
 
 
-def fields_of(names: list[str], matrix: Matrix, found: Scores) -> dict[str, Any]:
-    columns = zip(found.precision, found.recall, found.f1, found.support, strict=True)
+def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any]:
+    columns = zip(scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     predicted = [*names, "null"] if matrix[:, -1].any() else names
     return {
-        "accuracy": found.accuracy,
-        "balanced_accuracy": found.balanced_accuracy,
-        **{f"{average}_{name}": value for average, each in found.averages.items() for name, value in each.items()},
-        "mcc": found.mcc,
-        "kappa": found.kappa,
+        "accuracy": scores.accuracy,
+        "balanced_accuracy": scores.balanced_accuracy,
+        **{f"{average}_{name}": value for average, values in scores.averages.items() for name, value in values.items()},
+        "mcc": scores.mcc,
+        "kappa": scores.kappa,
         "classes": {
             name: {"precision": float(precision), "recall": float(recall), "f1": float(f1), "support": int(support)}
             for name, (precision, recall, f1, support) in zip(names, columns, strict=True)

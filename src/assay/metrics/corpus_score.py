@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.text.translation import corpus, signature
 
@@ -14,7 +13,6 @@ CORPUS = "detailed_results.corpus"
 
 
 @metric(columns=[CORPUS])
-@on_rows
 def corpus_score(group: Group) -> Values:
     """The BLEU, chrF or TER of all answers as one corpus, exactly as sacreBLEU computes it, as a share of 1.
 
@@ -24,18 +22,18 @@ def corpus_score(group: Group) -> Values:
     row has sacreBLEU's `signature`. Intervals are made by the bootstrap over items (Koehn 2004).
     """
     rows = [at for at, entry in enumerate(group.columns[CORPUS]) if isinstance(entry, dict)]
-    given: list[dict[str, Any]] = [group.columns[CORPUS][at] for at in rows]
+    entries: list[dict[str, Any]] = [group.columns[CORPUS][at] for at in rows]
     counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
-    if not given:
+    if not entries:
         return Values(value=None, fields=counts, reason="only labels of bleu, chrf and ter have a corpus score")
-    measure, options = given[0]["measure"], given[0]["options"]
-    if any((entry["measure"], entry["options"]) != (measure, options) for entry in given):
+    measure, options = entries[0]["measure"], entries[0]["options"]
+    if any((entry["measure"], entry["options"]) != (measure, options) for entry in entries):
         return Values(value=None, fields=counts, reason="the answers were scored with different options")
-    references = {int(entry["references"]) for entry in given}
+    references = {int(entry["references"]) for entry in entries}
     named = signature(measure, options, next(iter(references)) if len(references) == 1 else None)
     items, number = np.unique(group.item[rows], return_inverse=True)
-    sums = np.zeros((len(items), len(given[0]["counts"])))
-    np.add.at(sums, number, np.array([entry["counts"] for entry in given], dtype=np.float64))
+    sums = np.zeros((len(items), len(entries[0]["counts"])))
+    np.add.at(sums, number, np.array([entry["counts"] for entry in entries], dtype=np.float64))
 
     def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
         return np.array([corpus(measure, options, row) for row in (weights @ sums).tolist()])

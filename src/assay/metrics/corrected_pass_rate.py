@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.correction import Confusion, rogan_gladen
 from assay.stats.intervals import effective_samples, item_contributions
@@ -15,7 +14,6 @@ JUDGE = "detailed_results.judge"
 
 
 @metric(columns=[JUDGE, "players"])
-@on_rows
 def corrected_pass_rate(group: Group) -> Values:
     """The share of answers that people would pass, estimated from how many the judge passes and how often it errs:
     (pass rate + specificity - 1) / (sensitivity + specificity - 1) (Rogan and Gladen 1978).

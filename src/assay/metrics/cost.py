@@ -1,13 +1,11 @@
 """What the responses cost."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._responses import columns, once, statistics
 from assay.registry import metric
 
 
 @metric(columns=columns("cost"), verdicts=False)
-@on_rows
 def cost(group: Group) -> Values:
     """The mean cost of a response, with its sum, min, median, p95, p99, max, std, and the cost of one pass.
 

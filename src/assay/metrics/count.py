@@ -1,14 +1,11 @@
 """How many rows there are."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 
 
 @metric
-@on_rows
 def count(group: Group) -> Values:
     """The number of rows that count under the policy, and how many of them passed."""
-    return Values(
-        value=len(group.score), fields={"passed_count": int(group.passed.sum())}, reason="a count is no mean over items"
-    )
+    fields = {"passed_count": int(group.passed.sum())}
+    return Values(value=len(group.score), fields=fields, reason="a count is not a mean over items")

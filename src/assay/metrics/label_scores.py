@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.classification import harmonic_mean, mean_ratio
 
@@ -49,7 +48,6 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_columns)
-@on_rows
 def label_scores(
     group: Group,
     *,
@@ -70,15 +68,15 @@ def label_scores(
     statistic: which average is the value
     """
     counts = LabelCounts()
-    for said, true, right in zip(group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True):
-        counts.add(_label(said), _label(true), right)
-    found = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
+    for guess, true, right in zip(group.columns[predicted], group.columns[actual], group.passed.tolist(), strict=True):
+        counts.add(_label(guess), _label(true), right)
+    scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
     fields: dict[str, Any] = {}
-    for name, (average, each) in found.items():
+    for name, (average, each) in scores.items():
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
         return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
-    return Values(value=found[statistic][0], fields=fields, reason=f"the average {statistic} is no mean over items")
+    return Values(value=scores[statistic][0], fields=fields, reason=f"the average {statistic} is not a mean over items")
 
 
 def _label(value: Any) -> str | None:

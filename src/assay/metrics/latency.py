@@ -1,13 +1,11 @@
 """How long the responses took."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._responses import columns, statistics
 from assay.registry import metric
 
 
 @metric(columns=columns("inference_time"), verdicts=False)
-@on_rows
 def latency(group: Group) -> Values:
     """The mean time of a response in seconds (`inference_time`), with sum, min, median, p95, p99, max and std.
 

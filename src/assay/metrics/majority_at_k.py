@@ -8,7 +8,6 @@ import numpy as np
 from msgspec.json import Encoder
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Counts, Positive, over_items, too_few
 from assay.registry import metric
 from assay.stats.subsets import majority
@@ -21,7 +20,6 @@ def _answer(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_answer, ordered=lambda params: bool(params.get("answer")))
-@on_rows
 def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") -> Values:
     """The chance that a majority of k samples is right, averaged over items.
 

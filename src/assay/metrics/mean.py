@@ -1,13 +1,11 @@
 """The mean score."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.intervals import item_contributions
 
 
 @metric
-@on_rows
 def mean(group: Group) -> Values:
     """The mean of the scores of all rows, x̄ = Σx / n."""
     return Values(value=float(group.score.mean()), per_item=item_contributions(group.item, group.score))

@@ -3,12 +3,10 @@
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 
 
 @metric
-@on_rows
 def median(group: Group) -> Values:
     """The middle score of all rows; of an even number of rows, the mean of the two in the middle."""
-    return Values(value=float(np.median(group.score)), reason="a median is no mean over items")
+    return Values(value=float(np.median(group.score)), reason="a median is not a mean over items")

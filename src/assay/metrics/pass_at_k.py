@@ -1,4 +1,4 @@
-"""Pass@k: the unbiased estimator over all samples, or the first seed's trials over blocks of k samples."""
+"""Pass@k: the unbiased estimator over all samples, or EEN's trials over blocks of k samples."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Counts, Positive, too_few
 from assay.registry import metric
 from assay.stats.pass_at_k import pass_at_k as unbiased
@@ -19,7 +18,6 @@ def _needs_order(params: Mapping[str, Any]) -> bool:
 
 
 @metric(ordered=_needs_order)
-@on_rows
 def pass_at_k(
     group: Group,
     *,
@@ -58,7 +56,7 @@ def pass_at_k(
         blocks = _blocks(group, samples, k, trials)
         per_item = blocks.mean(axis=1) if aggregation == "mean" else None
         value = float(AGGREGATE[aggregation](blocks.mean(axis=0)))
-        reason = None if aggregation == "mean" else f"the {aggregation} of trials is no mean over items"
+        reason = None if aggregation == "mean" else f"the {aggregation} of trials is not a mean over items"
     else:
         per_item, reason = unbiased(samples, passes, k), None
         value = float(per_item.mean())

@@ -1,14 +1,12 @@
 """Pass^k: how often all of k samples pass."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._samples import Positive, over_items, too_few
 from assay.registry import metric
 from assay.stats.subsets import all_pass
 
 
 @metric
-@on_rows
 def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
     """The chance that all of k samples pass, averaged over items: reliability, where pass@k is reach.
 

@@ -6,12 +6,10 @@ import numpy as np
 from msgspec import Meta
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 
 
 @metric
-@on_rows
 def percentile(group: Group, *, percentile: Annotated[float, Meta(ge=0, le=100)] = 95.0) -> Values:
     """The score that this percentage of the rows does not exceed, interpolated linearly between rows.
 
@@ -20,4 +18,5 @@ def percentile(group: Group, *, percentile: Annotated[float, Meta(ge=0, le=100)]
     """
     percentile = float(percentile)
     value = float(np.percentile(group.score, percentile))
-    return Values(value=value, fields={f"percentile_{percentile}": value}, reason="a percentile is no mean over items")
+    fields = {f"percentile_{percentile}": value}
+    return Values(value=value, fields=fields, reason="a percentile is not a mean over items")

@@ -4,13 +4,11 @@ import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.intervals import item_contributions
 
 
 @metric(columns=COLUMNS)
-@on_rows
 def seat_consistency(group: Group) -> Values:
     """The share of pairs on which the judge says the same in both orders of the seats: the same winner, or twice a tie.
 

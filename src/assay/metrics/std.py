@@ -5,12 +5,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 
 
 @metric
-@on_rows
 def std(group: Group, *, ddof: Annotated[int, Meta(ge=0)] = 1) -> Values:
     """How far the scores of all rows lie from their mean: √(Σ(x - x̄)² / (n - ddof)).
 
@@ -21,4 +19,4 @@ def std(group: Group, *, ddof: Annotated[int, Meta(ge=0)] = 1) -> Values:
     if n <= ddof:
         return Values(value=None, fields={"ddof": ddof}, reason=f"{n} rows are too few for ddof = {ddof}")
     value = float(group.score.std(ddof=ddof))
-    return Values(value=value, fields={"ddof": ddof}, reason="a standard deviation is no mean over items")
+    return Values(value=value, fields={"ddof": ddof}, reason="a standard deviation is not a mean over items")

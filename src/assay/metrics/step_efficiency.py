@@ -7,7 +7,6 @@ import numpy as np
 from msgspec import Meta
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.attempts import attempt_counts, efficiency, first_passes
 
@@ -17,7 +16,6 @@ def _retry(params: Mapping[str, Any]) -> list[str]:
 
 
 @metric(columns=_retry)
-@on_rows
 def step_efficiency(group: Group, *, penalty: Annotated[float, Meta(ge=0, le=1)] = 0.2, retry: str = "") -> Values:
     """How soon items pass, averaged over them: each retry that was needed costs a penalty.
 

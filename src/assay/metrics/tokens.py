@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 from assay.interfaces import Group, Values
-from assay.metrics._on_rows import on_rows
 from assay.metrics._responses import columns, once, statistics
 from assay.registry import metric
 
@@ -11,7 +10,6 @@ KINDS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
 @metric(columns=columns(*KINDS), verdicts=False)
-@on_rows
 def tokens(
     group: Group, *, of: Literal["prompt_tokens", "completion_tokens", "total_tokens"] = "total_tokens"
 ) -> Values:

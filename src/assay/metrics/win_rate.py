@@ -4,13 +4,11 @@ import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
-from assay.metrics._on_rows import on_rows
 from assay.registry import metric
 from assay.stats.intervals import item_contributions
 
 
 @metric(columns=COLUMNS)
-@on_rows
 def win_rate(group: Group, *, player: str = "") -> Values:
     """The share of matches that a player wins, a tie counting half: (wins + ties / 2) / pairs.
 

@@ -56,8 +56,8 @@ def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
     except msgspec.ValidationError:
         answer = _pick(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        said = excerpt(scrub_body(body, secrets)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {said}") from None
+        message = excerpt(scrub_body(body, secrets)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {message}") from None
     if not answer.choices:
         raise TransientError(f"the server's answer has no choices: {server_message(scrub_body(body, secrets))[1]}")
     choice = answer.choices[0]

@@ -1,4 +1,4 @@
-"""What an HTTP answer that is no success means for the call, the same for every provider."""
+"""What an HTTP answer other than success means for the call, the same for every provider."""
 
 import re
 import time
@@ -31,21 +31,21 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
     status = reply.status
     secrets = list(secrets)
     code, message = server_message(scrub_body(reply.body, secrets))
-    said = scrub(f"HTTP {status}: {message}" if message else f"HTTP {status}", secrets)
+    summary = scrub(f"HTTP {status}: {message}" if message else f"HTTP {status}", secrets)
     if status == 402 or _NO_CREDIT.search(f"{code} {message}"):
-        return LaneError(f"the account has no credit left ({said})", where=where)
+        return LaneError(f"the account has no credit left ({summary})", where=where)
     if status in (400, 413, 422, 500) and _TOO_LONG.search(f"{code} {message}"):
         fix = "shorten the prompt, lower `max_tokens`, or use a model with more context"
-        return PermanentError(f"the prompt is too long for the model ({said})", where=where, fix=fix)
+        return PermanentError(f"the prompt is too long for the model ({summary})", where=where, fix=fix)
     if status == 429 or status in _OVERLOAD:
-        return TransientError(said, where=where, overload=True, retry_after=retry_after(reply.headers))
+        return TransientError(summary, where=where, overload=True, retry_after=retry_after(reply.headers))
     if status in _RETRY or status >= 500:
-        return TransientError(said, where=where, retry_after=retry_after(reply.headers))
+        return TransientError(summary, where=where, retry_after=retry_after(reply.headers))
     if status in (401, 403):
-        return LaneError(f"the server refused the API key ({said})", where=where, fix=key_fix)
+        return LaneError(f"the server refused the API key ({summary})", where=where, fix=key_fix)
     if status == 404:
         return LaneError(
-            f"the server does not know the model {model_name!r} ({said})",
+            f"the server does not know the model {model_name!r} ({summary})",
             where=where,
             fix="check `model_name` and the path of `endpoint`",
         )
@@ -55,7 +55,7 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
             where=where,
             fix="put the new address into `endpoint`",
         )
-    return PermanentError(said, where=where)
+    return PermanentError(summary, where=where)
 
 
 async def unknown_model(reply: Reply, transport: Transport, base: str, model_name: str, error: CallError) -> CallError:
@@ -74,8 +74,8 @@ async def unknown_model(reply: Reply, transport: Transport, base: str, model_nam
     if model_name in names:
         return error
     fix = nearest(model_name, names[:_LISTED]) if names else "it has no models at all: load one"
-    said = error.what if reply.status == 404 else f"the server does not know the model {model_name!r} ({error.what})"
-    return LaneError(said, where=error.where, fix=fix)
+    summary = error.what if reply.status == 404 else f"the server does not know the model {model_name!r} ({error.what})"
+    return LaneError(summary, where=error.where, fix=fix)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

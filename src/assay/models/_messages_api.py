@@ -119,11 +119,11 @@ def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
     try:
         answer = _decode(body)
     except msgspec.ValidationError:
-        said = server_message(scrub_body(body, secrets))[1]
-        raise TransientError(f"the server's answer is no message: {said}") from None
+        message = server_message(scrub_body(body, secrets))[1]
+        raise TransientError(f"the server's answer is not a message: {message}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        said = excerpt(scrub_body(body, secrets)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {said}") from None
+        message = excerpt(scrub_body(body, secrets)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {message}") from None
     usage = answer.usage or _Usage()
     cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
     asked = None if usage.input_tokens is None else usage.input_tokens + cached

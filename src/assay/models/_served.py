@@ -1,16 +1,80 @@
-"""The OpenAI client with a server of its own, started at the first request or by `open`, ended by `close`."""
+"""Local servers that speak the OpenAI API: the client, and a server for it that a command or a container starts.
+
+The server is started at the first request or by `open`, and ended by `close`.
+"""
 
 import asyncio
+import secrets
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Request
-from assay.models._docker import Docker
 from assay.models._local_server import Launch, LocalServer
 from assay.models.openai import OpenAIModel
+
+MODELS = "/models"
+
+
+class Docker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`models_volume` is a folder of this machine, seen as /models inside; `args` go to the server, `options` to
+    `docker run`; `env` names variables that are handed on."""
+
+    image: str = ""
+    host_port: int | None = None
+    models_volume: str | None = None
+    gpus: str | None = "all"
+    env: list[str] = []
+    args: list[str] = []
+    options: list[str] = []
+
+
+def container(docker: Docker, options: list[str], *, image: str, port: int, inner_port: int, args: list[str]) -> Launch:
+    """Only loopback reaches the container; its own name makes sure that it can be removed whatever happens."""
+    name = f"assay-{secrets.token_hex(6)}"
+    command = ["docker", "run", "--rm", "--name", name, "-p", f"127.0.0.1:{port}:{inner_port}"]
+    if docker.gpus and docker.gpus != "none":
+        command += ["--gpus", docker.gpus]
+    if volume := docker.models_volume:
+        command += ["-v", volume if ":" in volume else f"{volume}:{MODELS}"]
+    for variable in docker.env:
+        command += ["-e", variable]
+    command += [*options, *docker.options, docker.image or image, *args, *docker.args]
+    return Launch(command, cleanup=["docker", "rm", "--force", name])
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys that models of local servers share.
+
+    Parameters:
+    model_name: what the server calls the model; by default its name here
+    model_path: the model's files: a folder, a file, or the name of a repository
+    api: which of the two OpenAI APIs is spoken
+    api_key: the variable that holds the key, as `${VAR}`, for servers that want one
+    revision: the version of the model, as part of its identity
+    extra_body: further keys of each request
+    headers: further headers of each request
+    command: how a server is started; `{port}`, `{model_path}` and `{model_name}` in it are filled in
+    docker: the container that a server is started in
+    port: the port that the server listens on; any free one if null
+    log: the file that the server's output goes to
+    """
+
+    model_name: str | None = None
+    model_path: str | None = None
+    api: Literal["chat", "completions"] = "chat"
+    api_key: str | None = None
+    revision: str | None = None
+    extra_body: dict[str, Any] | None = None
+    headers: dict[str, str] | None = None
+    command: str | list[str] | None = None
+    docker: Docker | None = None
+    port: int | None = None
+    log: str | None = None
 
 
 class ServedModel(OpenAIModel):
@@ -60,29 +124,36 @@ class ServedModel(OpenAIModel):
 
 def served_model(
     name: str,
+    settings: Served,
     *,
     type: str,
-    in_container: Callable[[Docker, int], Launch],
-    model_name: str,
-    model_path: str | None,
-    command: str | list[str] | None,
-    docker: Docker | None,
-    port: int | None,
+    endpoint: str,
     start_timeout: float,
-    log: str | None,
-    **client: Any,
+    in_container: Callable[[Docker, int], Launch],
 ) -> ServedModel:
-    """The client, with a server of its own if the model's keys say how to start one."""
-    where = f"model {name!r}"
+    """The client, with a server of its own if the settings say how to start one."""
+    model_name, docker, port = settings.model_name or name, settings.docker, settings.port
     launch = None
-    if command is not None and docker is not None:
-        raise UserError("`command` and `docker` are two ways to start a server", where=where, fix="remove one of them")
+    if docker is not None and settings.command is not None:
+        what = "`command` and `docker` are two ways to start a server"
+        raise UserError(what, where=f"model {name!r}", fix="remove one of them")
     if docker is not None:
         launch, port = partial(in_container, docker), docker.host_port or port
-    elif command is not None:
-        launch = _command(command, port, model_path, model_name, where)
-    server = LocalServer(name, launch, port=port, start_timeout=start_timeout, log=log) if launch else None
-    return ServedModel(name, type=type, model_path=model_path, server=server, model_name=model_name, **client)
+    elif settings.command is not None:
+        launch = _command(settings.command, port, settings.model_path, model_name, f"model {name!r}")
+    return ServedModel(
+        name,
+        type=type,
+        model_path=settings.model_path,
+        server=LocalServer(name, launch, port=port, start_timeout=start_timeout, log=settings.log) if launch else None,
+        model_name=model_name,
+        endpoint=endpoint,
+        api=settings.api,
+        api_key=settings.api_key,
+        revision=settings.revision,
+        extra_body=settings.extra_body or {},
+        headers=settings.headers or {},
+    )
 
 
 def _command(

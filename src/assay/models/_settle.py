@@ -38,7 +38,7 @@ def settle() -> None:
 
 def _activity() -> list[tuple[str, str]]:
     """State and number of context switches of each thread of pyreqwest."""
-    found: list[tuple[str, str]] = []
+    threads: list[tuple[str, str]] = []
     for task in _TASKS.iterdir():
         try:
             fields = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
@@ -46,5 +46,5 @@ def _activity() -> list[tuple[str, str]]:
             continue
         if fields["Name"] == "pyreqwest":
             switches = fields["voluntary_ctxt_switches"] + fields["nonvoluntary_ctxt_switches"]
-            found.append((fields["State"][:1], switches))
-    return found
+            threads.append((fields["State"][:1], switches))
+    return threads

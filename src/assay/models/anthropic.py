@@ -39,8 +39,8 @@ def anthropic(
     key = (api_key or "").strip()
     if not key and urlsplit(base).hostname == _HOST:
         key = os.environ.get("ANTHROPIC_API_KEY", "").strip()
-    given = {header.lower(): value for header, value in (headers or {}).items()}
-    sent = {"anthropic-version": version, **({"x-api-key": key} if key else {}), **given}
+    lowered = {header.lower(): value for header, value in (headers or {}).items()}
+    sent = {"anthropic-version": version, **({"x-api-key": key} if key else {}), **lowered}
     return AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {})
 
 

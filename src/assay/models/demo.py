@@ -20,7 +20,7 @@ def demo(name: str, *, skill: float = 0.8, latency_ms: float = 0.0) -> Model:
 
 
 class DemoModel:
-    """Sees the rendered messages and nothing else; different seeds give independent samples."""
+    """Is given the rendered messages and nothing else; different seeds give independent samples."""
 
     def __init__(self, name: str, skill: float, latency: float) -> None:
         self.name = name

@@ -151,7 +151,7 @@ def base_url(endpoint: str, *, where: str = "") -> str:
 
 def _key_for(base: str) -> str:
     """The key from the environment, for the servers that it surely belongs to: OpenAI's and OPENAI_BASE_URL."""
-    own = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
-    if urlsplit(base).hostname != "api.openai.com" and base not in (own, f"{own}/v1"):
+    base_of_key = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
+    if urlsplit(base).hostname != "api.openai.com" and base not in (base_of_key, f"{base_of_key}/v1"):
         return ""
     return os.environ.get("OPENAI_API_KEY", "").strip()

@@ -108,7 +108,7 @@ class PythonModel:
         try:
             return msgspec.convert(fields, Completion)
         except msgspec.ValidationError as error:
-            raise PermanentError(f"{self.name!r} returned a dict that is no answer: {error}") from None
+            raise PermanentError(f"{self.name!r} returned a dict that is not an answer: {error}") from None
 
     async def close(self) -> None:
         """Let the threads end; one whose function hangs is left behind."""

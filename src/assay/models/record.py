@@ -11,8 +11,9 @@ import msgspec
 from assay import registry
 from assay.errors import LaneError, UserError
 from assay.interfaces import Completion, Model, Request
-from assay.models._recorded import row_of
+from assay.records import Response
 from assay.registry import model
+from assay.text.messages import messages_text
 
 _encode = msgspec.json.Encoder().encode
 
@@ -51,7 +52,7 @@ class RecordModel:
             self._descriptor = _appendable(self.file)
         started = time.perf_counter()
         answer = await self.inner.complete(request)
-        row = row_of(request, answer, self.name, time.perf_counter() - started)
+        row = _row_of(request, answer, self.name, time.perf_counter() - started)
         self._write(_encode(row) + b"\n")
         return answer
 
@@ -82,3 +83,34 @@ def _appendable(file: Path) -> int:
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         os.write(descriptor, b"\n")
     return descriptor
+
+
+def _row_of(request: Request, answer: Completion, model_name: str, seconds: float) -> Response:
+    """The row of one call; it belongs to no item."""
+    return Response(
+        item_id="",
+        sample_index=request.sample_index,
+        total_samples=request.sample_index + 1,
+        model_name=model_name,
+        prompt=messages_text(request.messages),
+        response=answer.text,
+        inference_time=seconds,
+        timestamp=time.time(),
+        metadata={
+            "model_id": model_name,
+            "sampling": request.params,
+            "finish_reason": answer.finish_reason,
+            "response_id": answer.response_id,
+        },
+        total_tokens=answer.total_tokens,
+        prompt_tokens=answer.prompt_tokens,
+        completion_tokens=answer.completion_tokens,
+        outcome="refused" if answer.refused else "ok",
+        messages=request.messages,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls,
+        cost=answer.cost,
+        served_model=answer.served_model,
+        served_fingerprint=answer.served_fingerprint,
+        logprobs=answer.logprobs,
+    )

@@ -16,7 +16,6 @@ import numpy as np
 
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._recorded import completion_of
 from assay.records import ROWS_FILE, Response
 from assay.registry import model, nearest
 from assay.text.messages import messages_text
@@ -24,7 +23,7 @@ from assay.text.messages import messages_text
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class _Row(msgspec.Struct):
+class _Asked(msgspec.Struct):
     """The part of a response row that says what was asked."""
 
     sample_index: int = 0
@@ -35,7 +34,7 @@ class _Row(msgspec.Struct):
     messages: list[Message] | None = None
 
 
-_decode_row = msgspec.json.Decoder(_Row).decode
+_decode_row = msgspec.json.Decoder(_Asked).decode
 _decode_response = msgspec.json.Decoder(Response).decode
 
 
@@ -82,7 +81,7 @@ class ReplayModel:
                 where=str(self.file),
                 fix="record them first: run the same prompts with the real model",
             )
-        return completion_of(_decode_response(self._line(offset)))
+        return _completion_of(_decode_response(self._line(offset)))
 
     def _find(self, messages: list[Message], sample_index: int) -> int | None:
         wanted = np.uint64(_digest(messages, sample_index))
@@ -146,8 +145,26 @@ def _digest(messages: list[Message], sample_index: int) -> int:
     return int.from_bytes(state.digest(), "big")
 
 
-def _row(line: bytes) -> _Row | None:
+def _row(line: bytes) -> _Asked | None:
     try:
         return _decode_row(line)
     except msgspec.DecodeError:  # a torn or foreign line holds no answer; the store reports such lines
         return None
+
+
+def _completion_of(row: Response) -> Completion:
+    """What was answered. It costs nothing to hear it again, so the price is left out."""
+    return Completion(
+        text=row.response,
+        finish_reason=row.metadata.get("finish_reason"),
+        response_id=row.metadata.get("response_id"),
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+        total_tokens=row.total_tokens,
+        served_model=row.served_model,
+        served_fingerprint=row.served_fingerprint,
+        reasoning=row.reasoning,
+        tool_calls=row.tool_calls,
+        refused=row.outcome == "refused",
+        logprobs=row.logprobs,
+    )

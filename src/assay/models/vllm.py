@@ -1,62 +1,38 @@
 """vLLM: the OpenAI client, and a server that is started for the run if the model says how."""
 
-from typing import Any, Literal
+from typing import Any
 
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.models._docker import Docker, container
 from assay.models._local_server import Launch
-from assay.models._served import served_model
+from assay.models._served import Docker, Served, container, served_model
 from assay.registry import model
 
 IMAGE = "vllm/vllm-openai:latest"
 INNER_PORT = 8000
 
 
-@model
+@model(params=Served)
 def vllm(
-    name: str,
-    *,
-    model_name: str | None = None,
-    model_path: str | None = None,
-    endpoint: str = "http://localhost:8000/v1",
-    api: Literal["chat", "completions"] = "chat",
-    api_key: str | None = None,
-    revision: str | None = None,
-    extra_body: dict[str, Any] | None = None,
-    headers: dict[str, str] | None = None,
-    command: str | list[str] | None = None,
-    docker: Docker | None = None,
-    port: int | None = None,
-    start_timeout: float = 600.0,
-    log: str | None = None,
+    name: str, *, endpoint: str = "http://localhost:8000/v1", start_timeout: float = 600.0, **server: Any
 ) -> Model:
-    """A model of a vLLM server: one that runs at `endpoint`, or one started by `command` or in a container."""
-    served_name = model_name or name
-    if docker is not None and model_path is None:
+    """A model of a vLLM server: one that runs at `endpoint`, or one started by `command` or in a container.
+
+    Parameters:
+    endpoint: the address of a server that runs already
+    start_timeout: how many seconds a server may take to become healthy
+    """
+    settings = Served(**server)
+    if settings.docker is not None and settings.model_path is None:
         raise UserError(
             "the container needs `model_path`", where=f"model {name!r}", fix="a repository's name or a folder"
         )
 
     def in_container(docker: Docker, port: int) -> Launch:
-        args = ["--model", str(model_path), "--served-model-name", served_name, "--port", str(INNER_PORT)]
+        served_name = settings.model_name or name
+        args = ["--model", str(settings.model_path), "--served-model-name", served_name, "--port", str(INNER_PORT)]
         return container(docker, ["--ipc=host"], image=IMAGE, port=port, inner_port=INNER_PORT, args=args)
 
     return served_model(
-        name,
-        type="vllm",
-        in_container=in_container,
-        model_name=served_name,
-        model_path=model_path,
-        command=command,
-        docker=docker,
-        port=port,
-        start_timeout=start_timeout,
-        log=log,
-        endpoint=endpoint,
-        api=api,
-        api_key=api_key,
-        revision=revision,
-        extra_body=extra_body or {},
-        headers=headers or {},
+        name, settings, type="vllm", endpoint=endpoint, start_timeout=start_timeout, in_container=in_container
     )

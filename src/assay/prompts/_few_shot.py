@@ -93,7 +93,7 @@ class Shots:
 
 
 def question_and_answer(context: Variables) -> str:
-    """How an example is shown as text where nothing else is said."""
+    """How an example is shown as text by default."""
     return f"{question(context)}\n{context['answer']}"
 
 

@@ -85,7 +85,7 @@ class Images:
 
 @lru_cache(maxsize=1 << 16)
 def _read(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
-    """Kind and digest of a file; its size and time are there so that a changed one is read again."""
+    """Kind and digest of a file; with its size and time, so that a changed one is read again."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -94,7 +94,7 @@ def _read(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         kind = "webp"
     if not kind:
-        raise UserError(f"{Path(path).name!r} is no image", where=path, fix="png, jpeg, gif and webp can be sent")
+        raise UserError(f"{Path(path).name!r} is not an image", where=path, fix="png, jpeg, gif and webp can be sent")
     return kind, _digest(content)
 
 

@@ -1,6 +1,6 @@
 """Jinja templates over an item: a text, or chat turns with text and images; with few-shot examples if wanted.
 
-`{{question}}` finds `data.question`; the item's further fields, `data`, `id`, `metadata` and `item` are there too.
+`{{question}}` finds `data.question`; the item's further fields, `data`, `id`, `metadata` and `item` can be used too.
 The ground truth is not: a prompt must not be able to leak it by accident. An undefined variable is an error.
 """
 

@@ -4,7 +4,7 @@ import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from assay.analysis.compare.gate import Gated
-from assay.reports.gate_table import bound_text, interval_text
+from assay.reports.gate import bound_text, value_text
 from assay.text.plain import plain
 
 _NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
@@ -23,7 +23,7 @@ def junit(gated: Gated, *, inconclusive: str = "exit") -> bytes:
         if kind:
             counts[kind] += 1
             shown = SubElement(case, kind, message=_text(f"{check.outcome}: {check.why}"))
-            shown.text = _text(f"{interval_text(check)}, {bound_text(check)}")
+            shown.text = _text(f"{value_text(check)}, {bound_text(check)}")
     suite.set("failures", str(counts["failure"]))
     suite.set("errors", str(counts["error"]))
     suite.set("skipped", str(counts["skipped"]))

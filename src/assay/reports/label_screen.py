@@ -16,7 +16,7 @@ HELP = (
     ("u", "undo: take the last label back and show its answer again"),
     ("n", "write a note, which is kept with the label"),
     ("space, b or -", "scroll a long answer on and back; so do the arrows (b is an answer where there are two)"),
-    ("q", "quit; every label is saved already, and the same command goes on"),
+    ("q", "quit; every label is saved already, and the same command resumes"),
 )
 
 
@@ -38,12 +38,12 @@ class Screen:
         above, below = above[: max(1, height // 4)], below[: max(1, height // 2)]
         self._room = room = max(1, height - len(above) - len(below) - 1)
         self.top = max(0, min(self.top, len(body) - room))
-        seen = body[self.top : self.top + room]
-        where = f" lines {self.top + 1}–{self.top + len(seen)} of {len(body)}: space, -" if len(body) > room else ""
+        visible = body[self.top : self.top + room]
+        where = f" lines {self.top + 1}–{self.top + len(visible)} of {len(body)}: space, -" if len(body) > room else ""
         with console.capture() as captured:
             console.print(SegmentLines(above, new_lines=True), end="")
-            console.print(SegmentLines(seen, new_lines=True), end="")
-            console.print("\n" * (room - len(seen)), end="")
+            console.print(SegmentLines(visible, new_lines=True), end="")
+            console.print("\n" * (room - len(visible)), end="")
             console.print(Text(where, style="yellow", no_wrap=True, overflow="crop"))
             console.print(SegmentLines(below, new_lines=True), end="")
         console.file.write("\x1b[H\x1b[2J" + captured.get().removesuffix("\n"))
@@ -64,18 +64,18 @@ def _body(sections: Sequence[tuple[str, str]]) -> Group:
 
 def sections_of(view: View, note: str = "") -> list[tuple[str, str]]:
     """The parts of a view with their headings, made harmless."""
-    found = [("Question", view.question)]
+    sections = [("Question", view.question)]
     if view.reference is not None:
-        found.append(("Reference", view.reference))
+        sections.append(("Reference", view.reference))
     names = ["Answer"] if len(view.answers) == 1 else ["Answer A", "Answer B"]
-    found += list(zip(names, view.answers, strict=True))
+    sections += list(zip(names, view.answers, strict=True))
     if note:
-        found.append(("Note", note))
-    return [(name, harmless(text) or "(empty)") for name, text in found]
+        sections.append(("Note", note))
+    return [(name, harmless(text) or "(empty)") for name, text in sections]
 
 
 def harmless(text: str) -> str:
-    """Text from anywhere for a terminal; what is no character at all becomes a question mark."""
+    """Text from anywhere for a terminal; what is not a character becomes a question mark."""
     return plain(text.replace("\r\n", "\n").encode("utf-8", "replace").decode())
 
 
@@ -105,24 +105,24 @@ def label_word(frame: Frame, value: float) -> str:
     return f"{value:g}" if frame.scale is not None else "pass" if value else "fail"
 
 
-def summary_text(found: Summary, frame: Frame) -> str:
+def summary_text(summary: Summary, frame: Frame) -> str:
     """Who labelled how many as what, and how far they agree."""
-    if not found.counts:
-        return f"no labels of {harmless(found.scorer)} yet"
-    lines = [f"labels of {harmless(found.scorer)}:"]
-    width = max(len(harmless(name)) for name in found.counts)
-    for name, counts in found.counts.items():
-        said = ", ".join(
+    if not summary.counts:
+        return f"no labels of {harmless(summary.scorer)} yet"
+    lines = [f"labels of {harmless(summary.scorer)}:"]
+    width = max(len(harmless(name)) for name in summary.counts)
+    for name, counts in summary.counts.items():
+        labels = ", ".join(
             f"{count:,} {label_word(frame, value)}" for value, count in sorted(counts.items(), reverse=True)
         )
-        lines.append(f"  {harmless(name):<{width}}  {sum(counts.values()):,}: {said}")
-    for name, one in found.agreement.items():
+        lines.append(f"  {harmless(name):<{width}}  {sum(counts.values()):,}: {labels}")
+    for name, agreement in summary.agreement.items():
         named = name.replace("_", " ")
-        if one.value is None:
-            lines.append(f"agreement, {named}: none: {one.reason}")
+        if agreement.value is None:
+            lines.append(f"agreement, {named}: none: {agreement.reason}")
             continue
-        interval = one.interval()
+        interval = agreement.interval()
         sure = "" if interval.low is None else f", 95% interval {interval.low:.2f} to {interval.high:.2f}"
-        answers = f"{one.answers:,} answer{'' if one.answers == 1 else 's'} that several labelled"
-        lines.append(f"agreement, {named}: {one.value:.2f}{sure}, on {answers}")
+        answers = f"{agreement.answers:,} answer{'' if agreement.answers == 1 else 's'} that several labelled"
+        lines.append(f"agreement, {named}: {agreement.value:.2f}{sure}, on {answers}")
     return "\n".join(lines)

@@ -1,16 +1,21 @@
 """Progress for three readers: a person at a terminal, a log file, a program."""
 
 import asyncio
+import signal
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO, TypeVar
 
 import msgspec
 
 from assay.engine.calls.progress import LaneProgress, Progress
+from assay.engine.calls.stop import Stop
 from assay.reports.money import cost_text
 from assay.text.plain import plain
+
+T = TypeVar("T")
 
 
 class _Display:
@@ -101,7 +106,7 @@ class Lines(_Display):
     def __init__(self, progress: Progress, out: TextIO | None = None) -> None:
         super().__init__(progress)
         self._out = out or sys.stderr
-        self._said: dict[tuple[str, str], str] = {}
+        self._printed: dict[tuple[str, str], str] = {}
         self._notes = 0
 
     def show(self) -> None:
@@ -109,10 +114,10 @@ class Lines(_Display):
             print(f"note: {plain(note)}", file=self._out)
         self._notes = len(self.progress.notes)
         for key, lane in self.progress.lanes.items():
-            why = f"  ({found})" if (found := _why(lane)) else ""
+            why = f"  ({reason})" if (reason := _why(lane)) else ""
             counts = f"{_done(lane)}{why}  errors {lane.errors}  retries {lane.retries}"
-            if self._said.get(key) != counts:
-                self._said[key] = counts
+            if self._printed.get(key) != counts:
+                self._printed[key] = counts
                 speed = f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
                 print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
@@ -138,6 +143,27 @@ class Events(_Display):
             for (step, _), lane in self.progress.lanes.items()
         ]
         emit({"event": "progress", "step": self.progress.step, "lanes": lanes})
+
+
+DISPLAYS = {"none": Silent, "live": Live, "lines": Lines, "events": Events}
+
+
+def watch(
+    progress: Progress,
+    run: Callable[[Stop], Awaitable[T]],
+    display: Literal["none", "live", "lines", "events"] = "live",
+) -> T:
+    """What `run(stop)` gives, with a display of its progress meanwhile; SIGINT and SIGTERM ask it to stop."""
+
+    async def watched() -> T:
+        stop = Stop()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.request)
+        async with DISPLAYS[display](progress):
+            return await run(stop)
+
+    return asyncio.run(watched())
 
 
 def emit(event: dict[str, Any]) -> None:

@@ -27,16 +27,16 @@ def pairs(
     cases: Sequence[Case], expected: str | None, response_field: str | None, strip_reasoning: bool
 ) -> list[Pair | Score]:
     """The texts of each case, or why it has none."""
-    found: list[Pair | Score] = []
+    made: list[Pair | Score] = []
     for case in cases:
         try:
             references = accepted(case.item.ground_truth, expected)
-            found.append(Pair(answer_of(case.responses[0], response_field, strip_reasoning), references))
+            made.append(Pair(answer_of(case.responses[0], response_field, strip_reasoning), references))
         except Unparsed as error:
-            found.append(Score(outcome="unparsed", error=str(error)))
+            made.append(Score(outcome="unparsed", error=str(error)))
         except LookupError as error:
-            found.append(failed(error))
-    return found
+            made.append(failed(error))
+    return made
 
 
 def failed(error: LookupError) -> Score:

@@ -7,9 +7,9 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.scorers._cases import Case, failed
 from assay.scorers._inference import Judgement, inference
+from assay.scorers._retrieved import retrieved, texts
 from assay.scorers._transformers import check_model
 from assay.text.answers import Unparsed, answer_of
-from assay.text.retrieved import retrieved, texts
 from assay.text.support import FUNCTION_WORDS, Words, supported
 
 Method = Literal["token_overlap", "nli"]
@@ -48,35 +48,34 @@ def check(params: Mapping[str, Any], where: str) -> None:
 
 def grounds(cases: Sequence[Case], reading: Reading) -> list[Grounds | Score]:
     """Of each case what its passages say about its answer, or why nothing can be said."""
-    found: list[Grounds | Score] = []
+    support: list[Grounds | Score] = []
     for case in cases:
         try:
             passages = texts(retrieved(case.item, case.responses[0], reading.documents))
             answer = answer_of(case.responses[0], reading.response_field, reading.strip_reasoning)
-            found.append(Grounds(answer, passages))
+            support.append(Grounds(answer, passages))
         except Unparsed as error:
-            found.append(Score(outcome="unparsed", error=str(error)))
+            support.append(Score(outcome="unparsed", error=str(error)))
         except LookupError as error:
-            found.append(failed(error))
+            support.append(failed(error))
     if reading.method == "nli":
-        return _inferred(found, reading)
+        return _inferred(support, reading)
     left_out = FUNCTION_WORDS if reading.stopwords is None else reading.stopwords
     return [
-        each
-        if isinstance(each, Score)
-        else each._replace(share=supported(each.answer, each.passages, reading.words, left_out))
-        for each in found
+        entry
+        if isinstance(entry, Score)
+        else entry._replace(share=supported(entry.answer, entry.passages, reading.words, left_out))
+        for entry in support
     ]
 
 
-def _inferred(found: list[Grounds | Score], reading: Reading) -> list[Grounds | Score]:
+def _inferred(support: list[Grounds | Score], reading: Reading) -> list[Grounds | Score]:
     model = inference(reading.model, reading.revision)
-    asked = [
-        (each, [(passage, each.answer) for passage in each.passages]) for each in found if isinstance(each, Grounds)
-    ]
-    known = model.judge((pair for each, pairs in asked if each.answer.strip() for pair in pairs), reading.batch_size)
+    answered = [entry for entry in support if isinstance(entry, Grounds)]
+    asked = [(entry, [(passage, entry.answer) for passage in entry.passages]) for entry in answered]
+    known = model.judge((pair for entry, pairs in asked if entry.answer.strip() for pair in pairs), reading.batch_size)
     judged = iter(
-        each._replace(judgements=[known[pair] for pair in pairs if pair in known], details={"model": model.identity})
-        for each, pairs in asked
+        entry._replace(judgements=[known[pair] for pair in pairs if pair in known], details={"model": model.identity})
+        for entry, pairs in asked
     )
-    return [each if isinstance(each, Score) else next(judged) for each in found]
+    return [entry if isinstance(entry, Score) else next(judged) for entry in support]

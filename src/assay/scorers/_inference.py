@@ -26,14 +26,14 @@ class Inference:
         if any(len(place) != 1 for place in places):
             shown = ", ".join(map(str, labels.values()))
             raise UserError(
-                f"{name!r} is no model for NLI: its labels are {shown}", fix="try microsoft/deberta-base-mnli"
+                f"{name!r} is not a model for NLI: its labels are {shown}", fix="try microsoft/deberta-base-mnli"
             )
         self._places = [place[0] for place in places]
 
     def judge(self, pairs: Iterable[tuple[str, str]], batch_size: int) -> dict[tuple[str, str], Judgement]:
         """Of each (passage, text), whether the passage entails or contradicts the text."""
         tokenizer, model, torch, longest, _ = self._loaded
-        found: dict[tuple[str, str], Judgement] = {}
+        judgements: dict[tuple[str, str], Judgement] = {}
         for batch in chunks(list(dict.fromkeys(pairs)), batch_size):
             inputs: Any = tokenizer(
                 [passage for passage, _ in batch],
@@ -45,8 +45,8 @@ class Inference:
             )
             with torch.inference_mode():
                 chances = model(**inputs.to(model.device)).logits.float().softmax(-1)[:, self._places]
-            found.update(zip(batch, (Judgement(*row) for row in chances.tolist()), strict=True))
-        return found
+            judgements.update(zip(batch, (Judgement(*row) for row in chances.tolist()), strict=True))
+        return judgements
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What is wrong with a judge's parameters, said when it is bound: before anything is paid."""
+"""What is wrong with a judge's parameters, reported when it is bound: before anything is paid."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,8 @@ def check_panel(params: Mapping[str, Any], where: str, *, must: Sequence[str], m
         raise UserError(f"{error.what} ({error.where})", where=where, fix=error.fix) from None
     known = {*must, *may, *ALWAYS_KNOWN}
     for name in sorted(used - known):
-        raise UserError(f"the judge's prompt uses {name!r}, which is not there", where=where, fix=nearest(name, known))
+        what = f"the judge's prompt uses {name!r}, which does not exist"
+        raise UserError(what, where=where, fix=nearest(name, known))
     for name in must:
         if name not in used:
             fix = f"write {{{{{name}}}}} into it"

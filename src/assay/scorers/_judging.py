@@ -24,7 +24,7 @@ Rule = Literal["majority", "mean", "minimum"]
 Structured = Literal["auto", "always", "never"]
 
 RAW = 4000  # letters of an unreadable answer that a row keeps
-SHOWN_AGAIN = 2000  # letters of it that the judge sees when it is asked again
+SHOWN_AGAIN = 2000  # letters of it that are shown to the judge when it is asked again
 
 _OFFERS_SCHEMAS = ("openai", "vllm", "llama.cpp")
 _NO_SCHEMAS = re.compile(
@@ -36,16 +36,30 @@ _without_schemas: set[bytes] = set()  # models whose servers refused one; kept u
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """Who judges, from which prompt, how often, and what becomes of several verdicts."""
+    """Who judges, from which prompt, how often, and what becomes of several verdicts. These are parameters of every
+    judge; those that are described here without being fields are some judges' own.
 
-    model: str | list[str]
-    prompt: str
-    repeats: int
-    rule: Rule
-    tries: int
-    temperature: float | None
-    params: dict[str, Any] | None
-    structured: Structured
+    Parameters:
+    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
+    repeats: how often each model is asked
+    rule: what becomes of several verdicts
+    tries: how often a model is asked in all if its answer cannot be read
+    temperature: sent with each call; null sends none
+    params: further sampling parameters, such as `max_tokens`
+    structured: whether a JSON schema is sent: `auto` sends one where a server may take it, and continues without if not
+    verdicts: what a verdict may be
+    expected: the field of the ground truth that has the references, for a prompt that shows `reference`
+    strip_reasoning: judge only what follows `</think>`
+    """
+
+    model: str | list[str] = ""
+    prompt: str = ""
+    repeats: int = 1
+    rule: Rule = "majority"
+    tries: int = 2
+    temperature: float | None = 0.0
+    params: dict[str, Any] | None = None
+    structured: Structured = "auto"
 
     @property
     def models(self) -> list[str]:
@@ -82,9 +96,9 @@ async def judged(context: Context, item: Item, panel: Panel, questions: Sequence
     failures = [result for result in results if isinstance(result, BaseException)]
     for failure in sorted(failures, key=lambda error: not isinstance(error, (LaneError, BudgetError))):
         raise failure
-    found = iter([result for result in results if isinstance(result, Score)])
+    scores = iter([result for result in results if isinstance(result, Score)])
     names = [model if panel.repeats == 1 else f"{model}.{repeat}" for model, repeat in seats]
-    votes = [[_Vote(name, next(found)) for name in names] for _ in questions]
+    votes = [[_Vote(name, next(scores)) for name in names] for _ in questions]
     return [_labels(panel, asked, cast) for asked, cast in zip(questions, votes, strict=True)]
 
 
@@ -163,10 +177,10 @@ def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
 # ---- from verdicts to labels
 
 
-def _scored(asked: Question, found: Verdict, details: dict[str, Any]) -> Score:
-    score = asked.scale.score(found.value)
-    grade = {"grade": found.value} if isinstance(asked.scale, Range) else {}
-    details = {**details, "verdict": found.value, **grade, "reason": found.reason}
+def _scored(asked: Question, verdict: Verdict, details: dict[str, Any]) -> Score:
+    score = asked.scale.score(verdict.value)
+    grade = {"grade": verdict.value} if isinstance(asked.scale, Range) else {}
+    details = {**details, "verdict": verdict.value, **grade, "reason": verdict.reason}
     return Score(score=score, passed=score >= asked.threshold - 1e-9, details=details)
 
 
@@ -181,21 +195,21 @@ def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score
         "rule": panel.rule,
         "judge": {"models": panel.models, "id": joint_id(scores, panel.rule)},
     }
-    given = [score for score in scores if score.outcome == "scored"]
-    if not given:
+    valid = [score for score in scores if score.outcome == "scored"]
+    if not valid:
         return [missing(scores, asked.label, details), *scores]
-    value, passed = _counted(panel.rule, given, asked)
+    value, passed = _counted(panel.rule, valid, asked)
     return [Score(label=asked.label, score=value, passed=passed, details=details), *scores]
 
 
-def _counted(rule: Rule, given: Sequence[Score], asked: Question) -> tuple[float, bool]:
+def _counted(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[float, bool]:
     """The verdict of those who gave one. Grades have no majority, but whether they pass has; a tied vote fails."""
-    values = [float(score.score or 0.0) for score in given]
+    values = [float(score.score or 0.0) for score in scores]
     if rule != "majority":
         value = min(values) if rule == "minimum" else sum(values) / len(values)
         return value, value >= asked.threshold - 1e-9
     if isinstance(asked.scale, Range):
-        values = [float(bool(score.passed)) for score in given]
+        values = [float(bool(score.passed)) for score in scores]
     counts = Counter(values)
     most = max(counts.values())
     first = sorted(value for value, count in counts.items() if count == most)

@@ -3,12 +3,13 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
+from assay.scorers._retrieved import retrieved, texts
 from assay.text.expected import accepted
-from assay.text.retrieved import retrieved, texts
 from assay.text.support import flat, holds
 
 
-@scorer(version=1)
+@scorer(params=Texts, version=1)
 def answer_in_context(
     item: Item,
     response: Response,
@@ -25,8 +26,6 @@ def answer_in_context(
     [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    documents: the field that has the passages, such as `item.data.context`; by default a usual one
     whole_words: "art" is not in "party"
     shortest: accepted answers with fewer letters do not count
     """

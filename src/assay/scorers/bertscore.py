@@ -9,6 +9,7 @@ from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._cases import Case, Pair, pairs
 from assay.scorers._encoder import Tokens, encoder
+from assay.scorers._parameters import Encoded
 from assay.scorers._transformers import check_model
 from assay.text.overlap import Overlap
 
@@ -27,7 +28,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_model(params, where)
 
 
-@scorer(batch=256, reads="ground_truth", check=check, version=1)
+@scorer(batch=256, reads="ground_truth", check=check, params=Encoded, version=1)
 def bertscore(
     cases: Sequence[Case],
     *,
@@ -50,14 +51,7 @@ def bertscore(
     cannot be compared. Needs `pip install 'assay[neural]'`.
 
     Parameters:
-    model: a folder with a model of the transformers library, or the name of one on the Hugging Face hub
-    revision: the commit, tag or branch on the hub
     layer: the layer that gives the vectors; by default the one that the authors recommend for the model, else the last
-    batch_size: how many texts go through the model at a time
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     given = pairs(cases, expected, response_field, strip_reasoning)
     encodes = encoder(model, revision, _LAYERS.get(model) if layer is None else layer)
@@ -68,8 +62,8 @@ def bertscore(
         if isinstance(pair, Score):
             labels.append([pair])
             continue
-        found = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
-        best = {name: round(max(getattr(each, name) for each in found), 6) for name in ("f1", "precision", "recall")}
+        scores = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
+        best = {name: round(max(getattr(each, name) for each in scores), 6) for name in ("f1", "precision", "recall")}
         labels.append(
             [
                 Score(

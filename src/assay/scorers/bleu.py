@@ -7,10 +7,11 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._translation import Reading, check, measured, passing
 
 
-@scorer(reads="ground_truth", check=check, version=1)
+@scorer(reads="ground_truth", check=check, params=Texts, version=1)
 def bleu(
     item: Item,
     response: Response,
@@ -30,17 +31,13 @@ def bleu(
     has (each counted no more often than there), c the answer's length and r that of the accepted answer closest to it.
     Papineni et al. 2002, Post 2018. A share of 1, not of 100. A single answer's BLEU is smoothed, and orders beyond its
     length do not count. It says little about one answer: [corpus_score](metric-reference.md#corpus_score) makes the
-    BLEU of all answers, which is no mean of these.
+    BLEU of all answers, which is not the mean of these.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     tokenize: how texts become words
     lowercase: ignore case
     smooth: what becomes of an order without a match
     order: the longest n-grams
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     options = {"tokenize": tokenize, "lowercase": lowercase, "smooth_method": smooth, "max_ngram_order": order}
     reading = Reading(expected, response_field, strip_reasoning)

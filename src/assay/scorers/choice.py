@@ -6,6 +6,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.choices import find_choice
 from assay.text.expected import expectation
@@ -14,7 +15,7 @@ from assay.text.normalise import squad
 _FIELDS = ("choices", "options")
 
 
-@scorer(reads="item", version=1)
+@scorer(reads="item", params=Texts, version=1)
 def choice(
     item: Item,
     response: Response,
@@ -41,17 +42,16 @@ def choice(
       by default `choices` or `options`
     labels: what the options are called; A, B, C … by default, as many as there are options (four, if these are
       unknown)
-    response_field: look into this field (a dotted path) of the JSON in the answer
     """
-    texts, known = _options(item, options, list(labels) if labels is not None else None)
-    right = _label(expected_content if expected_content is not None else expectation(item, expected), texts, known)
+    texts, names = _options(item, options, list(labels) if labels is not None else None)
+    right = _label(expected_content if expected_content is not None else expectation(item, expected), texts, names)
     try:
-        found = find_choice(answer_of(response, response_field), known, texts)
+        chosen = find_choice(answer_of(response, response_field), names, texts)
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    if found is None:
+    if chosen is None:
         return Score(outcome="unparsed", error="the answer names no option, or more than one")
-    return Score(passed=found in right, score=float(found in right), details={"choice": found})
+    return Score(passed=chosen in right, score=float(chosen in right), details={"choice": chosen})
 
 
 def _options(

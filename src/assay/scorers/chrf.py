@@ -7,10 +7,11 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._translation import Reading, check, measured, passing
 
 
-@scorer(reads="ground_truth", check=check, version=1)
+@scorer(reads="ground_truth", check=check, params=Texts, version=1)
 def chrf(
     item: Item,
     response: Response,
@@ -32,15 +33,11 @@ def chrf(
     (2017). A share of 1, not of 100. [corpus_score](metric-reference.md#corpus_score) makes the chrF of all answers.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     char_order: the longest runs of letters
     word_order: the longest runs of words, counted as well
     beta: how many times more recall weighs
     lowercase: ignore case
     whitespace: count spaces as letters
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     options = {
         "char_order": char_order,

@@ -35,8 +35,8 @@ async def code_tests(
     Score: the share of the tests that pass; passes if all do. A test is Python source that raises if something is
     wrong (`assert add(1, 2) == 3`); all tests see the names that the code defines, as in MBPP (Austin et al. 2021). A
     test that defines `check` is called with the function `entry_point`, as in HumanEval (Chen et al. 2021). The code
-    is the last fenced block that compiles (that defines `entry_point`, if there is one), else the whole answer;
-    without any the answer is unparsed.
+    is the last fenced block that compiles (and defines `entry_point`, if given), else the whole answer; without any
+    the answer is unparsed.
 
     Code from a model is run only with `allow_code: true`. It gets a folder of its own in memory; the rest of the disk
     can be read only, there is no network, none of your environment variables, no other process to be seen. CPU time,

@@ -5,12 +5,13 @@ from typing import Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def contains(
     item: Item,
     response: Response,
@@ -31,14 +32,8 @@ def contains(
     because every answer would contain it.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
     expected_content: the text itself, for all items
-    response_field: look into this field (a dotted path) of the JSON in the answer
-    normalize: how both sides are made comparable; see [exact_match](#exact_match)
-    case_sensitive: with `none`, whether case counts
-    stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
     require: whether one of the accepted answers is enough
-    strip_reasoning: look only at what follows `</think>`
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     comparable = normaliser(normalize, case_sensitive, False, stemming)
@@ -49,6 +44,6 @@ def contains(
         given = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    found = sum(text in given for text in wanted)
-    score = found / len(wanted) if require == "all" else float(found > 0)
+    hits = sum(text in given for text in wanted)
+    score = hits / len(wanted) if require == "all" else float(hits > 0)
     return Score(passed=score == 1.0, score=score)

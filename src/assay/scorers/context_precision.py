@@ -3,13 +3,14 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._ranked import average_precision, grades
+from assay.scorers._retrieved import Document, relevant, retrieved
 from assay.text.expected import accepted
-from assay.text.retrieved import Document, relevant, retrieved
 from assay.text.support import flat, holds, shared
 
 
-@scorer(version=1)
+@scorer(params=Texts, version=1)
 def context_precision(
     item: Item,
     response: Response,
@@ -30,12 +31,9 @@ def context_precision(
     [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    documents: the field that has the passages, such as `item.data.context`; by default a usual one
     relevant_ids: the field of the ground truth that has the ids of the useful documents, instead of answers
     overlap: the share of an accepted answer's words that is enough
     ranked: whether the order counts
-    threshold: the least score that passes; 0 stands for any score above 0
     """
     found = retrieved(item, response, documents)
     if relevant_ids is not None:

@@ -3,12 +3,13 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
+from assay.scorers._retrieved import retrieved, texts
 from assay.text.expected import accepted
-from assay.text.retrieved import retrieved, texts
 from assay.text.support import flat, holds, sentences, shared
 
 
-@scorer(version=1)
+@scorer(params=Texts, version=1)
 def context_recall(
     item: Item,
     response: Response,
@@ -28,12 +29,9 @@ def context_recall(
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    documents: the field that has the passages, such as `item.data.context`; by default a usual one
     overlap: the share of a sentence's words that is enough
     shortest: sentences with fewer words do not count; an answer with none left scores 0
     whole_words: "art" is not in "party"
-    threshold: the least score that passes; 0 stands for any score above 0
     """
     context = flat(" ".join(texts(retrieved(item, response, documents))))
     best = 0.0

@@ -5,6 +5,7 @@ from typing import Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.blocks import ratio
 from assay.text.expected import accepted
@@ -58,7 +59,7 @@ def _common(first: str, second: str) -> int:
     return min(len(first), len(second))
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def edit_similarity(
     item: Item,
     response: Response,
@@ -81,22 +82,15 @@ def edit_similarity(
     difflib). Two empty texts: 1. Passes from `threshold` on.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    expected_content: the answer itself, for all items
-    response_field: compare this field (a dotted path) of the JSON in the answer
-    normalize: how both sides are made comparable; see [exact_match](#exact_match)
-    case_sensitive: with `none`, whether case counts
-    strip_whitespace: with `none`, whether whitespace around the text is dropped
     method: which measure
     threshold: the least score that passes
-    strip_reasoning: look only at what follows `</think>`
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     comparable = normaliser(normalize, case_sensitive, strip_whitespace)
     try:
-        given = comparable(answer_of(response, response_field, strip_reasoning))
+        text = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
     alike = similarity if method == "levenshtein" else ratio
-    best = max(alike(comparable(answer), given) for answer in answers)
+    best = max(alike(comparable(answer), text) for answer in answers)
     return Score(passed=best >= threshold, score=best)

@@ -9,6 +9,7 @@ from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._cases import Case, Pair, pairs
 from assay.scorers._encoder import Tokens, encoder
+from assay.scorers._parameters import Encoded
 from assay.scorers._transformers import check_model
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_model(params, where)
 
 
-@scorer(batch=256, reads="ground_truth", check=check, version=1)
+@scorer(batch=256, reads="ground_truth", check=check, params=Encoded, version=1)
 def embedding_similarity(
     cases: Sequence[Case],
     *,
@@ -43,14 +44,8 @@ def embedding_similarity(
     `pip install 'assay[neural]'`.
 
     Parameters:
-    model: a folder with a model of the transformers library, or the name of one on the Hugging Face hub
-    revision: the commit, tag or branch on the hub
     pooling: which of a text's token vectors make its embedding; a model is trained for one of the two
-    batch_size: how many texts go through the model at a time
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     threshold: the least score that passes
-    strip_reasoning: look only at what follows `</think>`
     """
     given = pairs(cases, expected, response_field, strip_reasoning)
     encodes = encoder(model, revision, None)

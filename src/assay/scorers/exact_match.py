@@ -3,12 +3,13 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def exact_match(
     item: Item,
     response: Response,
@@ -30,26 +31,19 @@ def exact_match(
     letters, single spaces, or both; `none` leaves both to the two flags.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    expected_content: the answer itself, for all items
-    response_field: compare this field (a dotted path) of the JSON in the answer
     normalize: how both sides are made comparable
-    case_sensitive: with `none`, whether case counts
-    strip_whitespace: with `none`, whether whitespace around the text is dropped
-    stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
-    strip_reasoning: look only at what follows `</think>`
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     if response_field is None and not strip_reasoning:
-        given = response.response
+        text = response.response
     else:
         try:
-            given = answer_of(response, response_field, strip_reasoning)
+            text = answer_of(response, response_field, strip_reasoning)
         except Unparsed as error:
             return Score(outcome="unparsed", error=str(error))
     comparable = normaliser(normalize, case_sensitive, strip_whitespace, stemming)
-    given = comparable(given)
+    text = comparable(text)
     for answer in answers:
-        if given == comparable(answer):
+        if text == comparable(answer):
             return Score(passed=True, score=1.0)
     return Score(passed=False, score=0.0)

@@ -3,13 +3,14 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
 from assay.text.overlap import overlap
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def f1(
     item: Item,
     response: Response,
@@ -29,23 +30,13 @@ def f1(
     words of the answer, and by those of the accepted answer: 2·shared / (words + words). Both empty: 1. One empty: 0.
     Rajpurkar et al. 2016 (SQuAD). Passes above 0, or from `threshold` on. Precision and recall are in
     `detailed_results`.
-
-    Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    expected_content: the answer itself, for all items
-    response_field: compare this field (a dotted path) of the JSON in the answer
-    normalize: how both sides are made comparable; see [exact_match](#exact_match)
-    case_sensitive: with `none`, whether case counts
-    stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
     comparable = normaliser(normalize, case_sensitive, True, stemming)
     try:
-        given = comparable(answer_of(response, response_field, strip_reasoning))
+        text = comparable(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    best = max(overlap(given, comparable(answer)) for answer in answers)
+    best = max(overlap(text, comparable(answer)) for answer in answers)
     details = {"precision": best.precision, "recall": best.recall}
     return Score(passed=best.f1 >= threshold and best.f1 > 0, score=best.f1, details=details)

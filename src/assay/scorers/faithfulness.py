@@ -9,10 +9,11 @@ from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._cases import Case
 from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
+from assay.scorers._parameters import Grounded
 from assay.text.support import Words
 
 
-@scorer(batch=64, check=check, version=1)
+@scorer(batch=64, check=check, params=Grounded, version=1)
 def faithfulness(
     cases: Sequence[Case],
     *,
@@ -36,21 +37,12 @@ def faithfulness(
     passages come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
-    method: how support is measured
-    documents: the field that has the passages, such as `item.data.context`; by default a usual one
-    response_field: score this field (a dotted path) of the JSON in the answer
-    words: with `token_overlap`, runs of letters and digits, or `split` at spaces, so that "Paris." is not "Paris"
-    stopwords: with `token_overlap`, the words that do not count; by default English function words
-    model: with `nli`, a folder with a model, or the name of one on the Hugging Face hub
-    revision: with `nli`, the commit, tag or branch on the hub
-    batch_size: with `nli`, how many passages go through the model at a time
     threshold: the least score that passes
-    strip_reasoning: look only at what follows `</think>`
     """
     reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
-    return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in grounds(cases, reading)]
 
 
-def _scored(found: Grounds, threshold: float) -> Score:
-    score = max((judgement.entailment for judgement in found.judgements), default=found.share or 0.0)
-    return Score(score=round(score, 6), passed=score >= threshold, details=dict(found.details))
+def _scored(grounds: Grounds, threshold: float) -> Score:
+    score = max((judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0)
+    return Score(score=round(score, 6), passed=score >= threshold, details=dict(grounds.details))

@@ -9,12 +9,13 @@ from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._cases import Case
 from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
+from assay.scorers._parameters import Grounded
 from assay.text.support import Words
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 
 
-@scorer(batch=64, check=check, version=1)
+@scorer(batch=64, check=check, params=Grounded, version=1)
 def hallucination(
     cases: Sequence[Case],
     *,
@@ -39,34 +40,25 @@ def hallucination(
     its policy excludes them, and 0 is the best score: use `on_refused: exclude`.
 
     Parameters:
-    method: how support is measured
-    documents: the field that has the passages, such as `item.data.context`; by default a usual one
-    response_field: score this field (a dotted path) of the JSON in the answer
-    words: with `token_overlap`, runs of letters and digits, or `split` at spaces, so that "Paris." is not "Paris"
-    stopwords: with `token_overlap`, the words that do not count; by default English function words
-    model: with `nli`, a folder with a model, or the name of one on the Hugging Face hub
-    revision: with `nli`, the commit, tag or branch on the hub
-    batch_size: with `nli`, how many passages go through the model at a time
     threshold: the score from which an answer fails
-    strip_reasoning: look only at what follows `</think>`
     """
     reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
-    return [each if isinstance(each, Score) else _scored(each, threshold) for each in grounds(cases, reading)]
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in grounds(cases, reading)]
 
 
-def _scored(found: Grounds, threshold: float) -> Score:
-    score = _unsupported(found)
-    return Score(score=round(score, 6), passed=score < threshold, details=dict(found.details))
+def _scored(grounds: Grounds, threshold: float) -> Score:
+    score = _unsupported(grounds)
+    return Score(score=round(score, 6), passed=score < threshold, details=dict(grounds.details))
 
 
-def _unsupported(found: Grounds) -> float:
-    if not found.answer.strip():
+def _unsupported(grounds: Grounds) -> float:
+    if not grounds.answer.strip():
         return 0.0
-    if not found.passages:
+    if not grounds.passages:
         return 1.0
-    if not found.judgements:
-        return 0.0 if found.share is None else 1.0 - found.share
-    contradicted = max(judgement.contradiction for judgement in found.judgements)
+    if not grounds.judgements:
+        return 0.0 if grounds.share is None else 1.0 - grounds.share
+    contradicted = max(judgement.contradiction for judgement in grounds.judgements)
     if contradicted > _CONTRADICTED:
         return contradicted
-    return 1.0 - max(judgement.entailment for judgement in found.judgements)
+    return 1.0 - max(judgement.entailment for judgement in grounds.judgements)

@@ -3,10 +3,11 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Ranked
 from assay.scorers._ranked import Cutoff, graded_ranking
 
 
-@scorer(version=1)
+@scorer(params=Ranked, version=1)
 def hit_at_k(
     item: Item, response: Response, *, k: Cutoff = 10, documents: str | None = None, relevant: str | None = None
 ) -> Score:
@@ -14,11 +15,6 @@ def hit_at_k(
 
     Score: 1 if it is so, else 0. Its mean is the hit rate, also called success@k. Where documents and relevance come
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
-
-    Parameters:
-    k: how many documents count
-    documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
-    relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
     """
     found, _ = graded_ranking(item, response, documents, relevant, k)
     hit = any(found)

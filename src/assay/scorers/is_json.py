@@ -21,7 +21,7 @@ def is_json(
 ) -> Score:
     """The answer is JSON (RFC 8259; NaN and Infinity are not). Reasoning before the answer is left out.
 
-    Score: 1 or 0. Why it is none is in `detailed_results`.
+    Score: 1 or 0. Why it is not JSON is in `detailed_results`.
 
     Parameters:
     kind: what it must be
@@ -32,7 +32,7 @@ def is_json(
     except NoJson as error:
         return Score(passed=False, score=0.0, details={"problem": str(error)})
     if kind != "any" and not isinstance(value, _KINDS[kind]):
-        return Score(passed=False, score=0.0, details={"problem": f"it is JSON, but no {kind}"})
+        return Score(passed=False, score=0.0, details={"problem": f"it is JSON, but not an {kind}"})
     return Score(passed=True, score=1.0)
 
 

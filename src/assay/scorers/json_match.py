@@ -22,40 +22,40 @@ class Comparison:
     unexpected: list[str] = field(default_factory=list[str])
 
 
-def compare(wanted: Any, given: Any, found: Comparison, strict: bool, tolerance: float, path: str = "") -> None:
+def compare(wanted: Any, actual: Any, comparison: Comparison, strict: bool, tolerance: float, path: str = "") -> None:
     """Add to `found` what `wanted` expects of `given`: one expectation for each value at the end of a path."""
     if isinstance(wanted, dict) and wanted:
-        if not isinstance(given, dict):
-            _count_all(wanted, found)
-            found.wrong.extend(_ends(wanted, path))
+        if not isinstance(actual, dict):
+            _count_all(wanted, comparison)
+            comparison.wrong.extend(_ends(wanted, path))
             return
         for key, value in wanted.items():
             place = f"{path}.{key}" if path else str(key)
-            if key in given:
-                compare(value, given[key], found, strict, tolerance, place)
+            if key in actual:
+                compare(value, actual[key], comparison, strict, tolerance, place)
             else:
-                _count_all(value, found)
-                found.missing.extend(_ends(value, place))
+                _count_all(value, comparison)
+                comparison.missing.extend(_ends(value, place))
         if strict:
-            found.unexpected += [f"{path}.{key}" if path else str(key) for key in given if key not in wanted]
+            comparison.unexpected += [f"{path}.{key}" if path else str(key) for key in actual if key not in wanted]
         return
-    if isinstance(wanted, list) and wanted and isinstance(given, list) and len(wanted) == len(given):
-        for number, (value, other) in enumerate(zip(wanted, given, strict=True)):
-            compare(value, other, found, strict, tolerance, f"{path}.{number}" if path else str(number))
+    if isinstance(wanted, list) and wanted and isinstance(actual, list) and len(wanted) == len(actual):
+        for number, (value, other) in enumerate(zip(wanted, actual, strict=True)):
+            compare(value, other, comparison, strict, tolerance, f"{path}.{number}" if path else str(number))
         return
-    found.total += 1
-    if not _equal(wanted, given, strict, tolerance):
-        found.wrong.append(path or "value")
+    comparison.total += 1
+    if not _equal(wanted, actual, strict, tolerance):
+        comparison.wrong.append(path or "value")
 
 
-def _equal(wanted: Any, given: Any, strict: bool, tolerance: float) -> bool:
+def _equal(wanted: Any, actual: Any, strict: bool, tolerance: float) -> bool:
     if isinstance(wanted, dict):  # an empty object: any object has what it expects
-        return isinstance(given, dict) and not (strict and given)
-    if isinstance(wanted, bool) or isinstance(given, bool):
-        return wanted is given
-    if isinstance(wanted, (int, float)) and isinstance(given, (int, float)):
-        return wanted == given or abs(wanted - given) <= tolerance
-    return type(wanted) is type(given) and wanted == given
+        return isinstance(actual, dict) and not (strict and actual)
+    if isinstance(wanted, bool) or isinstance(actual, bool):
+        return wanted is actual
+    if isinstance(wanted, (int, float)) and isinstance(actual, (int, float)):
+        return wanted == actual or abs(wanted - actual) <= tolerance
+    return type(wanted) is type(actual) and wanted == actual
 
 
 def _ends(value: Any, path: str) -> list[str]:
@@ -65,8 +65,8 @@ def _ends(value: Any, path: str) -> list[str]:
     return [path or "value"]
 
 
-def _count_all(value: Any, found: Comparison) -> None:
-    found.total += len(_ends(value, ""))
+def _count_all(value: Any, comparison: Comparison) -> None:
+    comparison.total += len(_ends(value, ""))
 
 
 _SHOWN = 20
@@ -105,30 +105,30 @@ def json_match(
     """
     wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
     try:
-        given = response.output if response.output is not None else find_json(without_reasoning(response.response))
+        actual = response.output if response.output is not None else find_json(without_reasoning(response.response))
         if response_field is not None:
-            given = at_path(given, response_field)
+            actual = at_path(actual, response_field)
     except NoJson as error:
         return Score(outcome="unparsed", error=str(error))
     except KeyError:
         return Score(outcome="unparsed", error=f"the answer has no field {response_field!r}")
-    found = Comparison()
+    comparison = Comparison()
     for path in expected_keys or ():
-        found.total += 1
-        if not _has(given, path):
-            found.missing.append(path)
+        comparison.total += 1
+        if not _has(actual, path):
+            comparison.missing.append(path)
     if wanted is not None:
-        compare(wanted[0], given, found, strict, tolerance)
-    elif strict and expected_keys and isinstance(given, dict):
-        found.unexpected += sorted(given.keys() - {path.split(".")[0].split("[")[0] for path in expected_keys})
-    problems = _schema_problems(given, schema) if schema is not None else []
-    return _score(found, problems, schema is not None)
+        compare(wanted[0], actual, comparison, strict, tolerance)
+    elif strict and expected_keys and isinstance(actual, dict):
+        comparison.unexpected += sorted(actual.keys() - {path.split(".")[0].split("[")[0] for path in expected_keys})
+    problems = _schema_problems(actual, schema) if schema is not None else []
+    return _score(comparison, problems, schema is not None)
 
 
-def _wanted(item: Item, field: str | None, given: Any, needed: bool) -> tuple[Any] | None:
+def _wanted(item: Item, field: str | None, literal: Any, needed: bool) -> tuple[Any] | None:
     """The expected JSON in a tuple, because null is one."""
-    if given is not None:
-        return (_parsed(given),)
+    if literal is not None:
+        return (_parsed(literal),)
     try:
         return (_parsed(expectation(item, field, "expected_json")),)
     except LookupError:
@@ -166,15 +166,15 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
     try:
         validator = validator_for(schema)
         validator.check_schema(schema)
-        found = validator(schema).iter_errors(value)
-        return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in found]
+        errors = validator(schema).iter_errors(value)
+        return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in errors]
     except SchemaError as error:
-        raise ValueError(f"`schema` is no JSON Schema: {error.message}") from None
+        raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
 
 
-def _score(found: Comparison, problems: list[str], has_schema: bool) -> Score:
-    total = found.total + has_schema + bool(found.unexpected)
-    wrong = len(found.missing) + len(found.wrong) + bool(problems) + bool(found.unexpected)
-    listed = {"missing": found.missing, "wrong": found.wrong, "unexpected": found.unexpected, "schema": problems}
-    details = {name: paths[:_SHOWN] for name, paths in listed.items() if paths}
+def _score(comparison: Comparison, problems: list[str], has_schema: bool) -> Score:
+    total = comparison.total + has_schema + bool(comparison.unexpected)
+    wrong = len(comparison.missing) + len(comparison.wrong) + bool(problems) + bool(comparison.unexpected)
+    listed = {"missing": comparison.missing, "wrong": comparison.wrong, "unexpected": comparison.unexpected}
+    details = {name: paths[:_SHOWN] for name, paths in {**listed, "schema": problems}.items() if paths}
     return Score(passed=not wrong, score=1 - wrong / total if total else 1.0, details=details)

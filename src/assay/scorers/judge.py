@@ -8,7 +8,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._judge_checks import check_panel, check_scale, check_threshold
 from assay.scorers._judge_prompt import GradeScale, Question, answer_text, scale_of, texts_of
-from assay.scorers._judging import Panel, Rule, Structured, judged
+from assay.scorers._judging import Panel, judged
 
 
 def check(params: Mapping[str, Any], where: str) -> None:
@@ -18,56 +18,41 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_panel(params, where, must=("answer",), may=("criterion",))
 
 
-@scorer(judge=True, check=check, version=1)
+@scorer(judge=True, check=check, params=Panel, version=1)
 async def judge(
     item: Item,
     response: Response,
     *,
     context: Context,
-    model: str | list[str] = "",
     prompt: str = "judge",
     criterion: str = "The answer is right and answers what was asked.",
     scale: GradeScale = "yes_no",
     threshold: float | None = None,
     expected: str | None = None,
-    repeats: int = 1,
-    rule: Rule = "majority",
-    tries: int = 2,
-    temperature: float | None = 0.0,
-    params: dict[str, Any] | None = None,
-    structured: Structured = "auto",
     strip_reasoning: bool = True,
+    **panel: Any,
 ) -> list[Score]:
     """A model judges the answer by one criterion: yes or no, or a grade.
 
     Score: 1 for yes and 0 for no; on a scale (grade − lowest) / (highest − lowest), with the grade in
     `detailed_results`. Passes from `threshold` on. What cannot be read is asked again, then unparsed with the raw
     text; a judge that refuses or fails is an error row. The answer is shown between tags that it cannot contain, and
-    the judge is told that it is data.
+    the judge is instructed that it is data.
 
     Several verdicts (a panel, or repeats) have a row each, labelled NAME.MODEL or NAME.MODEL.1, and one for all, NAME:
     the verdict that most gave (on a scale, whether most grades pass; a tied vote is 0.5 and fails), the mean, or the
     minimum. Neither the rule nor the threshold is sent: changing them asks nobody again.
 
     Parameters:
-    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
     prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
       it may show `question`, `answer`, `reference`, `criterion`, `scale` and `item`
     criterion: what is asked about the answer
     scale: `yes_no`, or the lowest and the highest grade, such as `[1, 5]`
     threshold: the grade from which an answer passes, by default the middle of the scale; with `yes_no` and the rule
       `mean`, the share of yes, by default one half
-    expected: the field of the ground truth that has the references, for a prompt that shows `reference`
-    repeats: how often each model is asked
-    rule: what becomes of several verdicts
-    tries: how often a model is asked in all if its answer cannot be read
-    temperature: sent with each call; null sends none
-    params: further sampling parameters, such as `max_tokens`
-    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
-    strip_reasoning: judge only what follows `</think>`
     """
-    panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
     reads, passes_from = scale_of(scale, threshold)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    (labels,) = await judged(context, item, panel, [Question(texts, {"criterion": criterion}, reads, passes_from)])
+    asked = Question(texts, {"criterion": criterion}, reads, passes_from)
+    (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
     return labels

@@ -1,4 +1,4 @@
-"""Whether an answer agrees with the references, as a model sees it."""
+"""Whether an answer agrees with the references, by a model's judgement."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._judge_checks import check_panel, check_threshold
 from assay.scorers._judge_prompt import Question, answer_text, texts_of
-from assay.scorers._judging import Panel, Rule, Structured, judged
+from assay.scorers._judging import Panel, judged
 from assay.text.verdict_words import CORRECTNESS, FRACTION, TERNARY, Scale
 
 Verdicts = Literal["binary", "ternary", "fractional"]
@@ -24,24 +24,18 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_panel(params, where, must=("answer", "reference"))
 
 
-@scorer(judge=True, check=check, version=1)
+@scorer(judge=True, check=check, params=Panel, version=1)
 async def judge_correctness(
     item: Item,
     response: Response,
     *,
     context: Context,
-    model: str | list[str] = "",
     prompt: str = "correctness",
     verdicts: Verdicts = "binary",
     threshold: float | None = None,
     expected: str | None = None,
-    repeats: int = 1,
-    rule: Rule = "majority",
-    tries: int = 2,
-    temperature: float | None = 0.0,
-    params: dict[str, Any] | None = None,
-    structured: Structured = "auto",
     strip_reasoning: bool = True,
+    **panel: Any,
 ) -> list[Score]:
     """A model judges whether the answer says the same as one of the references.
 
@@ -50,23 +44,13 @@ async def judge_correctness(
     an error row, and nobody is asked. Panels, repeats and failures are as for [judge](#judge).
 
     Parameters:
-    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
     prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
       it must show `answer` and `reference`, and may show `question`, `scale` and `item`
-    verdicts: what a verdict may be
     threshold: the score from which an answer passes; by default 0.5, with `ternary` 1
     expected: the field of the ground truth that has the references
-    repeats: how often each model is asked
-    rule: what becomes of several verdicts
-    tries: how often a model is asked in all if its answer cannot be read
-    temperature: sent with each call; null sends none
-    params: further sampling parameters, such as `max_tokens`
-    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
-    strip_reasoning: judge only what follows `</think>`
     """
-    panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
     reads, usual = _SCALES[verdicts]
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
     asked = Question(texts, {}, reads, usual if threshold is None else threshold)
-    (labels,) = await judged(context, item, panel, [asked])
+    (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
     return labels

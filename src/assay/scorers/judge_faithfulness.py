@@ -1,4 +1,4 @@
-"""Whether an answer says only what the retrieved passages say, as a model sees it."""
+"""Whether an answer says only what the retrieved passages say, by a model's judgement."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -8,9 +8,9 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._judge_checks import check_panel, check_threshold
 from assay.scorers._judge_prompt import Question, answer_text, texts_of
-from assay.scorers._judging import Panel, Rule, Structured, judged
+from assay.scorers._judging import Panel, judged
+from assay.scorers._retrieved import retrieved, texts
 from assay.text.answers import Unparsed, answer_of
-from assay.text.retrieved import retrieved, texts
 from assay.text.verdict_words import FRACTION, YES_NO, Scale
 
 Verdicts = Literal["binary", "fractional"]
@@ -22,13 +22,12 @@ def check(params: Mapping[str, Any], where: str) -> None:
     check_panel(params, where, must=("answer", "context"))
 
 
-@scorer(judge=True, check=check, version=1)
+@scorer(judge=True, check=check, params=Panel, version=1)
 async def judge_faithfulness(
     item: Item,
     response: Response,
     *,
     context: Context,
-    model: str | list[str] = "",
     prompt: str = "faithfulness",
     verdicts: Verdicts = "binary",
     measure: Literal["faithfulness", "hallucination"] = "faithfulness",
@@ -36,13 +35,8 @@ async def judge_faithfulness(
     documents: str | None = None,
     response_field: str | None = None,
     most_documents: int | None = None,
-    repeats: int = 1,
-    rule: Rule = "majority",
-    tries: int = 2,
-    temperature: float | None = 0.0,
-    params: dict[str, Any] | None = None,
-    structured: Structured = "auto",
     strip_reasoning: bool = True,
+    **panel: Any,
 ) -> list[Score]:
     """A model judges whether the retrieved passages support everything that the answer says.
 
@@ -52,22 +46,13 @@ async def judge_faithfulness(
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
-    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
     prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
       it must show `answer` and `context`, and may show `question`, `reference`, `scale` and `item`
-    verdicts: what a verdict may be
     measure: what the score says: how faithful the answer is, or how much of it is made up
     threshold: the faithfulness from which an answer passes
     documents: the field that has the passages, such as `item.data.context`; by default a usual one
     response_field: judge this field (a dotted path) of the JSON in the answer
-    most_documents: show only so many passages, the best ranked ones; all if null
-    repeats: how often each model is asked
-    rule: what becomes of several verdicts
-    tries: how often a model is asked in all if its answer cannot be read
-    temperature: sent with each call; null sends none
-    params: further sampling parameters, such as `max_tokens`
-    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
-    strip_reasoning: judge only what follows `</think>`
+    most_documents: show only this many passages, the best ranked ones; all if null
     """
     passages = texts(retrieved(item, response, documents))[:most_documents]
     try:
@@ -75,10 +60,9 @@ async def judge_faithfulness(
     except Unparsed as error:
         return [Score(outcome="unparsed", error=str(error))]
     if passages:
-        panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
         shown = texts_of(item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field)
         asked = Question({**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold)
-        (labels,) = await judged(context, item, panel, [asked])
+        (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
     else:
         labels = [Score(score=0.0, passed=False, details={"reason": "nothing was retrieved"})]
     if measure == "hallucination":

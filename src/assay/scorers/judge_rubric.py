@@ -9,7 +9,7 @@ from assay.records import Item, Response
 from assay.registry import nearest, scorer
 from assay.scorers._judge_checks import check_panel, check_scale, check_threshold
 from assay.scorers._judge_prompt import GradeScale, Question, answer_text, names_used, scale_of, texts_of
-from assay.scorers._judging import Panel, Rule, Structured, joint_id, judged, missing
+from assay.scorers._judging import Panel, joint_id, judged, missing
 
 Criteria = dict[str, Any] | list[Any]
 _FIELDS = ("name", "description", "weight", "scale", "threshold")
@@ -27,17 +27,17 @@ class Criterion(NamedTuple):
         return self.name if self.name == self.description else f"{self.name}: {self.description}"
 
 
-def criteria_of(given: Criteria, scale: GradeScale, where: str = "") -> list[Criterion]:
+def criteria_of(written: Criteria, scale: GradeScale, where: str = "") -> list[Criterion]:
     """The criteria, however they are written; UserError says what is wrong with one."""
-    listed = [{name: entry} for name, entry in given.items()] if isinstance(given, dict) else given
-    found = [_criterion(entry, scale, where) for entry in listed]
-    if not found:
+    listed = [{name: entry} for name, entry in written.items()] if isinstance(written, dict) else written
+    criteria = [_criterion(entry, scale, where) for entry in listed]
+    if not criteria:
         raise UserError("the rubric has no criteria", where=where, fix="write `criteria: {name: what is asked}`")
-    names = [one.name for one in found]
+    names = [criterion.name for criterion in criteria]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"the criterion {name!r} is there twice", where=where, fix="rename one, or remove it")
-    return found
+    return criteria
 
 
 def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
@@ -65,33 +65,27 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
 
 def check(params: Mapping[str, Any], where: str) -> None:
     check_scale(params["scale"], where)
-    for one in criteria_of(params["criteria"], params["scale"], where):
-        check_scale(one.scale, where)
-        low, high = (0, 1) if one.scale == "yes_no" else one.scale
-        check_threshold(one.threshold, low, high, where)
+    for criterion in criteria_of(params["criteria"], params["scale"], where):
+        check_scale(criterion.scale, where)
+        low, high = (0, 1) if criterion.scale == "yes_no" else criterion.scale
+        check_threshold(criterion.threshold, low, high, where)
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "criterion"), may=("criteria",))
 
 
-@scorer(judge=True, check=check, version=1)
+@scorer(judge=True, check=check, params=Panel, version=1)
 async def judge_rubric(
     item: Item,
     response: Response,
     *,
     context: Context,
     criteria: Criteria,
-    model: str | list[str] = "",
     prompt: str = "rubric",
     scale: GradeScale = [1, 5],  # noqa: B006  never changed
     threshold: float = 0.5,
     expected: str | None = None,
-    repeats: int = 1,
-    rule: Rule = "majority",
-    tries: int = 2,
-    temperature: float | None = 0.0,
-    params: dict[str, Any] | None = None,
-    structured: Structured = "auto",
     strip_reasoning: bool = True,
+    **panel: Any,
 ) -> list[Score]:
     """A model judges the answer by several criteria, each in a call and with a label of its own.
 
@@ -103,45 +97,37 @@ async def judge_rubric(
     Parameters:
     criteria: by name what is asked, or an object with `description`, `weight`, `scale` and `threshold`; or a list of
       such
-    model: the name of the model that judges, or several: a panel; by default the only `helper`, or the only model
     prompt: the name of a shipped prompt, a file, or the text itself, with parts `[system]` and `[user]`;
       it must show `answer` and `criterion`, and may show `question`, `reference`, `criteria`, `scale`, `item`
     scale: for criteria that have none: `yes_no`, or the lowest and the highest grade
     threshold: the score, from 0 to 1, from which the whole passes
-    expected: the field of the ground truth that has the references, for a prompt that shows `reference`
-    repeats: how often each model is asked
-    rule: what becomes of several verdicts
-    tries: how often a model is asked in all if its answer cannot be read
-    temperature: sent with each call; null sends none
-    params: further sampling parameters, such as `max_tokens`
-    structured: whether a JSON schema is sent: `auto` does where a server may take it, and goes on without if not
-    strip_reasoning: judge only what follows `</think>`
     """
-    panel = Panel(model, prompt, repeats, rule, tries, temperature, params, structured)
-    known = criteria_of(criteria, scale)
+    rubric = criteria_of(criteria, scale)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    listed = [{"name": one.name, "description": one.description} for one in known]
+    listed = [{"name": criterion.name, "description": criterion.description} for criterion in rubric]
     shared = {"criteria": listed} if "criteria" in names_used(prompt) else {}
-    questions = [
-        Question(texts, {"criterion": one.shown, **shared}, *scale_of(one.scale, one.threshold), f".{one.name}")
-        for one in known
-    ]
-    labels = await judged(context, item, panel, questions)
+    questions: list[Question] = []
+    for criterion in rubric:
+        reads, passes_from = scale_of(criterion.scale, criterion.threshold)
+        words = {"criterion": criterion.shown, **shared}
+        questions.append(Question(texts, words, reads, passes_from, f".{criterion.name}"))
+    judges = Panel(prompt=prompt, **panel)
+    labels = await judged(context, item, judges, questions)
     return [
-        _whole([found[0] for found in labels], known, panel.models, threshold),
-        *(label for found in labels for label in found),
+        _whole([scores[0] for scores in labels], rubric, judges.models, threshold),
+        *(label for scores in labels for label in scores),
     ]
 
 
 def _whole(scores: list[Score], criteria: list[Criterion], models: list[str], threshold: float) -> Score:
-    weights = {one.name: one.weight for one in criteria}
+    weights = {criterion.name: criterion.weight for criterion in criteria}
     details = {
-        "criteria": {one.name: score.score for one, score in zip(criteria, scores, strict=True)},
+        "criteria": {criterion.name: score.score for criterion, score in zip(criteria, scores, strict=True)},
         "weights": weights,
         "judge": {"models": models, "id": joint_id(scores, list(weights.values()))},
     }
     if any(score.outcome != "scored" for score in scores):
         return missing(scores, "", details)
-    total = sum(one.weight * float(score.score or 0.0) for one, score in zip(criteria, scores, strict=True))
+    total = sum(criterion.weight * float(score.score or 0.0) for criterion, score in zip(criteria, scores, strict=True))
     value = total / sum(weights.values())
     return Score(score=value, passed=value >= threshold - 1e-9, details=details)

@@ -5,10 +5,11 @@ from typing import Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.reasoning import without_reasoning
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def length_check(
     item: Item,
     response: Response,
@@ -29,7 +30,6 @@ def length_check(
     max_length: the greatest length
     expected_length: the exact length
     unit: what is counted
-    strip_reasoning: look only at what follows `</think>`
     """
     if min_length is None and max_length is None and expected_length is None:
         raise LookupError("length_check needs `min_length`, `max_length` or `expected_length`")

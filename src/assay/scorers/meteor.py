@@ -7,6 +7,7 @@ from itertools import pairwise
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.stem import nltk_stem
@@ -19,27 +20,27 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def meteor_of(given: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float) -> float:
+def meteor_of(words: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float) -> float:
     """(1 − penalty) · F, where F weighs recall by alpha and the penalty is gamma · (chunks / matches)^beta."""
-    pairs = _aligned(given, reference)
+    pairs = _aligned(words, reference)
     if not pairs:
         return 0.0
-    precision, recall = len(pairs) / len(given), len(pairs) / len(reference)
+    precision, recall = len(pairs) / len(words), len(pairs) / len(reference)
     mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
     chunks = 1 + sum(second != (first[0] + 1, first[1] + 1) for first, second in pairwise(pairs))
     return (1 - gamma * (chunks / len(pairs)) ** beta) * mean
 
 
-def _aligned(given: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
     """(place in the text, place in the reference) of words that match: first equal ones, then equal stems."""
-    ours, theirs = list(range(len(given))), list(range(len(reference)))
+    ours, theirs = list(range(len(words))), list(range(len(reference)))
     pairs: list[tuple[int, int]] = []
     same: Callable[[str], str] = str
     for key in (same, nltk_stem):
         free: dict[str, list[int]] = {}
         for place in theirs:
             free.setdefault(key(reference[place]), []).append(place)
-        found = [(place, places.pop()) for place in reversed(ours) if (places := free.get(key(given[place])))]
+        found = [(place, places.pop()) for place in reversed(ours) if (places := free.get(key(words[place])))]
         pairs += found
         taken, used = {pair[0] for pair in found}, {pair[1] for pair in found}
         ours = [place for place in ours if place not in taken]
@@ -47,7 +48,7 @@ def _aligned(given: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
     return sorted(pairs)
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def meteor(
     item: Item,
     response: Response,
@@ -69,18 +70,14 @@ def meteor(
     only with scores from here.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     alpha: how much more recall weighs than precision
     beta: how fast the penalty grows with the number of chunks
     gamma: the greatest penalty
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     references = accepted(item.ground_truth, expected)
     try:
-        given = words(answer_of(response, response_field, strip_reasoning))
+        answer = words(answer_of(response, response_field, strip_reasoning))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    best = max(meteor_of(given, words(each), alpha=alpha, beta=beta, gamma=gamma) for each in references)
+    best = max(meteor_of(answer, words(reference), alpha=alpha, beta=beta, gamma=gamma) for reference in references)
     return Score(passed=best >= threshold and best > 0, score=best)

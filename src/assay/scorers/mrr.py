@@ -3,10 +3,11 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Ranked
 from assay.scorers._ranked import Cutoff, graded_ranking, reciprocal_rank
 
 
-@scorer(version=1)
+@scorer(params=Ranked, version=1)
 def mrr(
     item: Item,
     response: Response,
@@ -22,8 +23,6 @@ def mrr(
 
     Parameters:
     k: how many documents count; all if null
-    documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
-    relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
     """
     found, _ = graded_ranking(item, response, documents, relevant, k)
     score = reciprocal_rank(found)

@@ -3,10 +3,11 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Ranked
 from assay.scorers._ranked import Cutoff, Gain, graded_ranking, ndcg
 
 
-@scorer(version=1)
+@scorer(params=Ranked, version=1)
 def ndcg_at_k(
     item: Item,
     response: Response,
@@ -25,11 +26,7 @@ def ndcg_at_k(
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
 
     Parameters:
-    k: how many documents count
     gain: what a grade is worth
-    documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
-    relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
-    threshold: the least score that passes; 0 stands for any score above 0
     """
     found, wanted = graded_ranking(item, response, documents, relevant, k)
     score = ndcg(found, wanted, k, gain)

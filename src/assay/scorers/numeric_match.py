@@ -8,13 +8,14 @@ from typing import Any, Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._regex_child import search
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import expectation
 from assay.text.numbers import Number, answer_number, whole_number
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def numeric_match(
     item: Item,
     response: Response,
@@ -45,7 +46,6 @@ def numeric_match(
     zero_tolerance: the greatest difference where 0 is expected, of which nothing is a share; `tolerance` if null
     extract_pattern: a regular expression whose first group (or whole match) holds the number
     position: which number counts if nothing in the answer says so
-    response_field: look into this field (a dotted path) of the JSON in the answer
     """
     wanted = _wanted(expected_value if expected_value is not None else expectation(item, expected, "expected_value"))
     try:
@@ -77,7 +77,7 @@ def _number(value: Any) -> Number:
         return Number(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False, 0)
     found = _text_number(value) if isinstance(value, str) else None
     if found is None:
-        raise LookupError(f"the expected answer {str(value)[:80]!r} is no number")
+        raise LookupError(f"the expected answer {str(value)[:80]!r} is not a number")
     return found
 
 

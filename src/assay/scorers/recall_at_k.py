@@ -3,10 +3,11 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Ranked
 from assay.scorers._ranked import Cutoff, graded_ranking
 
 
-@scorer(version=1)
+@scorer(params=Ranked, version=1)
 def recall_at_k(
     item: Item,
     response: Response,
@@ -20,12 +21,6 @@ def recall_at_k(
 
     Score: relevant documents among the first k / all relevant documents. Passes above 0, or from `threshold` on. Where
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
-
-    Parameters:
-    k: how many documents count
-    documents: the field that has the ranked documents, such as `response.output.docs`; by default a usual one
-    relevant: the field of the ground truth that has the relevant ids, or ids and grades; by default a usual one
-    threshold: the least score that passes; 0 stands for any score above 0
     """
     found, wanted = graded_ranking(item, response, documents, relevant, k)
     recall = sum(grade > 0 for grade in found) / len(wanted)

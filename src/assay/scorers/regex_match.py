@@ -6,6 +6,7 @@ from functools import lru_cache
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._regex_child import search
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted, expectation
@@ -13,7 +14,7 @@ from assay.text.expected import accepted, expectation
 _LETTERS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": re.UNICODE}
 
 
-@scorer(reads="ground_truth", version=1)
+@scorer(reads="ground_truth", params=Texts, version=1)
 def regex_match(
     item: Item,
     response: Response,
@@ -38,9 +39,7 @@ def regex_match(
     flags: a number as in `re`, letters (`im`), or names (`[IGNORECASE, MULTILINE]`)
     expected: another field of the ground truth that has the pattern
     full: the whole answer must match, not a part of it
-    response_field: look into this field (a dotted path) of the JSON in the answer
     seconds: how long one answer may take
-    strip_reasoning: look only at what follows `</think>`
     """
     patterns = [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
     compiled = [_compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags)) for text in patterns]
@@ -48,8 +47,8 @@ def regex_match(
         given = answer_of(response, response_field, strip_reasoning)
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    for one in compiled:
-        found = search(one, given, full, seconds)
+    for expression in compiled:
+        found = search(expression, given, full, seconds)
         if found is not None:
             return Score(passed=True, score=1.0, details={"match": found[0], "groups": found[1]})
     return Score(passed=False, score=0.0)
@@ -60,7 +59,7 @@ def _compiled(pattern: str, flags: int | str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, _number(flags))
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"the pattern {pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"the pattern {pattern!r} is not a regular expression: {error}") from None
 
 
 def _number(flags: int | str) -> int:
@@ -75,5 +74,5 @@ def _number(flags: int | str) -> int:
             for letter in name.lower():
                 number |= _LETTERS[letter]
         else:
-            raise ValueError(f"{name!r} is no flag of a regular expression: use letters of `aimsx` or names")
+            raise ValueError(f"{name!r} is not a flag of a regular expression: use letters of `aimsx` or names")
     return number

@@ -1,12 +1,14 @@
 """How many words, pairs of words or words in order an answer shares with a reference."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Literal
 
 from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.overlap import Overlap
@@ -24,7 +26,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
         raise UserError("variants must name each ROUGE once", where=where, fix="leave it out for `[1, 2, L]`")
 
 
-@scorer(reads="ground_truth", check=check, version=1)
+@scorer(reads="ground_truth", check=check, params=Texts, version=1)
 def rouge(
     item: Item,
     response: Response,
@@ -44,12 +46,8 @@ def rouge(
     Precision and recall are in `detailed_results`.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     variants: which of 1, 2, 3 …, `L` and `Lsum`
     stemming: compare the stems of words from four letters on
-    threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
     """
     references = accepted(item.ground_truth, expected)
     try:
@@ -58,7 +56,7 @@ def rouge(
         return [Score(outcome="unparsed", error=str(error))]
     labels: list[Score] = []
     for variant in variants:
-        best = max((_rouge(variant, text, reference, stemming) for reference in references), key=lambda one: one.f1)
+        best = max((_rouge(variant, text, reference, stemming) for reference in references), key=attrgetter("f1"))
         details = {"precision": best.precision, "recall": best.recall}
         passed = best.f1 >= threshold and best.f1 > 0
         labels.append(Score(label=f".{variant}", passed=passed, score=best.f1, details=details))
@@ -68,5 +66,5 @@ def rouge(
 def _rouge(variant: Variant, text: str, reference: str, stemming: bool) -> Overlap:
     if variant == "Lsum":
         return rouge_l_sum(text, reference, stemming)
-    given, wanted = words(text, stemming), words(reference, stemming)
-    return rouge_l(given, wanted) if variant == "L" else rouge_n(given, wanted, variant)
+    answer, wanted = words(text, stemming), words(reference, stemming)
+    return rouge_l(answer, wanted) if variant == "L" else rouge_n(answer, wanted, variant)

@@ -3,10 +3,11 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._parameters import Texts
 from assay.scorers._translation import Reading, check, measured
 
 
-@scorer(reads="ground_truth", check=check, version=1)
+@scorer(reads="ground_truth", check=check, params=Texts, version=1)
 def ter(
     item: Item,
     response: Response,
@@ -29,14 +30,11 @@ def ter(
     as 0 in a mean unless its policy excludes them, and 0 is the best rate: use `on_refused: exclude`.
 
     Parameters:
-    expected: the field of the ground truth that has the accepted answers
-    response_field: score this field (a dotted path) of the JSON in the answer
     normalized: split punctuation off and unescape HTML
     no_punct: ignore punctuation
     asian_support: split Chinese and Japanese letters
     case_sensitive: whether case counts
     threshold: the greatest score that passes
-    strip_reasoning: look only at what follows `</think>`
     """
     options = {
         "normalized": normalized,

@@ -17,10 +17,10 @@ def main(arguments: list[str] | None = None) -> int:
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, default=field.default)
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when the parent process is gone")
     parser.add_argument("--share-port", action="store_true", help="let several processes listen on one port")
-    given = vars(parser.parse_args(arguments))
-    until_stdin_closes, share_port = given.pop("until_stdin_closes"), given.pop("share_port")
+    flags = vars(parser.parse_args(arguments))
+    until_stdin_closes, share_port = flags.pop("until_stdin_closes"), flags.pop("share_port")
     try:
-        serve(Options(**given), until_stdin_closes=until_stdin_closes, share_port=share_port)
+        serve(Options(**flags), until_stdin_closes=until_stdin_closes, share_port=share_port)
     except AssayError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
         return dechunk(self.buffer, start)
 
     def write(self, reply: Reply) -> None:
-        """Send an answer and go on with what the client has sent meanwhile."""
+        """Send an answer and continue with what the client has sent meanwhile."""
         if not self.transport.is_closing():
             self.transport.write(encode(reply, close=self.last))
         self.done()
@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         self.waiting = False
 
     def resume(self) -> None:
-        """Go on after an answer that had to wait."""
+        """Continue after an answer that had to wait."""
         if self.buffer:
             self._next()
 

@@ -120,7 +120,7 @@ class MockServer:
         if fault == "429":
             self._answer(connection, self._too_many())
         elif fault == "500":
-            self._answer(connection, Reply(error_body("the mock server was told to fail", "server_error"), 500))
+            self._answer(connection, Reply(error_body("the mock server is set to fail", "server_error"), 500))
         elif fault == "drop":
             connection.drop()
         elif fault == "torn":

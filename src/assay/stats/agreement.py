@@ -167,10 +167,10 @@ def _unequal(codes: Ints) -> FloatArray:
     return np.where(pairs > 0, 1 - equal / np.maximum(pairs, 1), 0.0)
 
 
-def _squared(places: FloatArray, given: FloatArray) -> FloatArray:
+def _squared(places: FloatArray, votes: FloatArray) -> FloatArray:
     """Σ(x - y)² over the ordered pairs of votes along the last axis: 2(m Σx² - (Σx)²) for m votes."""
-    sums = (places * given).sum(axis=-1)
-    return 2 * (given.sum(axis=-1) * (places**2 * given).sum(axis=-1) - sums**2)
+    sums = (places * votes).sum(axis=-1)
+    return 2 * (votes.sum(axis=-1) * (places**2 * votes).sum(axis=-1) - sums**2)
 
 
 def _expected(first: FloatArray, second: FloatArray, values: FloatArray, level: Level) -> FloatArray:

@@ -31,22 +31,22 @@ class Scores(msgspec.Struct, kw_only=True):
 
 
 def confusion(actual: Sequence[int], predicted: Sequence[int], classes: int) -> Matrix:
-    """Counts by (true class, predicted class); classes are numbers from 0, and NONE is no prediction."""
-    true, said = np.asarray(actual, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
-    said = np.where(said == NONE, classes, said)
-    return np.bincount(true * (classes + 1) + said, minlength=classes * (classes + 1)).reshape(classes, classes + 1)
+    """Counts by (true class, predicted class); classes are numbers from 0, and NONE is a missing prediction."""
+    true, guessed = np.asarray(actual, dtype=np.int64), np.asarray(predicted, dtype=np.int64)
+    guessed = np.where(guessed == NONE, classes, guessed)
+    return np.bincount(true * (classes + 1) + guessed, minlength=classes * (classes + 1)).reshape(classes, classes + 1)
 
 
 def scores(matrix: Matrix) -> Scores:
     """All scores of a confusion matrix that is not empty."""
     classes, total = len(matrix), int(matrix.sum())
-    hits, support, said = np.diag(matrix), matrix.sum(axis=1), matrix.sum(axis=0)
-    precision, recall = _ratio(hits, said[:classes]), _ratio(hits, support)
-    f1 = _ratio(2 * hits, said[:classes] + support)
+    hits, support, guessed = np.diag(matrix), matrix.sum(axis=1), matrix.sum(axis=0)
+    precision, recall = _ratio(hits, guessed[:classes]), _ratio(hits, support)
+    f1 = _ratio(2 * hits, guessed[:classes] + support)
     correct = int(hits.sum())
-    agreed = float((support * said[:classes]).sum())  # total² times the agreement of independent guesses
-    spread = (total**2 - float((said**2).sum())) * (total**2 - float((support**2).sum()))
-    answered = int(said[:classes].sum())
+    agreed = float((support * guessed[:classes]).sum())  # total² times the agreement of independent guesses
+    spread = (total**2 - float((guessed**2).sum())) * (total**2 - float((support**2).sum()))
+    answered = int(guessed[:classes].sum())
     micro = (correct / answered if answered else 0.0, correct / total, 2 * correct / (answered + total))
     return Scores(
         accuracy=correct / total,
@@ -73,13 +73,13 @@ def _ratio(part: Matrix, whole: Matrix) -> FloatArray:
     return np.where(whole > 0, part / np.maximum(whole, 1), 0.0)
 
 
-def macro_f1s(true: Matrix, said: Matrix, weights: Matrix) -> FloatArray:
+def macro_f1s(true: Matrix, guessed: Matrix, weights: Matrix) -> FloatArray:
     """The mean F1 of the classes that occur, for each row of weights of the cells (true class, predicted class)."""
-    classes = np.eye(int(max(true.max(), said.max())) + 1)
-    is_true, is_said = classes[true], classes[said] * (said != NONE)[:, None]
+    classes = np.eye(int(max(true.max(), guessed.max())) + 1)
+    is_true, is_predicted = classes[true], classes[guessed] * (guessed != NONE)[:, None]
     counts = weights.astype(np.float64)
-    both = counts @ (is_true + is_said)
-    f1 = np.divide(2 * (counts @ (is_true * is_said)), both, out=np.zeros_like(both), where=both > 0)
+    both = counts @ (is_true + is_predicted)
+    f1 = np.divide(2 * (counts @ (is_true * is_predicted)), both, out=np.zeros_like(both), where=both > 0)
     return f1.sum(axis=1) / np.count_nonzero(both, axis=1)
 
 

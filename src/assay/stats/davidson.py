@@ -59,7 +59,7 @@ def fit(
 
 
 def even(weight: float, players: int) -> Virtual:
-    """So many virtual matches for each player of one set, half won and half lost, and as many ties."""
+    """This many virtual matches for each player of one set, half won and half lost, and as many ties."""
     half, one = np.full((1, players), weight / 2), np.full(1, weight)
     return Virtual(half, half, one, one)
 
@@ -127,11 +127,11 @@ def fitted(place: FloatArray, players: int) -> Fitted:
     return Fitted(strengths - strengths.mean(axis=1, keepdims=True), tie)
 
 
-def parameters(found: Fitted) -> FloatArray:
+def parameters(fitted: Fitted) -> FloatArray:
     """The parameters of a fit: strengths, and log ν if there are ties."""
-    if not found.tie.any():
-        return found.strengths.copy()
-    return np.concatenate([found.strengths, np.log(found.tie)[:, None]], axis=1)
+    if not fitted.tie.any():
+        return fitted.strengths.copy()
+    return np.concatenate([fitted.strengths, np.log(fitted.tie)[:, None]], axis=1)
 
 
 def _beginning(tally: Tally) -> FloatArray:

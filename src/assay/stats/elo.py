@@ -1,4 +1,4 @@
-"""Elo ratings with the constants of the Intelligence Layer.
+"""Elo ratings, with a K factor that shrinks with the matches that a player has played.
 
 A rating depends on the order of the matches, which means nothing in an evaluation; so it is the mean over many
 shuffles. How much these differ says nothing about the data: the interval comes from a bootstrap over items.
@@ -25,7 +25,7 @@ Orders = npt.NDArray[np.int32]
 
 
 def k_factor(played: int, k_start: float = K_START, k_floor: float = K_FLOOR, decay: float = DECAY) -> float:
-    """How far a match moves a player who has played so many before."""
+    """How far a match moves a player who has played this many before."""
     return float((k_start - k_floor) * np.exp(-decay * played) + k_floor)
 
 

@@ -34,7 +34,7 @@ def bounded(wins: Counts, ties: Counts) -> bool:
         return True
     gain = np.where(wins > 0, 1.0, np.where(ties > 0, -1.0, -np.inf))
     height = np.zeros(len(wins))
-    for _ in range(len(wins)):  # Bellman and Ford: a way that still gains after so many steps goes round
+    for _ in range(len(wins)):  # Bellman and Ford: a way that still gains after this many steps goes round
         higher = np.maximum(height, (gain + height[None, :]).max(axis=1))
         if (higher == height).all():
             return False

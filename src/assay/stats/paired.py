@@ -56,32 +56,34 @@ class Differences:
         return int(self.counts[self.values < 0].sum())
 
 
-def interval(found: Differences, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES) -> tuple[float, float]:
+def interval(
+    differences: Differences, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
+) -> tuple[float, float]:
     """The bootstrap interval of the mean difference over items.
 
     A resample is a multinomial draw over the distinct values. Its percentiles are widened from the normal to
     Student's quantile, as plain ones are too narrow for few items (Hesterberg 2015). More than 1,000 distinct values
     mean items enough for the t interval, which is returned instead.
     """
-    t = t_quantile((1 + level) / 2, found.freedom)
-    if len(found.values) > _MOST_DISTINCT:
-        low, high = found.centre - t * found.error, found.centre + t * found.error
+    t = t_quantile((1 + level) / 2, differences.freedom)
+    if len(differences.values) > _MOST_DISTINCT:
+        low, high = differences.centre - t * differences.error, differences.centre + t * differences.error
     else:
-        widened = NormalDist().cdf(t * (found.n / found.freedom) ** 0.5)
-        means = _resampled_means(found, seed, resamples)
+        widened = NormalDist().cdf(t * (differences.n / differences.freedom) ** 0.5)
+        means = _resampled_means(differences, seed, resamples)
         low, high = (float(q) for q in np.quantile(means, (1 - widened, widened)))
-    low, high = min(low, found.mean), max(high, found.mean)
-    return max(low, -found.scale), min(high, found.scale)
+    low, high = min(low, differences.mean), max(high, differences.mean)
+    return max(low, -differences.scale), min(high, differences.scale)
 
 
-def _resampled_means(found: Differences, seed: int, resamples: int) -> FloatArray:
+def _resampled_means(differences: Differences, seed: int, resamples: int) -> FloatArray:
     random = np.random.default_rng(seed)
-    values, n = found._values, found.n
+    values, n = differences._values, differences.n
     means = np.empty(resamples)
     piece = max(1, _DRAWS // len(values))
     for start in range(0, resamples, piece):
         part = means[start : start + piece]
-        part[:] = random.multinomial(n, found._weights, len(part)) @ values / n
+        part[:] = random.multinomial(n, differences._weights, len(part)) @ values / n
     return means
 
 
@@ -92,24 +94,24 @@ class Tested(NamedTuple):
     method: str
 
 
-def significance(found: Differences, *, binary: bool, seed: int = 0, resamples: int = RESAMPLES) -> Tested:
+def significance(differences: Differences, *, binary: bool, seed: int = 0, resamples: int = RESAMPLES) -> Tested:
     """Whether the mean difference is zero: `binary` differences (one verdict an item on both sides) by McNemar's
     exact test, others by flipping their signs at random, which is the same test for graded values."""
     if binary:
-        return Tested(mcnemar(found.gained, found.lost), "mcnemar")
-    if len(found.values) > _MOST_DISTINCT:
-        return Tested(t_test(found.mean, found.error, found.freedom), "t")
-    return Tested(_sign_flips(found, seed, resamples), "sign_flips")
+        return Tested(mcnemar(differences.gained, differences.lost), "mcnemar")
+    if len(differences.values) > _MOST_DISTINCT:
+        return Tested(t_test(differences.mean, differences.error, differences.freedom), "t")
+    return Tested(_sign_flips(differences, seed, resamples), "sign_flips")
 
 
-def _sign_flips(found: Differences, seed: int, resamples: int) -> float:
-    sizes, inverse = cast("tuple[FloatArray, Counts]", np.unique(np.abs(found.values), return_inverse=True))
-    counts = np.bincount(inverse, weights=found.counts).astype(np.int64)
+def _sign_flips(differences: Differences, seed: int, resamples: int) -> float:
+    sizes, inverse = cast("tuple[FloatArray, Counts]", np.unique(np.abs(differences.values), return_inverse=True))
+    counts = np.bincount(inverse, weights=differences.counts).astype(np.int64)
     sizes, counts = sizes[sizes > 0], counts[sizes > 0]
     if not len(sizes):
         return 1.0
     random = np.random.default_rng(seed)
-    observed = abs(found.mean) * found.n * (1 - 1e-9)
+    observed = abs(differences.mean) * differences.n * (1 - 1e-9)
     as_far = 0
     piece = max(1, _DRAWS // len(sizes))
     for start in range(0, resamples, piece):

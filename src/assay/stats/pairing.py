@@ -17,7 +17,7 @@ _MOST_STEPS = 100
 def choose_pairs(
     payoffs: FloatArray, available: npt.NDArray[np.int64], count: int, random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """So many pairs (i < j), fewer if no more are `available`. `payoffs[i, j]` is what i has won against j, ties half.
+    """This many pairs (i < j), fewer if no more are `available`. `payoffs[i, j]` is what i won against j, ties half.
 
     Within a round the uncertainty shrinks as if each match chosen were played, so that the round spreads.
     """

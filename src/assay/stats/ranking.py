@@ -172,7 +172,7 @@ class _Blocks:
         return drawn
 
 
-def _refitted(blocks: _Blocks, found: Fitted, whole: Tally, rounds: int, random: np.random.Generator) -> FloatArray:
+def _refitted(blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random: np.random.Generator) -> FloatArray:
     """The strengths in every round (rounds x players).
 
     With many matches one Newton step from the data's own fit is as good as a full fit of the round. Whether it is, the
@@ -180,12 +180,12 @@ def _refitted(blocks: _Blocks, found: Fitted, whole: Tally, rounds: int, random:
     """
     drawn = blocks.drawn(rounds, random)
     virtual = _virtual(blocks, rounds, random)
-    stepped = _stepped(blocks, found, whole, drawn, virtual)
-    few = _fits(blocks, drawn[:_CHECKED], _some(virtual, slice(_CHECKED)), found)
+    stepped = _stepped(blocks, fitted, whole, drawn, virtual)
+    few = _fits(blocks, drawn[:_CHECKED], _some(virtual, slice(_CHECKED)), fitted)
     off = np.sqrt(np.square(few - stepped[:_CHECKED]).mean(axis=0)) / stepped.std(axis=0)
     if off.max() < _NEAR:
         return stepped
-    return np.concatenate([few, _fits(blocks, drawn[_CHECKED:], _some(virtual, slice(_CHECKED, None)), found)])
+    return np.concatenate([few, _fits(blocks, drawn[_CHECKED:], _some(virtual, slice(_CHECKED, None)), fitted)])
 
 
 def _stepped(blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual) -> FloatArray:
@@ -196,13 +196,13 @@ def _stepped(blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtu
     return fitted(place + np.linalg.solve(information, gradient.T).T, blocks.players).strengths
 
 
-def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, found: Fitted) -> FloatArray:
+def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, fitted: Fitted) -> FloatArray:
     piece = max(1, _FITTED // blocks.players**2)
     strengths: list[FloatArray] = []
     for start in range(0, len(drawn), piece):
         part = slice(start, start + piece)
         tally = blocks.tally(drawn[part])
-        begin = Fitted(*(np.repeat(one, len(tally.points), axis=0) for one in found))
+        begin = Fitted(*(np.repeat(one, len(tally.points), axis=0) for one in fitted))
         strengths.append(fit(tally, _some(virtual, part), start=begin, tolerance=1e-3).strengths)
     return np.concatenate(strengths) if strengths else np.zeros((0, blocks.players))
 

@@ -11,12 +11,8 @@ from collections.abc import Iterable, Iterator
 from io import FileIO
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
 
 from assay.errors import StoreError
-from assay.interfaces import Log
 from assay.records import Segment
 from assay.store.files import store_error, sync_folder, write_file
 
@@ -28,21 +24,6 @@ _BLOCK = 1 << 17  # decoding larger blocks is slower: each is then a mapping of 
 _LINES = 256
 _FIRST_READ = 1 << 12
 _LARGEST_READ = 1 << 22
-
-
-T = TypeVar("T")
-
-
-def rows_of(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
-    """(position, row) of every line that decodes to `kind`, a Struct of the fields that are needed; blank and garbage
-    lines are skipped: the step that owns the log sets them aside."""
-    decode = msgspec.json.Decoder(kind).decode
-    for position, line in log.scan():
-        try:
-            row = decode(line)
-        except (ValueError, RecursionError):
-            continue
-        yield position, row
 
 
 class FileLog:

@@ -34,6 +34,18 @@ def row_decoder(kind: type[T]) -> Callable[[bytes], T]:
     return decode
 
 
+def read_rows(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
+    """(position, row) of every line that decodes to `kind`, a Struct of the fields that are needed; blank and garbage
+    lines are skipped: the step that owns the log sets them aside."""
+    decode = msgspec.json.Decoder(kind).decode
+    for position, line in log.scan():
+        try:
+            row = decode(line)
+        except (ValueError, RecursionError):
+            continue
+        yield position, row
+
+
 def open_rows(
     log: Log,
     rejected: Log | None,

@@ -1,6 +1,8 @@
 """What an item's ground truth says a right answer is."""
 
-from typing import Any
+from typing import Any, cast
+
+from msgspec.structs import replace
 
 from assay.records import Item
 from assay.registry import nearest
@@ -28,7 +30,7 @@ def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
 
 def expectation(item: Item, field: str | None, *own: str) -> Any:
     """The raw expected value: the field that is named, else the first of a scorer's own fields, else a usual one, else
-    a ground truth that is no object. LookupError if there is none."""
+    a ground truth that is not an object. LookupError if there is none."""
     truth = item.ground_truth
     if isinstance(truth, dict):
         named = next((name for name in own if name in truth), None) if field is None else None
@@ -36,6 +38,20 @@ def expectation(item: Item, field: str | None, *own: str) -> Any:
     if truth is None or truth == []:
         raise LookupError("the item has no expected answer")
     return truth
+
+
+def answers_listed(item: Item, field: str | None = None) -> Item:
+    """The item with its accepted answers alone, of SQuAD's shapes too: `{"text": [...], "answer_start": [...]}`, as a
+    whole or in a field. An empty list is a question that cannot be answered: then only the empty answer is right."""
+    truth: Any = item.ground_truth
+    if isinstance(truth, dict):
+        fields = cast("dict[str, Any]", truth)
+        names = ("text", *USUAL_FIELDS) if field is None else (field,)
+        name = next((name for name in names if name in fields), None)
+        truth = accepted(fields, field) if name is None else fields[name]
+    if isinstance(truth, dict):
+        truth = cast("dict[str, Any]", truth).get("text")
+    return replace(item, ground_truth=[""] if truth == [] else truth)
 
 
 def _field(ground_truth: dict[str, Any], field: str | None) -> Any:

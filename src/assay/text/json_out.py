@@ -15,7 +15,7 @@ class NoJson(ValueError):
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)
@@ -23,7 +23,7 @@ _lenient = json.JSONDecoder(parse_constant=_refuse, strict=False)
 
 
 def read_json(text: str) -> Any:
-    """The value that the whole text is; NoJson says where it is not (NaN and Infinity are no JSON)."""
+    """The value that the whole text is; NoJson says where it is not (NaN and Infinity are not JSON)."""
     try:
         return _decoder.decode(text)
     except (ValueError, RecursionError) as error:

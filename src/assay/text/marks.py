@@ -10,7 +10,7 @@ def last_box(text: str) -> str | None:
     """The content of the last box that is closed, without text commands; None if there is none."""
     if "\\boxed" not in text and "\\fbox" not in text:
         return None
-    opened: list[int] = []  # where the content of each open brace begins; 0 if it is no box
+    opened: list[int] = []  # where the content of each open brace begins; 0 if it is not a box
     last, end = 0, 0
     for brace in _BRACE.finditer(text):
         if brace[0] != "}":

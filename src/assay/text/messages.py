@@ -1,4 +1,4 @@
-"""The plain text of chat messages: what a completions server, the demo solver and a log line see."""
+"""The plain text of chat messages: for a completions server, the demo solver and a log line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -53,7 +53,7 @@ _CUE = re.compile(
 _DIGIT = re.compile(r"\d")
 _LONGEST_SIGN = 4  # letters before the digits of a number that belong to it
 _LARGEST_EXPONENT = 400
-_LONGEST = 400  # digits of one number; beyond that it is no answer
+_LONGEST = 400  # digits of one number; beyond that it is not an answer
 
 
 class Number(NamedTuple):

@@ -1,4 +1,4 @@
-"""Jinja in a sandbox, and what a template sees of an item: templates are data from strangers.
+"""Jinja in a sandbox, and what a template is given of an item: templates are data from strangers.
 
 A template of plain variables, the common case, is joined directly, nine times faster than Jinja renders it.
 """
@@ -21,7 +21,7 @@ Render = Callable[[Variables], Any]
 
 
 def variables(item: Item) -> Variables:
-    """What a template sees of an item: everything but a ground truth that the row gives as such."""
+    """What a template is given of an item: everything but a ground truth that the row gives as such."""
     fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}
     whole = {"id": item.id, "data": item.data, "metadata": item.metadata, **item.extra}
     return {**whole, "item": whole, **fields}

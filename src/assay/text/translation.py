@@ -1,7 +1,7 @@
 """BLEU, chrF and TER by sacreBLEU: the score of one text, and the counts from which the score of a corpus is made.
 
-Counts add up: the sum over all texts gives exactly what sacreBLEU finds for the whole corpus, which is no mean of the
-texts' scores.
+Counts add up: the sum over all texts gives exactly what sacreBLEU finds for the whole corpus, which is not the mean
+of the texts' scores.
 """
 
 import logging

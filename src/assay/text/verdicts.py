@@ -2,7 +2,7 @@
 
 An explicit verdict (JSON, `[[4]]`, "Score: 4/5", "Verdict: not correct") counts, the last one if there are several.
 Only without any, the first and last line and plain statements ("the answer is wrong") count, if all agree.
-What a judge repeats of the judged texts is no verdict of its own: those texts may hold one on purpose.
+What a judge repeats of the judged texts is not a verdict of its own: those texts may hold one on purpose.
 """
 
 import re
@@ -42,7 +42,7 @@ _KEYS = (
 _REASONS = ("reason", "reasoning", "explanation", "rationale", "justification", "analysis", "thoughts")
 _LONGEST_REASON = 2000
 _SURELY_REPEATED = 20  # letters of a line: shorter ones may be a judge's own
-_WINDOW = 5_000  # letters at either end of a long answer in which verdicts that are no JSON are looked for
+_WINDOW = 5_000  # letters at either end of a long answer in which verdicts that are not JSON are looked for
 _LONGEST_REFUSAL = 600
 
 

@@ -11,7 +11,8 @@ from assay.analysis.compare.gate_calibration import Check
 from assay.analysis.judge.calibrate import calibrate
 from assay.config import load, resolved
 from assay.errors import ConfigError, UserError
-from assay.reports.gate_table import gate_markdown, gate_text
+from assay.reports.gate import gate_text
+from assay.reports.sheet import sheet
 from assay.store.stores import FlatStore
 from tests.analysis.judge.test_calibrate import table_of
 from tests.analysis.judges import label, save, verdict
@@ -120,7 +121,7 @@ def test_beside_other_bounds_and_in_reports(folder: Path) -> None:
     gated = gate(folder, min=0.4, calibration={"label": "right", "max_age_days": 9, "min_kappa": 0.95})
     assert [check.outcome for check in gated.checks] == ["passed", "failed", "passed"]
     assert gated.outcome == "failed"
-    assert "| calibration right | not older than 9 days | 0.0 days | – |" in gate_markdown(gated)
+    assert "| calibration right | not older than 9 days | 0.0 days | – |" in sheet(gated).form("markdown")
     assert "failed: kappa of judge right, at least 0.95: 0.798" in gate_text(gated)
 
 

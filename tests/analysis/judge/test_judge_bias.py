@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.analysis.judge.accuracy import Estimate, confusion, kappa, verdicts_of
+from assay.analysis.judge.accuracy import Estimate, confusion, corrected, kappa, verdicts_of
 from assay.analysis.judge.bias import length_bias, position_bias, self_preference
 from assay.analysis.judge.calibrate import calibrate
-from assay.analysis.judge.corrected import corrected
 from assay.analysis.judge.judged import Answer, Judged
 from tests.analysis.judges import label, match, response, save, verdict
 

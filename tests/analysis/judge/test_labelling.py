@@ -15,7 +15,7 @@ from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.judge.label_records import LabelFile, chosen_before, record, summarise
 from assay.analysis.judge.label_views import BLOT, views
 from assay.analysis.judge.labelling import MOST_TELLING, Chosen, choose, waiting
-from assay.engine.evaluate.people import read_labels
+from assay.datasets._labels import read_labels
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
 from tests.analysis.judged_lab import judged
@@ -308,7 +308,7 @@ def test_a_session_writes_no_csv_and_names_a_bad_line(tmp_path: Path) -> None:
         LabelFile(tmp_path / "labels.csv")
     path = tmp_path / "labels.jsonl"
     path.write_text('{"item": "q1", "label": 1}\n{"label": 0}\n')
-    with pytest.raises(UserError, match="no label") as raised:
+    with pytest.raises(UserError, match="not a label") as raised:
         list(LabelFile(path).records())
     assert raised.value.where.endswith("line 2")
 

@@ -127,7 +127,7 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     rows = tmp_path / "responses.jsonl"
     good = json.dumps({"item_id": "x", "inference_time": 1.0}) + "\n"
     rows.write_text(good * 1500 + "{broken\n" + good)
-    with pytest.raises(UserError, match="no row") as caught:
+    with pytest.raises(UserError, match="not a row") as caught:
         assay.query(tmp_path, "select avg(inference_time) from responses")
     assert "line 1501" in caught.value.where
     rows.write_text(good * 1500 + '{"item_id": 7, "inference_time": "long"}\n')

@@ -115,7 +115,7 @@ def test_a_call_without_labels_fails_under_all_of_its_scorer(tmp_path: Path) -> 
 def test_other_rows_are_left_alone(tmp_path: Path) -> None:
     found = ranked(tmp_path, counted(3, 9) + won("a", "b", 6, 3))
     assert (found.matches, found.verdicts) == (9, 18)
-    with pytest.raises(UserError, match="no matches") as caught:
+    with pytest.raises(UserError, match="not matches") as caught:
         ranked(tmp_path / "none", counted(3, 9))
     assert "judge_pairwise" in caught.value.fix
 

@@ -318,6 +318,21 @@ def test_label_patterns() -> None:
         bind_metric(type="mean", include=["a"], exclude=["b"])
 
 
+def test_labels_together_are_one_group() -> None:
+    rows = [row("1", True, label="a"), row("2", False, label="b"), row("3", True, label="b"), row("4", label="c")]
+    both = bind_metric(name="both", type="mean", include=["a", "b"], together="ab")
+    each = bind_metric(name="each", type="mean")
+    found = aggregate(rows, both, each)
+    assert [(one["metric_name"], one["label"], one["value"], one["total_sample_count"]) for one in found] == [
+        ("both", "ab", pytest.approx(2 / 3), 3),
+        ("each", "a", 1.0, 1),
+        ("each", "b", 0.5, 2),
+        ("each", "c", 1.0, 1),
+    ]
+    assert aggregate(rows, each, both) == [*found[1:], found[0]]
+    assert aggregate(rows, bind_metric(type="mean", include=["nothing"], together="ab")) == []
+
+
 def test_a_custom_function_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "def calculate_metric(evaluation_results, facets, **params):\n"

@@ -125,3 +125,21 @@ def test_planned_counts_by_what_tasks_are(tmp_path: Path) -> None:
     planned = {row["metric_name"]: (row["planned_sample_count"], row["total_sample_count"]) for row in rows}
     assert planned == {"all": (16, 12), "models": (8, 6), "topics": (None, 12), "slow": (8, 6)}
     assert {row["ci_method"] for row in rows if row["metric_name"] == "slow"} == {"bootstrap"}
+
+
+def test_the_numbers_of_items_and_responses_are_columns() -> None:
+    seen: dict[str, Any] = {}
+
+    def numbers(group: Any) -> float:
+        seen.update(group.columns)
+        return 0.0
+
+    numbers.__assay__ = {"columns": ["item", "response", "item.level"]}  # type: ignore[attr-defined]
+    store = store_of(
+        [evaluation("gone", "z"), evaluation("b", "y"), evaluation("a", "x")],
+        [response("b", "y"), response("a", "x")],
+        [{"id": "a", "data": {"level": 7}}, {"id": "b", "data": {"level": 8}}],
+    )
+    Aggregator(store).aggregate(["evaluation"], [bind_metric(name="numbers", function=numbers)])
+    rows = zip(seen["item"], seen["response"], seen["item.level"], strict=True)
+    assert sorted(rows, key=str) == [(0, 1, 7), (1, 0, 8), (None, None, None)]

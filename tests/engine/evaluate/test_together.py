@@ -104,6 +104,26 @@ def test_a_failed_response_is_left_out_or_skips_its_item(store: assay.MemoryStor
     assert outcomes == {"q0": "scored", "q1": "scored", "q2": "skipped" if skip else "scored", "q3": "scored"}
 
 
+def test_a_scorer_that_takes_sides_knows_whose_the_answers_are_also_where_there_is_none(
+    store: assay.MemoryStore,
+) -> None:
+    seen: dict[str, tuple[str, ...]] = {}
+
+    def whose(item: Item, *responses: Response, sides: tuple[str, ...] = ()) -> Score:
+        assert len(responses) == len(sides)
+        seen[item.id] = sides
+        return Score(score=float(len(sides)))
+
+    for run, fails in (("b", 0), ("a", 0), ("c", 0)):
+        answers(store, run, run, fails_at=fails)
+    answers(store, "d", "d", fails_at=2)
+    assay.Evaluator(store).evaluate(["b", "a", "c"], [bound(whose, takes_sides=True)], id="e")
+    assert seen == {"q0": (), "q1": ("b", "a", "c"), "q2": ("b", "a", "c"), "q3": ("b", "a", "c")}
+    assert [len(row["responses"]) for row in rows(store, "e")] == [3, 3, 3, 3]
+    assay.Evaluator(store).evaluate(["b", "d", "c"], [bound(whose, takes_sides=True)], id="f")
+    assert (seen["q0"], seen["q2"]) == (("d",), ("b", "c"))
+
+
 def test_items_that_not_all_have_are_left_out_or_refused(store: assay.MemoryStore) -> None:
     answers(store, "a", "a")
     answers(store, "b", "bb", only=2)

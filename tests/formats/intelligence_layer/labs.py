@@ -9,12 +9,14 @@ import msgspec
 from pydantic import BaseModel
 
 from assay.formats.intelligence_layer.core import Task, TaskSpan
-from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.file_dataset_repository import FileDatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.in_memory_dataset_repository import InMemoryDatasetRepository
-from assay.formats.intelligence_layer.evaluation.run.file_run_repository import FileRunRepository
-from assay.formats.intelligence_layer.evaluation.run.in_memory_run_repository import InMemoryRunRepository
-from assay.formats.intelligence_layer.evaluation.run.run_repository import RunRepository
+from assay.formats.intelligence_layer.evaluation import (
+    DatasetRepository,
+    FileDatasetRepository,
+    FileRunRepository,
+    InMemoryDatasetRepository,
+    InMemoryRunRepository,
+    RunRepository,
+)
 
 FAILS = "fail"
 ODD_IDS = ["a.1", "a.2", "a/1", "a", "../up", "é\u2028 x", "A", "x" * 300, ".", "a.json"]

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from assay.formats.intelligence_layer.aggregations import FileSystemAggregationRepository
+from assay.formats.intelligence_layer.elo import EloAggregationAdapter
 from assay.formats.intelligence_layer.evaluation import (
     AggregatedComparison,
     AggregationLogic,
@@ -37,11 +39,7 @@ from assay.formats.intelligence_layer.evaluation import (
     RunOverview,
     WinRateCalculator,
 )
-from assay.formats.intelligence_layer.evaluation.aggregation.elo_aggregation import EloAggregationAdapter
-from assay.formats.intelligence_layer.evaluation.aggregation.file_aggregation_repository import (
-    FileSystemAggregationRepository,
-)
-from assay.formats.intelligence_layer.evaluation.infrastructure.file_system_based_repository import LocalFileSystem
+from assay.formats.intelligence_layer.file_systems import LocalFileSystem
 from assay.store.repositories import AggregationRepository as Rows
 from assay.store.stores import FolderStore
 from tests.formats.intelligence_layer.worlds import (

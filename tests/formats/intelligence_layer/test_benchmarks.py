@@ -1,4 +1,4 @@
-"""Benchmarks in a folder, what traces tell, what identifies a logic; and the closed service that is not there."""
+"""Benchmarks in a folder, what traces tell, and what identifies a logic."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,8 +10,6 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from assay.errors import UserError
-from assay.formats.intelligence_layer.connectors import StudioClient
 from assay.formats.intelligence_layer.core import (
     Context,
     ExportedSpan,
@@ -24,20 +22,14 @@ from assay.formats.intelligence_layer.core import (
 )
 from assay.formats.intelligence_layer.evaluation import (
     Benchmark,
-    BenchmarkRepository,
     FileBenchmark,
     FileBenchmarkRepository,
-    StudioBenchmark,
-    StudioBenchmarkRepository,
 )
-from assay.formats.intelligence_layer.evaluation.benchmark.studio_benchmark import (
+from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
+from assay.formats.intelligence_layer.logics import (
     create_aggregation_logic_identifier,
     create_evaluation_logic_identifier,
     type_to_schema,
-)
-from assay.formats.intelligence_layer.evaluation.benchmark.trace_information import (
-    extract_latency_from_trace,
-    extract_token_count_from_trace,
 )
 from tests.formats.intelligence_layer.worlds import (
     FAIL_IN_TASK,
@@ -135,19 +127,6 @@ def test_other_logics_are_refused_unless_allowed(world: World, tmp_path: Path) -
     found = repository.get_benchmark(created.id, Stricter(), CountCorrect(), allow_diff=True)
     assert isinstance(found, FileBenchmark)
     assert isinstance(found.eval_logic, Stricter)
-
-
-def test_studio_answers_that_it_is_closed() -> None:
-    for make in (
-        lambda: StudioClient("project"),
-        lambda: StudioBenchmarkRepository(None),
-        lambda: StudioBenchmark("id", "name", "dataset", Equality(), CountCorrect(), None),
-    ):
-        with pytest.raises(UserError, match="closed service") as raised:
-            make()
-        assert "FileBenchmark" in raised.value.fix
-    assert issubclass(StudioBenchmark, Benchmark)
-    assert issubclass(StudioBenchmarkRepository, BenchmarkRepository)
 
 
 # ---- identifiers

@@ -38,7 +38,7 @@ def test_an_item_is_followed_from_the_dataset_to_its_result(world: World, shell:
         good, bad = shell.call("trace", folder, "e0"), shell.call("trace", folder, "e1", "--debug")
         assert "ground_truth: A\n" in good.out
         assert "response: A\n" in good.out
-        assert "label evaluation: scored\n" in good.out
+        assert "label evaluation: passed, score 1\n" in good.out
         assert 'value: {"correct":true}\n' in good.out
         assert "label evaluation: errored\n" in bad.out
         assert "cannot judge" in bad.out

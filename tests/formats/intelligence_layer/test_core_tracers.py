@@ -39,8 +39,7 @@ from assay.formats.intelligence_layer.core import (
     TracerLogEntryFailed,
     utc_now,
 )
-from assay.formats.intelligence_layer.evaluation.run.file_run_repository import FileRunRepository
-from assay.formats.intelligence_layer.evaluation.run.in_memory_run_repository import InMemoryRunRepository
+from assay.formats.intelligence_layer.evaluation import FileRunRepository, InMemoryRunRepository
 from tests.formats.intelligence_layer.labs import Question
 
 Make = Callable[[Path], Tracer]

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from assay.formats.intelligence_layer.connectors import JsonSerializable, SerializableDict
-from assay.formats.intelligence_layer.record import Record
-from assay.formats.intelligence_layer.types import from_json, to_json
+from assay.formats.intelligence_layer.types import Record, from_json, to_json
 from tests.formats.intelligence_layer.labs import Question, QuestionData, QuestionStruct
 
 

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -17,21 +16,17 @@ from rich.console import Console
 
 from assay.errors import UserError
 from assay.formats.intelligence_layer.core import Input
-from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.domain import Dataset, Example
-from assay.formats.intelligence_layer.evaluation.dataset.file_dataset_repository import (
+from assay.formats.intelligence_layer.dataset_files import FileSystemDatasetRepository
+from assay.formats.intelligence_layer.evaluation import (
+    Dataset,
+    DatasetRepository,
+    Example,
     FileDatasetRepository,
-    FileSystemDatasetRepository,
-)
-from assay.formats.intelligence_layer.evaluation.dataset.hugging_face_dataset_repository import (
     HuggingFaceDatasetRepository,
-)
-from assay.formats.intelligence_layer.evaluation.dataset.in_memory_dataset_repository import InMemoryDatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.single_huggingface_dataset_repository import (
+    InMemoryDatasetRepository,
     MultipleChoiceInput,
     SingleHuggingfaceDatasetRepository,
 )
-from assay.formats.intelligence_layer.evaluation.dataset.studio_dataset_repository import StudioDatasetRepository
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import FolderStore
 from tests.formats.intelligence_layer.labs import ODD_IDS, Question, QuestionData, QuestionStruct
@@ -437,12 +432,6 @@ def test_a_single_hugging_face_dataset_is_read_only() -> None:
     ):
         with pytest.raises(NotImplementedError):
             refused()
-
-
-def test_studio_is_answered_with_a_clear_error() -> None:
-    with pytest.raises(UserError, match="PhariaStudio") as caught:
-        StudioDatasetRepository(SimpleNamespace())
-    assert "FileDatasetRepository" in caught.value.fix
 
 
 def test_type_variables_are_there_for_annotations() -> None:

@@ -10,20 +10,29 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from assay.formats.intelligence_layer.core import Input
+from assay.errors import TransientError
+from assay.formats.intelligence_layer.core import Input, NoOpTracer
 from assay.formats.intelligence_layer.evaluation import (
+    AggregationRepository,
+    Dataset,
+    DatasetRepository,
     Evaluation,
     EvaluationLogic,
+    EvaluationOverview,
+    EvaluationRepository,
     Evaluator,
     Example,
     FailedExampleEvaluation,
     InMemoryEvaluationRepository,
+    RunOverview,
+    RunRepository,
     SingleOutputEvaluationLogic,
     SuccessfulExampleOutput,
 )
 from tests.formats.intelligence_layer.worlds import (
     FAIL_IN_EVALUATION,
     FAIL_IN_TASK,
+    Accuracy,
     Correct,
     Equality,
     World,
@@ -222,15 +231,16 @@ def test_failed_evaluations_come_with_their_lineage(world: World) -> None:
 def test_no_more_than_max_workers_are_at_work() -> None:
     lock = threading.Lock()
     meeting = threading.Barrier(4, timeout=10)
-    now = most = 0
+    begun = now = most = 0
 
     class Meet(EvaluationLogic[str, str, str, Correct]):
         def do_evaluate(self, example: Example[str, str], *output: SuccessfulExampleOutput[str]) -> Correct:
-            nonlocal now, most
+            nonlocal begun, now, most
             with lock:
-                now += 1
-                most = max(most, now)
-            meeting.wait()  # only four at once come through
+                begun, now = begun + 1, now + 1
+                most, is_early = max(most, now), begun <= 4
+            if is_early:
+                meeting.wait()  # only four at once come through
             with lock:
                 now -= 1
             return Correct(correct=True)
@@ -270,6 +280,162 @@ def test_an_own_repository_gets_every_result_and_the_overview() -> None:
     overview = world.evaluator().evaluate_runs(world.ran(world.dataset("a", "b")).id)
     assert overview.id == "chosen"
     assert sorted(world.evaluations.got) == ["e0", "e1"]
+
+
+class OwnDatasets(DatasetRepository):
+    """Repositories that know nothing of our stores: a dict each."""
+
+    def __init__(self, examples: list[Example[str, str]]) -> None:
+        self._examples = {example.id: example for example in examples}
+
+    def create_dataset(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    delete_dataset = create_dataset
+
+    def dataset(self, dataset_id: str) -> Dataset | None:
+        return Dataset(id=dataset_id, name="own")
+
+    def dataset_ids(self) -> list[str]:
+        return ["own"]
+
+    def example(self, dataset_id: str, example_id: str, input_type: Any, expected_output_type: Any) -> Any:
+        return self._examples.get(example_id)
+
+    def examples(
+        self, dataset_id: str, input_type: Any, expected_output_type: Any, examples_to_skip: Any = None
+    ) -> list[Any]:
+        return [example for id, example in sorted(self._examples.items()) if id not in (examples_to_skip or ())]
+
+
+class OwnRuns(RunRepository):
+    def __init__(self) -> None:
+        super().__init__()
+        self._outputs: dict[str, dict[str, Any]] = {}
+        self._overviews: dict[str, RunOverview] = {}
+
+    def store_run_overview(self, overview: RunOverview) -> None:
+        self._overviews[overview.id] = overview
+
+    def run_overview(self, run_id: str) -> RunOverview | None:
+        return self._overviews.get(run_id)
+
+    def run_overview_ids(self) -> list[str]:
+        return sorted(self._overviews)
+
+    def store_example_output(self, example_output: Any) -> None:
+        self._outputs.setdefault(example_output.run_id, {})[example_output.example_id] = example_output
+
+    def example_output(self, run_id: str, example_id: str, output_type: Any) -> Any:
+        return self._outputs[run_id].get(example_id)
+
+    def example_outputs(self, run_id: str, output_type: Any) -> list[Any]:
+        return [output for _, output in sorted(self._outputs[run_id].items())]
+
+    def example_output_ids(self, run_id: str) -> list[str]:
+        return sorted(self._outputs[run_id])
+
+    def example_tracer(self, run_id: str, example_id: str) -> None:
+        return None
+
+    def create_tracer_for_example(self, run_id: str, example_id: str) -> Any:
+        return NoOpTracer()
+
+    def finished_examples(self, tmp_hash: str) -> None:
+        return None
+
+    def _create_temporary_run_data(self, tmp_hash: str, run_id: str) -> None: ...
+
+    def _temp_store_finished_example(self, tmp_hash: str, example_id: str) -> None: ...
+
+    def _delete_temporary_run_data(self, tmp_hash: str) -> None: ...
+
+
+class OwnEvaluations(EvaluationRepository):
+    def __init__(self) -> None:
+        self.results: dict[str, dict[str, Any]] = {}
+        self._overviews: dict[str, EvaluationOverview] = {}
+
+    def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
+        self._overviews[evaluation_overview.id] = evaluation_overview
+
+    def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
+        return self._overviews.get(evaluation_id)
+
+    def evaluation_overview_ids(self) -> list[str]:
+        return sorted(self._overviews)
+
+    def store_example_evaluation(self, example_evaluation: Any) -> None:
+        self.results.setdefault(example_evaluation.evaluation_id, {})[example_evaluation.example_id] = (
+            example_evaluation
+        )
+
+    def example_evaluation(self, evaluation_id: str, example_id: str, evaluation_type: Any) -> Any:
+        return self.results[evaluation_id].get(example_id)
+
+    def example_evaluations(self, evaluation_id: str, evaluation_type: Any) -> list[Any]:
+        return [result for _, result in sorted(self.results[evaluation_id].items())]
+
+
+class OwnAggregations(AggregationRepository):
+    def __init__(self) -> None:
+        self.overviews: dict[str, Any] = {}
+
+    def store_aggregation_overview(self, aggregation_overview: Any) -> None:
+        self.overviews[aggregation_overview.id] = aggregation_overview
+
+    def aggregation_overview(self, aggregation_id: str, aggregation_type: Any) -> Any:
+        return self.overviews.get(aggregation_id)
+
+    def aggregation_overview_ids(self) -> list[str]:
+        return sorted(self.overviews)
+
+
+@pytest.mark.parametrize("own", ["datasets", "runs", "evaluations", "aggregations", "all"])
+def test_repositories_of_the_users_own_work_in_every_step(own: str, tmp_path: Path) -> None:
+    texts = ["a", "b", "c", FAIL_IN_TASK, FAIL_IN_EVALUATION]
+    world = World(tmp_path)
+    dataset = world.dataset(*texts, id="own")
+    if own in ("datasets", "all"):
+        world.datasets = OwnDatasets(list(world.datasets.examples(dataset, str, str)))
+    if own in ("runs", "all"):
+        world.runs = OwnRuns()
+    if own in ("evaluations", "all"):
+        world.evaluations = OwnEvaluations()
+    if own in ("aggregations", "all"):
+        world.aggregations = OwnAggregations()
+    run = world.ran(dataset)
+    overview = world.evaluator().evaluate_runs(run.id)
+    counts = overview.successful_evaluation_count, overview.failed_evaluation_count, overview.skipped_evaluation_count
+    assert counts == (3, 1, 1)
+    assert world.evaluations.evaluation_overview(overview.id) == overview
+    found = world.evaluations.example_evaluations(overview.id, Correct)
+    assert [each.example_id for each in found] == ["e0", "e1", "e2", "e4"]
+    assert found[0].result == Correct(correct=True)
+    assert isinstance(found[3].result, FailedExampleEvaluation)
+    fewer = world.evaluator(See()).evaluate_runs(run.id, skip_example_on_any_failure=False, num_examples=4)
+    seen = [each.result.outputs for each in world.evaluations.example_evaluations(fewer.id, Seen)]  # type: ignore[union-attr]
+    assert seen == [[run.id], [run.id], [run.id], []]
+    aggregation = world.aggregator().aggregate_evaluation(overview.id)
+    assert (aggregation.statistics.share, aggregation.statistics.count) == (1.0, 3)
+    assert world.aggregations.aggregation_overview(aggregation.id, Accuracy) == aggregation
+
+
+def test_what_a_logic_calls_transient_is_tried_again(world: World) -> None:
+    class Moody(SingleOutputEvaluationLogic[str, str, str, Correct]):
+        calls = 0
+
+        def do_evaluate_single_output(self, example: Example[str, str], output: str) -> Correct:
+            type(self).calls += 1
+            if type(self).calls == 1:
+                raise TransientError("busy")
+            return Correct(correct=True)
+
+    run = world.ran(world.dataset("a"))
+    first = world.evaluator(Moody()).evaluate_runs(run.id)
+    assert (first.successful_evaluation_count, first.failed_evaluation_count) == (0, 1)
+    again = world.evaluator(Moody()).evaluate_runs(run.id, retry_errors=True)
+    assert (again.id, again.successful_evaluation_count, again.failed_evaluation_count) == (first.id, 1, 0)
 
 
 # ---- types

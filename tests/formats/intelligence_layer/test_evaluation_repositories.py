@@ -26,10 +26,8 @@ from assay.formats.intelligence_layer.evaluation import (
     PartialEvaluationOverview,
     RunOverview,
 )
-from assay.formats.intelligence_layer.evaluation.evaluation.file_system_evaluation_repository import (
-    FileSystemEvaluationRepository,
-)
-from assay.formats.intelligence_layer.evaluation.infrastructure.file_system_based_repository import LocalFileSystem
+from assay.formats.intelligence_layer.evaluation_files import FileSystemEvaluationRepository
+from assay.formats.intelligence_layer.file_systems import LocalFileSystem
 from assay.records import Evaluation
 from assay.store.repositories import EvaluationRepository as Rows
 from assay.store.stores import FolderStore

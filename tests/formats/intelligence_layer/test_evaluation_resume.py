@@ -141,19 +141,19 @@ def test_two_at_a_time_do_not_share_an_evaluation(world: World, tmp_path: Path) 
 def test_an_evaluation_that_another_process_is_at_is_left_alone(tmp_path: Path) -> None:
     first, second = FileEvaluationRepository(tmp_path), FileEvaluationRepository(tmp_path)
     with first.open_evaluation("work") as one, second.open_evaluation("work") as other:
-        assert one.id != other.id
+        assert one != other
     with second.open_evaluation("work") as again:
-        assert again.id in (one.id, other.id)
+        assert again in (one, other)
 
 
 def test_an_unfinished_evaluation_has_no_overview() -> None:
     repository = InMemoryEvaluationRepository()
     with repository.open_evaluation("work") as opened:
-        assert repository.evaluation_overview(opened.id) is None
+        assert repository.evaluation_overview(opened) is None
     assert list(repository.evaluation_overviews()) == []
 
 
-def test_an_id_of_the_users_own_is_evaluated_whole_each_time(tmp_path: Path, stop: Path) -> None:
+def test_an_id_of_the_users_own_is_evaluated_once_until_the_work_changes(tmp_path: Path, stop: Path) -> None:
     class Named(FileEvaluationRepository):
         def initialize_evaluation(self) -> str:
             return "mine"
@@ -163,8 +163,25 @@ def test_an_id_of_the_users_own_is_evaluated_whole_each_time(tmp_path: Path, sto
     world.evaluations = Named(tmp_path / "root")
     run = world.ran(world.dataset(*TEXTS)).id
     for _ in range(2):
-        assert world.evaluator(Stopping(stop)).evaluate_runs(run).id == "mine"
+        overview = world.evaluator(Stopping(stop)).evaluate_runs(run)
+        assert overview.id == "mine"
+        assert (overview.successful_evaluation_count, overview.failed_evaluation_count) == (4, 1)
+        assert len(Stopping.seen) == 5
+    assert world.evaluator(Stopping(stop, strict=True)).evaluate_runs(run).id == "mine"
     assert len(Stopping.seen) == 10
+    assert len(world.evaluations.example_evaluations("mine", Correct)) == 5
+
+
+def test_only_what_failed_is_evaluated_again_when_asked(world: World, stop: Path) -> None:
+    run = interrupted(world, stop)
+    evaluator = world.evaluator(Stopping(stop))
+    first = evaluator.evaluate_runs(run)
+    Stopping.seen.clear()
+    again = evaluator.evaluate_runs(run, retry_errors=True)
+    assert (again.id, Stopping.seen) == (first.id, ["e0"])
+    assert (again.successful_evaluation_count, again.failed_evaluation_count) == (4, 1)
+    other = world.ran(next(iter(world.datasets.dataset_ids()))).id
+    assert evaluator.evaluate_runs(other, retry_errors=True).id != first.id
 
 
 def test_earlier_evaluations_are_part_of_an_incremental_one(world: World) -> None:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from assay.formats.intelligence_layer.names import MODULES
+
 ROOT = "assay.formats.intelligence_layer"
 
 NAMES = """
@@ -50,7 +52,6 @@ connectors
   ArgillaEvaluation(example_id, record_id, responses, metadata)
   RecordData(content, example_id, metadata=…)
   Record(content, example_id, metadata=…, id)
-  StudioClient
 evaluation.dataset.domain
   ExpectedOutput
   Example(input, expected_output, id=…, metadata=None)
@@ -73,8 +74,6 @@ evaluation.dataset.hugging_face_dataset_repository
 evaluation.dataset.single_huggingface_dataset_repository
   MultipleChoiceInput(question, choices)
   SingleHuggingfaceDatasetRepository(huggingface_dataset)
-evaluation.dataset.studio_dataset_repository
-  StudioDatasetRepository(studio_client)
 evaluation.run.domain
   ExampleOutput(run_id, example_id, output)
   SuccessfulExampleOutput(run_id, example_id, output)
@@ -157,7 +156,8 @@ evaluation.evaluation.evaluator.evaluator
   Evaluator.expected_output_type()
   Evaluator.evaluation_type()
   Evaluator.evaluate_runs(*run_ids, num_examples=None, abort_on_error=False, skip_example_on_any_failure=True, \
-description=None, labels=None, metadata=None | items='refuse')
+description=None, labels=None, metadata=None | items='refuse', \
+retry_errors=False)
   Evaluator.evaluate(example, evaluation_id, abort_on_error, *example_outputs)
   Evaluator.failed_evaluations(evaluation_id)
   Evaluator.evaluation_lineages(evaluation_id)
@@ -170,9 +170,11 @@ evaluation.evaluation.evaluator.incremental_evaluator
   IncrementalEvaluator(dataset_repository, run_repository, evaluation_repository, description, \
 incremental_evaluation_logic | max_workers=10)
   IncrementalEvaluator.evaluate_additional_runs(*run_ids, previous_evaluation_ids=None, num_examples=None, \
-abort_on_error=False, labels=None, metadata=None | description=None, skip_example_on_any_failure=True, items='refuse')
+abort_on_error=False, labels=None, metadata=None | description=None, skip_example_on_any_failure=True, items='refuse', \
+retry_errors=False)
   IncrementalEvaluator.evaluate_runs(*run_ids, num_examples=None, abort_on_error=False, \
-skip_example_on_any_failure=True, description=None, labels=None, metadata=None | items='refuse')
+skip_example_on_any_failure=True, description=None, labels=None, metadata=None | items='refuse', \
+retry_errors=False)
   MatchOutcome
   MatchOutcome.payoff
   MatchOutcome.from_rank_literal(rank)
@@ -280,9 +282,6 @@ evaluation.benchmark.benchmark
 description=None)
   BenchmarkRepository.get_benchmark(benchmark_id, eval_logic, aggregation_logic, allow_diff=False)
 evaluation.benchmark.studio_benchmark
-  StudioBenchmark(benchmark_id, name, dataset_id, eval_logic, aggregation_logic, studio_client, **kwargs)
-  StudioBenchmark.execute(task, name, description=None, labels=None, metadata=None, max_workers=10)
-  StudioBenchmarkRepository(studio_client)
   type_to_schema(type_)
   create_evaluation_logic_identifier(eval_logic)
   create_aggregation_logic_identifier(aggregation_logic)
@@ -350,6 +349,53 @@ def test_the_list_has_every_public_name_and_the_package_every_listed_one() -> No
     names = {entry.partition("(")[0] for module, entry in listed() if module.startswith("evaluation.")}
     top_level = {name for name in names if "." not in name} - ELSEWHERE
     assert public - OWN == top_level
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("connectors", "StudioClient"),
+        ("connectors.studio.studio", "StudioClient"),
+        ("evaluation", "StudioBenchmark"),
+        ("evaluation", "StudioBenchmarkRepository"),
+        ("evaluation", "StudioDatasetRepository"),
+        ("evaluation.benchmark.studio_benchmark", "StudioBenchmark"),
+        ("evaluation.benchmark.studio_benchmark", "StudioBenchmarkRepository"),
+        ("evaluation.dataset.studio_dataset_repository", "StudioDatasetRepository"),
+    ],
+)
+def test_a_name_that_is_not_offered_has_its_reason(module: str, name: str) -> None:
+    with pytest.raises(ImportError, match=f"{name} .*PhariaStudio is a closed service") as raised:
+        exec(f"from {ROOT}.{module} import {name}", {})
+    assert "FileBenchmarkRepository" in str(raised.value)
+    assert "file repositories" in str(raised.value)
+
+
+@pytest.mark.parametrize("module", ["core.model", "core.prompt_template", "connectors.document_index", "examples"])
+def test_a_module_that_is_not_offered_has_its_reason(module: str) -> None:
+    with pytest.raises(ImportError, match=f"{module} of the Intelligence Layer is not offered: .+"):
+        importlib.import_module(f"{ROOT}.{module}")
+
+
+@pytest.mark.parametrize("module", ["evaluation.runs", "core.tracer.nothing", "nothing"])
+def test_what_the_original_never_had_is_not_found(module: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=module.rpartition(".")[2]):
+        importlib.import_module(f"{ROOT}.{module}")
+
+
+def test_every_row_of_the_table_serves_names_once() -> None:
+    """A deep path and the flat one give one object; a module without names is a folder of the original."""
+    for module, homes in MODULES.items():
+        served = importlib.import_module(f"{ROOT}.{module}")
+        assert bool(homes) == bool(dir(served)), module
+    deep = importlib.import_module(f"{ROOT}.evaluation.run.file_run_repository")
+    flat = importlib.import_module(f"{ROOT}.evaluation")
+    assert deep.FileRunRepository is flat.FileRunRepository
+    with pytest.raises(AttributeError):
+        deep.Nothing  # noqa: B018
+    scope: dict[str, Any] = {}
+    exec(f"from {ROOT}.evaluation.aggregation.accumulator import *", scope)
+    assert scope["MeanAccumulator"] is flat.MeanAccumulator
 
 
 def test_type_variables_are_type_variables() -> None:

@@ -26,7 +26,7 @@ from assay.formats.intelligence_layer.evaluation import (
     evaluation_lineages_to_pandas,
     run_lineages_to_pandas,
 )
-from assay.formats.intelligence_layer.evaluation.run_evaluation import main
+from assay.formats.intelligence_layer.run_evaluation import main
 from tests.formats.intelligence_layer.test_evaluation import See, Seen
 from tests.formats.intelligence_layer.worlds import FAIL_IN_EVALUATION, FAIL_IN_TASK, NOON, Correct, World
 

@@ -18,19 +18,23 @@ import pytest
 
 from assay.analysis.look.trace import trace
 from assay.formats.intelligence_layer.core import InMemoryTaskSpan, InMemoryTracer, SpanStatus, Task, TaskSpan, Tracer
-from assay.formats.intelligence_layer.evaluation.dataset.dataset_repository import DatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.domain import Dataset, Example
-from assay.formats.intelligence_layer.evaluation.dataset.file_dataset_repository import FileDatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.in_memory_dataset_repository import InMemoryDatasetRepository
-from assay.formats.intelligence_layer.evaluation.dataset.single_huggingface_dataset_repository import (
+from assay.formats.intelligence_layer.evaluation import (
+    Dataset,
+    DatasetRepository,
+    Example,
+    ExampleOutput,
+    FailedExampleRun,
+    FileDatasetRepository,
+    FileRunRepository,
+    InMemoryDatasetRepository,
+    InMemoryRunRepository,
     MultipleChoiceInput,
+    RecoveryData,
+    Runner,
+    RunOverview,
+    RunRepository,
     SingleHuggingfaceDatasetRepository,
 )
-from assay.formats.intelligence_layer.evaluation.run.domain import ExampleOutput, FailedExampleRun, RunOverview
-from assay.formats.intelligence_layer.evaluation.run.file_run_repository import FileRunRepository
-from assay.formats.intelligence_layer.evaluation.run.in_memory_run_repository import InMemoryRunRepository
-from assay.formats.intelligence_layer.evaluation.run.run_repository import RecoveryData, RunRepository
-from assay.formats.intelligence_layer.evaluation.run.runner import Runner
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import FolderStore
 from tests.formats.intelligence_layer.labs import (

@@ -16,15 +16,16 @@ import pytest
 from rich.console import Console
 
 from assay.formats.intelligence_layer.core import CompositeTracer, InMemoryTracer, SpanStatus, utc_now
-from assay.formats.intelligence_layer.evaluation.run.domain import (
+from assay.formats.intelligence_layer.evaluation import (
     ExampleOutput,
     FailedExampleRun,
+    FileRunRepository,
+    InMemoryRunRepository,
+    RecoveryData,
     RunOverview,
+    RunRepository,
     SuccessfulExampleOutput,
 )
-from assay.formats.intelligence_layer.evaluation.run.file_run_repository import FileRunRepository
-from assay.formats.intelligence_layer.evaluation.run.in_memory_run_repository import InMemoryRunRepository
-from assay.formats.intelligence_layer.evaluation.run.run_repository import RecoveryData, RunRepository
 from assay.records import Manifest, Response
 from assay.store.repositories import RunRepository as Runs
 from assay.store.stores import FolderStore

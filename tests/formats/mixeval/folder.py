@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.formats.mixeval.entries import mixeval
+from assay.formats.mixeval.dataset import mixeval
 from assay.records import Item
 
 VERSION = "2024-08-11"

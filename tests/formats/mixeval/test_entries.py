@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ConfigError, UserError
-from assay.formats.mixeval.entries import benchmark_name, data_files, mixeval, stamp
+from assay.formats.mixeval.dataset import benchmark_name, data_files, mixeval, stamp
 from tests.formats.mixeval.folder import VERSION, free_form, items, multiple_choice, numbered, write_data
 
 FREE = [free_form("2 + 3?", "5", "five", benchmark_name="GSM8k"), free_form("Who?", "Ada")]
@@ -127,7 +127,7 @@ def test_rows_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         return ((f"{name} row {n}", row) for n, row in enumerate(splits[given["split"]], 1))
 
     hf.__assay__ = {"stamp": lambda name, **given: {"revision": f"{name} {given['split']}"}}  # type: ignore[attr-defined]
-    monkeypatch.setattr("assay.formats.mixeval.entries.dataset.get", lambda name: {"hf": hf}[name])
+    monkeypatch.setattr("assay.formats.mixeval.dataset.dataset.get", lambda name: {"hf": hf}[name])
     found = items("hf:MixEval/MixEval", benchmark="mixeval_hard")
     assert sorted(item.id for item in found) == ["free-form/4", "free-form/9", "multiple-choice/0", "multiple-choice/1"]
     assert {(one["name"], one["subset"], one["revision"]) for one in asked} == {("MixEval/MixEval", "MixEval_Hard", "")}
@@ -250,7 +250,7 @@ def test_an_entry_that_cannot_be_can_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ('[{"id": "free-form/99", "exclude": true}]', "'free-form/99', which is no entry"),
+        ('[{"id": "free-form/99", "exclude": true}]', "'free-form/99', which is not an entry"),
         ('[{"id": "12", "exclude": true}]', "needs an id such as free-form/12"),
         ('[{"exclude": true}]', "needs an id such as free-form/12"),
         ('[{"id": "free-form/1"}]', "changes nothing"),

@@ -11,9 +11,9 @@ import pytest
 from assay.errors import UserError
 from assay.formats.mixeval import evaluation_prompts
 from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore, Result
+from assay.formats.mixeval.metric import ModelScores
 from assay.formats.mixeval.parsers import Choice
 from assay.formats.mixeval.plans import Data, Options
-from assay.formats.mixeval.scores import ModelScores
 from assay.threads import run_blocking
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import CHOICE, FREE, write_both, write_model
@@ -180,7 +180,7 @@ def test_parsers_may_differ_by_kind_and_be_your_own(lab: Lab) -> None:
         ({"parser": "rul"}, "unknown parser 'rul'"),
         ({"parser": "judge"}, "which model judges"),
         ({"parser": "gone.py:f"}, "there is no file 'gone.py'"),
-        ({"judged": True, "judge": "demo:x"}, "asks nobody"),
+        ({"judged": True, "judge": "demo:x"}, "asks no judge"),
     ],
 )
 def test_parsers_that_are_none_are_refused(lab: Lab, choice: dict[str, Any], said: str) -> None:

@@ -163,7 +163,7 @@ def test_the_originals_are_found_in_a_file_that_is_never_run(tmp_path: Path, nam
     ("name", "text", "said"),
     [
         ("a.py", PYTHON.replace("Grade.", "Grade!"), "no free-form prompt with the protocol's hash"),
-        ("a.py", "def", "no Python"),
+        ("a.py", "def", "not Python"),
         ("a.json", "{", "not JSON"),
         ("a.json", "[" * 100_000, "not JSON"),
         ("a.py", "\ud800", "cannot be read"),

@@ -156,7 +156,7 @@ def test_examples_of_somebody_else(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("prompts.py", "X = 1\n", "has no FIVE_SHOT_PREFIX_FREEFORM"),
-        ("prompts.py", "X = (\n", "is no Python"),
+        ("prompts.py", "X = (\n", "is not Python"),
         ("prompts.json", "[1]", "has no FIVE_SHOT_PREFIX_FREEFORM"),
         ("prompts.json", "{", "has no FIVE_SHOT_PREFIX_FREEFORM"),
         ("prompts.py", None, "cannot be read"),

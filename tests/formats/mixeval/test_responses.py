@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.mixeval.entries import mixeval
+from assay.formats.mixeval.dataset import mixeval
 from assay.formats.mixeval.finding import ModelFiles
 from assay.formats.mixeval.responses import Import, rows_of
 from assay.records import Response

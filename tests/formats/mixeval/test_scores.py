@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import bind_metric
 from assay.formats.mixeval.compat import letters
-from assay.formats.mixeval.scores import Entries, ModelScores, model_scores
+from assay.formats.mixeval.files import Joined, scores_of
+from assay.formats.mixeval.metric import SCORE, ModelScores
 from assay.stats.intervals import mean_interval, wilson
 from assay.store.stores import MemoryStore
 
@@ -30,14 +33,34 @@ def item(number: int, kind: str, benchmark: str, content: int, target: int = 0, 
 
 
 def verdict(id: str, score: float | None, outcome: str = "scored", **more: Any) -> Row:
-    return {"item_id": id, "model_name": "m", "label": "rule", "score": score, "outcome": outcome, **more}
+    row = {"item_id": id, "model_name": "m", "label": "rule", "scorer": "rule", "score": score, "outcome": outcome}
+    return {**row, "scorer": more.get("label", "rule"), "responses": [id], **more}
 
 
-def scores(items: Sequence[Row], verdicts: Sequence[Row], **options: Any) -> list[ModelScores]:
+def scores(
+    items: Sequence[Row],
+    verdicts: Sequence[Row],
+    *,
+    level: float = 0.95,
+    file_order: Sequence[int] | None = None,
+    parsers: dict[str, tuple[str, str]] | None = None,
+) -> list[ModelScores]:
+    """The scores that the engine's metric rows hold; the responses are in `file_order`."""
     store = MemoryStore()
-    for kind, rows in (("dataset", items), ("evaluation", verdicts)):
+    responses = [{"item_id": items[n]["id"], "key": items[n]["id"]} for n in file_order or range(len(items))]
+    for kind, rows in (("dataset", items), ("run", responses), ("evaluation", verdicts)):
         store.log(kind, "x").append(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    return model_scores(Entries(store.log("dataset", "x")), [store.log("evaluation", "x")], **options)
+    shown = parsers or {label: (label, label) for label in sorted({row["label"] for row in verdicts})}
+    metrics: list[Any] = []
+    for label, (first, second) in shown.items():
+        params: dict[str, Any] = {"draw": label.endswith("rule-compat"), "order": "responses"}
+        labels: dict[str, Any] = {"include": [label]}
+        if first != second:
+            labels = {"include": ["*"], "together": label}
+            params |= {"free_form": first, "multiple_choice": second}
+        metrics.append(bind_metric(type=SCORE, facets=["model_name"], params=params, level=level, **labels))
+    made = Aggregator(store).aggregate(["x"], metrics, runs=["x"], datasets=["x"])
+    return scores_of(made, shown, Joined(store, "x", file_order=True), len(items))
 
 
 def free(count: int, benchmark: str = "DROP", content: int = 0) -> list[Row]:
@@ -129,7 +152,11 @@ def test_unparsed_and_refused_are_wrong_errored_and_missing_are_left_out() -> No
 
 def test_verdicts_on_unknown_entries_and_calls_without_labels_do_not_count() -> None:
     entries = free(2)
-    verdicts = [verdict("free-form/0", 1.0), verdict("free-form/9", 1.0), verdict("free-form/1", 0.0, part=[0, 0])]
+    verdicts = [
+        verdict("free-form/0", 1.0),
+        verdict("free-form/9", 1.0),
+        verdict("free-form/1", None, "skipped", part=[0, 0]),
+    ]
     (found,) = scores(entries, verdicts)
     assert (found.cells["overall"].entries, found.cells["overall"].missing) == (1, 1)
 
@@ -164,7 +191,7 @@ def test_letters_are_drawn_in_the_order_of_the_file(rows: list[tuple[str, int]],
     verdicts += [verdict(row["id"], 0.0, "unparsed", label="rule-compat") for row in entries[-2:]]
     order = list(range(len(entries)))
     shuffler.shuffle(order)
-    (found,) = scores(entries, verdicts, file_order=np.array(order))
+    (found,) = scores(entries, verdicts, file_order=order)
     chance = random.Random(42)
     right = guessed = 0
     for number in order:

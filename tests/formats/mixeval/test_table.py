@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from assay.formats.mixeval.scores import Cell, ModelScores
+from assay.formats.mixeval.metric import Cell, ModelScores
 from assay.formats.mixeval.table import scores_view
 
 

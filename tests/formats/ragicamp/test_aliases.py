@@ -6,7 +6,7 @@ import pytest
 
 from assay.engine.evaluate.bind import BoundScorer, Case, bind_scorer
 from assay.errors import UserError
-from assay.formats.ragicamp.aliases import NAMES
+from assay.formats.ragicamp.scorer import NAMES
 from assay.records import Item, Response
 from assay.registry import scorer
 from tests.scorers.test_judges import Court

@@ -5,13 +5,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.formats.ragicamp import joining
 from assay.formats.ragicamp.joining import Joining
-from tests.formats.ragicamp.test_export import Lab, Tables, export, find_source, load
+from tests.formats.ragicamp.test_export import Tables, export, find_source, load
 
 Row = dict[str, Any]
 
@@ -51,10 +49,8 @@ def joined(folder: Path, samples: Any) -> Any:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data(), st.booleans(), st.integers(1, 3), st.sampled_from(["separate", "mean"]), st.integers(1, 40))
-def test_any_order_gives_what_a_join_by_hand_gives(
-    data: st.DataObject, keys: bool, count: int, samples: str, window: int
-) -> None:
+@given(st.data(), st.booleans(), st.integers(1, 3), st.sampled_from(["separate", "mean"]))
+def test_any_order_gives_what_a_join_by_hand_gives(data: st.DataObject, keys: bool, count: int, samples: str) -> None:
     items = ["b", "a", "d", "c"]
     lost = data.draw(st.sampled_from([[], ["lost"]]))
     responses, evaluations = rows_of([*items, *lost], count, keys)
@@ -66,8 +62,7 @@ def test_any_order_gives_what_a_join_by_hand_gives(
         responses = data.draw(st.permutations(responses))
     if data.draw(st.booleans()):
         evaluations = data.draw(st.permutations(evaluations))
-    with TemporaryDirectory() as temporary, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joining, "_MOST_AHEAD", window)
+    with TemporaryDirectory() as temporary:
         assert joined(write(Path(temporary, "out"), items, responses, evaluations), samples) == expected
 
 
@@ -88,11 +83,3 @@ def test_items_that_are_gone_stay_apart_in_the_mean(tmp_path: Path) -> None:
         "x": (["x0", "x1"], 2.5),
         "y": (["y0", "y1"], 4.5),
     }
-
-
-@pytest.mark.parametrize("samples", ["separate", "mean"])
-def test_what_the_engine_wrote_needs_no_index(tmp_path: Path, samples: Any) -> None:
-    lab = Lab(tmp_path)
-    lab.run()
-    rows = Joining(Tables(find_source(tmp_path / "out")), samples)
-    assert rows._evaluations._keys is None

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import assay.formats.sygra.metrics.aliases as aliases
 from assay import registry
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import bind_scorer
+from assay.formats.sygra.metrics import measures, scorers
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
 from assay.interfaces import Score
 from assay.records import Item, Response
@@ -38,10 +38,10 @@ def unit(name: str, golden: Any, predicted: Any, **params: Any) -> bool:
 
 
 def test_every_metric_has_an_alias_with_a_version_of_its_own() -> None:
-    for kind, names in ((registry.scorer, SCORERS), (registry.metric, METRICS)):
+    for kind, names, module in ((registry.scorer, SCORERS, scorers), (registry.metric, METRICS, measures)):
         for name in names:
             found = kind.get(f"sygra.{name}")
-            assert found.__module__ == aliases.__name__
+            assert found.__module__ == module.__name__
             assert found.__doc__
             assert f"sygra.{name}" not in kind.names(), "what is listed does not depend on what was imported"
     assert UnitMetricRegistry.list_metrics() == SCORERS

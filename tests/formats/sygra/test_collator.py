@@ -103,17 +103,17 @@ def test_the_newer_dialect() -> None:
 
 def test_the_dialect_can_be_chosen() -> None:
     assert list(report(records(), entry("accuracy"), report_keys="field")["results"]) == ["exact_match_result-accuracy"]
-    newer = report(records("exact_match"), entry("accuracy", "exact_match"), report_keys="seed")
+    newer = report(records("exact_match"), entry("accuracy", "exact_match"), report_keys="name")
     assert list(newer["results"]) == ["accuracy"]
     assert "timestamp" not in newer["evaluation_summary"]
 
 
 def test_what_tells_the_dialects_apart() -> None:
-    assert dialect(["exact_match_result"]) == "seed"
+    assert dialect(["exact_match_result"]) == "name"
     assert dialect(["exact_match_result", "exact_match"]) == "field"
-    assert dialect(["exact_match_result"], ["exact_match"]) == "seed"
+    assert dialect(["exact_match_result"], ["exact_match"]) == "name"
     assert dialect(["exact_match_result"], ["exact_match_result"]) == "field"
-    assert dialect([]) == "seed"
+    assert dialect([]) == "name"
 
 
 def test_two_columns_of_one_aggregator_do_not_hide_one_another() -> None:
@@ -241,7 +241,7 @@ def test_records_that_are_none() -> None:
     assert found["evaluation_summary"] == {
         "total_records": 6,
         "status": "fatal_error",
-        "error": "record 6 is no object but str",
+        "error": "record 6 is not an object but str",
     }
 
 
@@ -412,7 +412,7 @@ def test_own_aggregators_get_a_list() -> None:
     found = report(records(), entry("spread", params={"fail": True}), entry("accuracy"))
     assert found["evaluation_summary"]["errors"] == {"spread": "ZeroDivisionError"}
     found = report(records(), entry("spread", params={"type": object()}), entry("accuracy"))
-    assert found["evaluation_summary"]["errors"] == {"spread": "the payload holds object, which is no JSON value"}
+    assert found["evaluation_summary"]["errors"] == {"spread": "the payload holds object, which is not a JSON value"}
 
 
 # ---- size

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.sygra.files import Names, begin, keep
-from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.models_file import bind_model, load_environment, read_models
-from assay.formats.sygra.names import find_task, read_yaml
+from assay.formats.sygra.modules import Loader
+from assay.formats.sygra.names import Names, begin, find_task, keep, read_yaml
 from assay.formats.sygra.outputs import Records, failures, write_records
 from assay.formats.sygra.run_metadata import latency
 from assay.interfaces import Completion, Request

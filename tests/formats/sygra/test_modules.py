@@ -10,8 +10,7 @@ import pytest
 
 from assay.errors import UserError
 from assay.formats.sygra import install
-from assay.formats.sygra.loading import Loader
-from assay.formats.sygra.modules import OFFERED
+from assay.formats.sygra.modules import OFFERED, Loader
 
 IN_A_FRESH_PROCESS = """
 import sys

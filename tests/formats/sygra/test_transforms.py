@@ -94,7 +94,7 @@ def test_combine_reaches_the_last_record_and_keeps_dollar_signs() -> None:
 @pytest.mark.parametrize(
     ("name", "params", "what"),
     [
-        ("SkipRecords", {"range": "[3]"}, "'[3]' is no range"),
+        ("SkipRecords", {"range": "[3]"}, "'[3]' is not a range"),
         ("SkipRecords", {"skip_type": "rnage"}, "unknown skip_type"),
         ("SkipRecords", {"skip_type": "count", "count": {"from_end": -1}}, "from_end"),
         ("SkipRecords", {"skip_type": "count", "count": 3}, "count must be a mapping"),
@@ -196,7 +196,7 @@ def test_user_classes_get_lists(tmp_path: Path) -> None:
         (step(HERE + "Broken"), "KeyError: 'gone'"),
         (step(HERE + "Gone"), "cannot be imported"),
         (step(HERE + "Lacking"), "cannot be made"),
-        (step(HERE + "PNG"), "is no transform"),
+        (step(HERE + "PNG"), "is not a transform"),
         ({"params": {}}, "names no class"),
         ("text", "names no class"),
         ({"transform": HERE + "Duck", "params": [1]}, "params must be a mapping"),

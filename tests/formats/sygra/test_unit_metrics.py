@@ -390,7 +390,7 @@ def test_by_dotted_path_and_entry_point(monkeypatch: pytest.MonkeyPatch) -> None
     assert UnitMetricRegistry.get_metric_class(path) is Always
     with pytest.raises(KeyError, match="cannot be imported: ModuleNotFoundError"):
         UnitMetricRegistry.get_metric("no_such_module.Metric")
-    with pytest.raises(KeyError, match="is no class that inherits from BaseUnitMetric"):
+    with pytest.raises(KeyError, match="is not a class that inherits from BaseUnitMetric"):
         UnitMetricRegistry.get_metric("json.dumps")
     entry = EntryPoint("theirs", f"{Always.__module__}:Always", "assay.sygra_unit_metrics")
     monkeypatch.setattr(registry, "_entry_points", lambda group: {"theirs": entry} if group == entry.group else {})

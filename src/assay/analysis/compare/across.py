@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import Comparison, Options, Pair, checked, compare_sides, find_sides
+from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides, find_sides
 from assay.analysis.compare.paired import Side
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.stats.tests import holm
 
 
-class Cell(msgspec.Struct, kw_only=True):
+class AcrossValue(msgspec.Struct, kw_only=True):
     """A side's value under a label; `failed` counts the rows that errored, could not be parsed or were refused."""
 
     value: float
@@ -37,7 +37,7 @@ class Across(msgspec.Struct, kw_only=True):
     labels: list[str]
     lower: list[str]
     tests: int
-    sides: dict[str, dict[str, Cell]]
+    sides: dict[str, dict[str, AcrossValue]]
     notes: list[str]
 
 
@@ -51,64 +51,67 @@ def across(
     **options: Any,
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
-    chosen = checked(Options(**options))
+    chosen = checked(CompareOptions(**options))
     sides = find_sides(paths, facet, values, chosen.where)
     shared = _shared(sides, labels)
     for label in lower:
         if label not in shared:
             raise UserError(f"no label of the table is {label!r}", where="--lower", fix=nearest(label, shared))
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     notes: list[str] = []
     for label in shared:
         try:
-            found.append(compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0)))
+            comparisons.append(compare_sides(sides, msgspec.structs.replace(chosen, label=label, flips=0)))
         except UserError as error:
             notes.append(f"{label} is left out: {error.what}")
-    if not found:
+    if not comparisons:
         raise UserError("no label can be compared", fix="; ".join(notes))
     table = Across(
         metric=chosen.metric,
         level=chosen.level,
-        labels=[one.label for one in found],
+        labels=[comparison.label for comparison in comparisons],
         lower=list(lower),
-        tests=sum(len(one.pairs) for one in found),
-        sides={side.name: _cells(side.name, found) for side in sides},
-        notes=[*notes, *dict.fromkeys(note for one in found for note in one.notes)],
+        tests=sum(len(comparison.pairs) for comparison in comparisons),
+        sides={side.name: _cells(side.name, comparisons) for side in sides},
+        notes=[*notes, *dict.fromkeys(note for comparison in comparisons for note in comparison.notes)],
     )
-    _mark(table, found)
+    _mark(table, comparisons)
     return table
 
 
 def _shared(sides: Sequence[Side], wanted: Sequence[str]) -> list[str]:
-    known = [side.labels() for side in sides]
-    shared = [label for label in known[0] if all(label in labels for labels in known)]
+    labels_of = [side.labels() for side in sides]
+    shared = [label for label in labels_of[0] if all(label in labels for labels in labels_of)]
     for label in wanted:
         if label not in shared:
             raise UserError(f"not every side has the label {label!r}", where="--label", fix=nearest(label, shared))
     if not shared:
         have = "; ".join(
-            f"{side.name} has {', '.join(labels) or 'none'}" for side, labels in zip(sides, known, strict=True)
+            f"{side.name} has {', '.join(labels) or 'none'}" for side, labels in zip(sides, labels_of, strict=True)
         )
         raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
     return list(wanted) or sorted(shared)
 
 
-def _cells(name: str, found: Sequence[Comparison]) -> dict[str, Cell]:
-    standings = {one.label: next(each for each in one.standings if each.name == name) for one in found}
+def _cells(name: str, comparisons: Sequence[Comparison]) -> dict[str, AcrossValue]:
+    standings = {
+        comparison.label: next(standing for standing in comparison.standings if standing.name == name)
+        for comparison in comparisons
+    }
     return {
-        label: Cell(
-            value=one.value,
-            ci_low=one.ci_low,
-            ci_high=one.ci_high,
-            items=one.items,
-            failed=sum(count for outcome, count in one.counts.items() if outcome != "skipped"),
+        label: AcrossValue(
+            value=comparison.value,
+            ci_low=comparison.ci_low,
+            ci_high=comparison.ci_high,
+            items=comparison.items,
+            failed=sum(count for outcome, count in comparison.counts.items() if outcome != "skipped"),
         )
-        for label, one in standings.items()
+        for label, comparison in standings.items()
     }
 
 
-def _mark(table: Across, found: Sequence[Comparison]) -> None:
-    pairs = [(one.label, pair) for one in found for pair in one.pairs]
+def _mark(table: Across, comparisons: Sequence[Comparison]) -> None:
+    pairs = [(comparison.label, pair) for comparison in comparisons for pair in comparison.pairs]
     wins: dict[tuple[str, str], int] = {}
     for (label, pair), p in zip(pairs, holm([pair.p for _, pair in pairs]), strict=True):
         if p < 1 - table.level and pair.difference:

@@ -4,11 +4,10 @@ Pairs are matched by item. `better` and `worse` come from a test corrected for t
 two one-sided tests against a margin; everything else is `inconclusive`, with the number of items that would settle it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
@@ -18,24 +17,28 @@ from assay.analysis.compare.paired import (
     Matched,
     Measured,
     Side,
+    bound_metric,
     matched,
     measured,
     read_side,
     read_sides_by,
     shared_label,
 )
-from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric
+from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.sources import Source, find_source, find_sources
 from assay.errors import UserError
 from assay.stats.paired import RESAMPLES, interval, significance
 from assay.stats.power import items_for_difference, items_for_equivalence, smallest_difference
 from assay.stats.tests import equivalence, holm
 
+if TYPE_CHECKING:
+    from assay.analysis.compare.across import Across
+
 MOST_SIDES = 100
 Word = Literal["better", "worse", "equivalent", "inconclusive"]
 
 
-class Standing(msgspec.Struct, kw_only=True):
+class SideStanding(msgspec.Struct, kw_only=True):
     """One side. `ranks` is the best and the worst place that the pairs leave open to it."""
 
     name: str
@@ -80,12 +83,12 @@ class Comparison(msgspec.Struct, kw_only=True):
     level: float
     margin: float | None
     policy: Policy
-    standings: list[Standing]
+    standings: list[SideStanding]
     pairs: list[Pair]
     notes: list[str]
 
 
-class Options(msgspec.Struct, kw_only=True, frozen=True):
+class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     """How to compare. `where`: only rows with these facet values; `flips`: how many changed items to list for each
     pair, by default five if there is one pair and none otherwise."""
 
@@ -99,13 +102,38 @@ class Options(msgspec.Struct, kw_only=True, frozen=True):
     flips: int | None = None
 
 
-def compare(paths: Sequence[str | Path], *, facet: str = "", values: Sequence[Any] = (), **options: Any) -> Comparison:
-    """Compare experiments, or with `facet` the values of a facet within one; options as in Options."""
-    chosen = checked(Options(**options))
+@overload
+def compare(paths: Sequence[str | Path], *, all_labels: Literal[False] = False, **options: Any) -> Comparison: ...
+
+
+@overload
+def compare(paths: Sequence[str | Path], *, all_labels: Literal[True], **options: Any) -> "Across": ...
+
+
+def compare(
+    paths: Sequence[str | Path],
+    *,
+    facet: str = "",
+    values: Sequence[Any] = (),
+    all_labels: bool = False,
+    lower: Sequence[str] = (),
+    label: str = "",
+    **options: Any,
+) -> "Comparison | Across":
+    """Tell whether experiments differ, or with `facet` the values of a facet within one; options as in CompareOptions.
+    With `all_labels` it is one table of all labels, where `lower` names those under which less is better."""
+    if all_labels:
+        from assay.analysis.compare.across import across  # it is made of comparisons
+
+        only = [label] if label else []
+        return across(paths, facet=facet, values=values, labels=only, lower=lower, **options)
+    if lower:
+        raise UserError("--lower is for tables of several labels", fix="--all-labels")
+    chosen = checked(CompareOptions(label=label, **options))
     return compare_sides(find_sides(paths, facet, values, chosen.where), chosen)
 
 
-def checked(chosen: Options) -> Options:
+def checked(chosen: CompareOptions) -> CompareOptions:
     """The options, if they make sense."""
     if not 0 < chosen.level < 1:
         raise UserError(f"a confidence level lies between 0 and 1, got {chosen.level:g}", fix="0.95 is usual")
@@ -114,31 +142,23 @@ def checked(chosen: Options) -> Options:
     return chosen
 
 
-def compare_sides(sides: Sequence[Side], chosen: Options) -> Comparison:
-    """The same of sides that were read before."""
-    policy, said = _policy([side.source for side in sides])
+def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
+    """Compare sides that were read before."""
+    policy, differing = _policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label)
-    found = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
-    pairs = _pairs(sides, found, bound, label, scorer, chosen)
+    values = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
+    pairs = _pairs(sides, values, bound, label, scorer, chosen)
     return Comparison(
         metric=chosen.metric,
         label=label,
         level=chosen.level,
         margin=chosen.margin,
         policy=policy,
-        standings=_standings(sides, found, pairs, 1 - chosen.level),
+        standings=_standings(sides, values, pairs, 1 - chosen.level),
         pairs=pairs,
-        notes=[*said, *notes(sides, scorer), *unmatched(pairs)],
+        notes=[*differing, *notes(sides, scorer), *unmatched(pairs)],
     )
-
-
-def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
-    """A metric by the name that a config would use."""
-    pass_at = re.fullmatch(r"pass@(\d+)", name)
-    if pass_at:
-        return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
-    return bind_metric(type=name, policy=policy, level=level)
 
 
 def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
@@ -164,18 +184,18 @@ def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], w
 
 def _policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
     """The failure policy that the experiments' own metrics have, if it is one and the same."""
-    seen: dict[Policy, None] = {}
+    policies: dict[Policy, None] = {}
     for source in sources:
         manifest = source.manifest("aggregation")
         for metric in manifest.plan.get("metrics", []) if manifest else []:
-            seen[msgspec.convert(metric.get("policy") or {}, Policy)] = None
-    if len(seen) > 1:
+            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
+    if len(policies) > 1:
         return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
-    return next(iter(seen), Policy()), []
+    return next(iter(policies), Policy()), []
 
 
-def _with_value(found: Measured, side: Side, bound: BoundMetric) -> Measured:
-    row = found.row
+def _with_value(measure: Measured, side: Side, bound: BoundMetric) -> Measured:
+    row = measure.row
     if row["value"] is None:
         why = row.get("error") or row.get("reason") or "there is no value"
         failed = ", ".join(f"{row[f'{name}_count']} {name}" for name in ("errored", "unparsed", "refused"))
@@ -183,24 +203,29 @@ def _with_value(found: Measured, side: Side, bound: BoundMetric) -> Measured:
         raise UserError(
             f"{bound.name} of {side.name!r} cannot be computed: {why}", where=str(side.source.path), fix=fix
         )
-    if found.values is None:
+    if measure.values is None:
         fix = "use mean, pass_rate or pass@k"
-        raise UserError(f"{bound.name!r} is no mean over items, so pairs of items say nothing about it", fix=fix)
-    return found
+        raise UserError(f"{bound.name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix)
+    return measure
 
 
 def _pairs(
-    sides: Sequence[Side], found: Sequence[Measured], bound: BoundMetric, label: str, scorer: str, options: Options
+    sides: Sequence[Side],
+    values: Sequence[Measured],
+    bound: BoundMetric,
+    label: str,
+    scorer: str,
+    options: CompareOptions,
 ) -> list[Pair]:
-    both = list(zip(sides, found, strict=True))
+    both = list(zip(sides, values, strict=True))
     places = list(combinations(range(len(sides)), 2))
     matches = [matched(both[later], both[earlier], bound, label, scorer) for earlier, later in places]
     pairs: list[Pair] = []
     count = options.flips if options.flips is not None else 5 if len(places) == 1 else 0
     for (earlier, later), match in zip(places, matches, strict=True):
         pair = _pair(match, sides[later].name, sides[earlier].name, options, len(places))
-        pair.only_candidate = len(found[later].items) - len(match.items)
-        pair.only_baseline = len(found[earlier].items) - len(match.items)
+        pair.only_candidate = len(values[later].items) - len(match.items)
+        pair.only_baseline = len(values[earlier].items) - len(match.items)
         if count:
             pair.flips = find_flips(sides[later], sides[earlier], match, label, count)
         pairs.append(pair)
@@ -208,33 +233,33 @@ def _pairs(
     return pairs
 
 
-def _pair(match: Matched, candidate: str, baseline: str, options: Options, pairs: int) -> Pair:
-    found = match.differences
+def _pair(match: Matched, candidate: str, baseline: str, options: CompareOptions, pairs: int) -> Pair:
+    differences = match.differences
     alpha = 1 - options.level
-    low, high = interval(found, options.level, options.seed, options.resamples)
-    p, test = significance(found, binary=match.binary, seed=options.seed, resamples=options.resamples)
+    low, high = interval(differences, options.level, options.seed, options.resamples)
+    p, test = significance(differences, binary=match.binary, seed=options.seed, resamples=options.resamples)
     margin = options.margin
-    same = None if margin is None else equivalence(found.centre, found.error, found.freedom, margin)
+    same = None if margin is None else equivalence(differences.centre, differences.error, differences.freedom, margin)
     return Pair(
         candidate=candidate,
         baseline=baseline,
-        items=found.n,
+        items=differences.n,
         only_candidate=0,
         only_baseline=0,
-        difference=found.mean,
+        difference=differences.mean,
         ci_low=low,
         ci_high=high,
         p=p,
         p_corrected=p,
         test=test,
         p_equivalent=same,
-        smallest_difference=smallest_difference(found.deviation, found.n, alpha / pairs),
+        smallest_difference=smallest_difference(differences.deviation, differences.n, alpha / pairs),
         gained=int((match.changes > 0).sum()),
         lost=int((match.changes < 0).sum()),
     )
 
 
-def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: Options) -> None:
+def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOptions) -> None:
     """One word for each pair, after Holm's correction over all of them."""
     alpha, margin = 1 - options.level, options.margin
     alike = holm([1.0 if pair.p_equivalent is None else pair.p_equivalent for pair in pairs])
@@ -254,7 +279,9 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: Options) 
             pair.items_needed = min((n for n in needed if n is not None), default=None)
 
 
-def _standings(sides: Sequence[Side], found: Sequence[Measured], pairs: Sequence[Pair], alpha: float) -> list[Standing]:
+def _standings(
+    sides: Sequence[Side], values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
+) -> list[SideStanding]:
     above = dict.fromkeys((side.name for side in sides), 0)
     below = dict(above)
     for pair in pairs:
@@ -263,17 +290,17 @@ def _standings(sides: Sequence[Side], found: Sequence[Measured], pairs: Sequence
             above[loser] += 1
             below[winner] += 1
     standings = [
-        Standing(
+        SideStanding(
             name=side.name,
-            value=one.row["value"],
-            ci_low=one.row["ci_low"],
-            ci_high=one.row["ci_high"],
-            ci_method=one.row["ci_method"],
+            value=measure.row["value"],
+            ci_low=measure.row["ci_low"],
+            ci_high=measure.row["ci_high"],
+            ci_method=measure.row["ci_method"],
             ranks=(1 + above[side.name], len(sides) - below[side.name]),
-            items=one.row["total_item_count"],
-            samples=one.row["total_sample_count"],
-            counts={name: one.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+            items=measure.row["total_item_count"],
+            samples=measure.row["total_sample_count"],
+            counts={name: measure.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
         )
-        for side, one in zip(sides, found, strict=True)
+        for side, measure in zip(sides, values, strict=True)
     ]
     return sorted(standings, key=lambda standing: (-standing.value, standing.name))

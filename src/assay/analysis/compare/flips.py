@@ -62,19 +62,19 @@ def _place(row: dict[str, Any]) -> Place:
 def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
     """The answers behind evaluation rows, found in one pass over the responses."""
     wanted = {_place(row) for row in rows}
-    found: dict[Place, str] = {}
+    answers: dict[Place, str] = {}
     for log in behind(side.source, "run") if wanted else ():
         for _, line in log.scan():
-            if len(found) == len(wanted):
-                return found
+            if len(answers) == len(wanted):
+                return answers
             if not line.strip():
                 continue
             row = decode_row(line, str(side.source.path))
             stands: Place = (str(row.get("item_id")), str(row.get("model_name")), int(row.get("sample_index") or 0))
             for place in ((str(row.get("key") or ""), "", 0), stands):
                 if place in wanted:
-                    found[place] = _answer(row)
-    return found
+                    answers[place] = _answer(row)
+    return answers
 
 
 def _answer(row: dict[str, Any]) -> str:

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.analysis.compare.compare import bound_metric
 from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
-from assay.analysis.compare.paired import Side, matched, measured, read_side, shared_label, text_of
+from assay.analysis.compare.paired import Side, bound_metric, matched, measured, read_side, shared_label, text_of
 from assay.config import Config, GateConfig, load
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.bind import bind_metrics
@@ -34,6 +33,10 @@ class Gated(msgspec.Struct, kw_only=True):
     outcome: Outcome
     checks: list[Check]
 
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.outcome]
+
 
 def gate(
     path: str | Path,
@@ -51,33 +54,44 @@ def gate(
     the config: the one named, or the folder's own. `baseline` is for gates that name none."""
     loaded = _config(path, config)
     chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
-    own = {"baseline": str(baseline)} if baseline else {}
-    if own and chosen and all(one.max_drop is None for one in chosen):
-        raise UserError("a baseline is only for a gate on a drop", fix="add --max-drop 0.02")
-    chosen = [one if one.max_drop is None or one.baseline else msgspec.structs.replace(one, **own) for one in chosen]
-    if max_error_rate is not None:
-        chosen = [msgspec.structs.replace(one, max_error_rate=max_error_rate) for one in chosen]
+    chosen = _completed(chosen, str(baseline), max_error_rate)
     used = level or (loaded.ci_level if loaded else 0.95)
     if not 0 < used < 1:
         raise UserError(f"a confidence level lies between 0 and 1, got {used:g}", fix="0.95 is usual")
     checks: list[Check] = []
-    for one in chosen:
-        if one.calibration is not None:
-            checks += calibration_checks(path, one.calibration, point=point)
-        if (one.min, one.max, one.max_drop) != (None, None, None):
-            checks += _Gate(path, one, loaded, used, point, seed).checks()
+    for gate in chosen:
+        if gate.calibration is not None:
+            checks += calibration_checks(path, gate.calibration, point=point)
+        if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
+            checks += _Gate(path, gate, loaded, used, point, seed).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
-    worst: Outcome = "failed" if "failed" in outcomes else "inconclusive" if "inconclusive" in outcomes else "passed"
+    worst: Outcome = next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
     return Gated(path=str(path), level=used, outcome=worst, checks=checks)
 
 
+_WORST_FIRST: Sequence[Outcome] = ("failed", "inconclusive", "passed")
+
+
+def _completed(gates: Sequence[GateConfig], baseline: str, max_error_rate: float | None) -> list[GateConfig]:
+    """The gates with what is given for all of them."""
+    if baseline and gates and all(gate.max_drop is None for gate in gates):
+        raise UserError("a baseline is only for a gate on a drop", fix="add --max-drop 0.02")
+    completed: list[GateConfig] = []
+    for gate in gates:
+        changes: dict[str, Any] = {} if max_error_rate is None else {"max_error_rate": max_error_rate}
+        if baseline and gate.max_drop is not None and not gate.baseline:
+            changes["baseline"] = baseline
+        completed.append(msgspec.structs.replace(gate, **changes))
+    return completed
+
+
 def _of_bounds(bounds: Mapping[str, Any]) -> GateConfig:
-    known = GateConfig.__struct_fields__
+    keys = GateConfig.__struct_fields__
     for name in bounds:
-        if name not in known:
-            raise UserError(f"a gate has no {name!r}", fix=nearest(name, known))
+        if name not in keys:
+            raise UserError(f"a gate has no {name!r}", fix=nearest(name, keys))
     try:
         return msgspec.convert(bounds, GateConfig)
     except msgspec.ValidationError as error:
@@ -91,8 +105,8 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     if config is not None:
         return load(config, need="gate")
     folder = find_source(path, "evaluation").folder
-    own = None if folder is None else folder / "config.yaml"
-    return None if own is None or not own.is_file() else load(own, need="gate")
+    file = None if folder is None else folder / "config.yaml"
+    return None if file is None or not file.is_file() else load(file, need="gate")
 
 
 class _Gate:
@@ -111,62 +125,66 @@ class _Gate:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
     def checks(self) -> list[Check]:
-        gate, found = self.gate, []
+        gate = self.gate
+        checks: list[Check] = []
         if gate.min is not None or gate.max is not None:
             label, scorer = self._label(self.side)
             row = measured(self.bound, self.side, label, scorer).row
-            found += [self._bounded("min", gate.min, row)] if gate.min is not None else []
-            found += [self._bounded("max", gate.max, row)] if gate.max is not None else []
-        return found if gate.max_drop is None else [*found, self._dropped(gate.max_drop)]
+            checks += [self._bounded("min", gate.min, row)] if gate.min is not None else []
+            checks += [self._bounded("max", gate.max, row)] if gate.max is not None else []
+        return checks if gate.max_drop is None else [*checks, self._dropped(gate.max_drop)]
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
         if any(side.labels() for side in sides):
             return shared_label(sides, self.gate.label, self.bound)
         rows = zip(self.side.columns.combinations, self.side.chosen, strict=True)
-        named = {one.label: one.scorer for one, chosen in rows if chosen}
+        named = {combination.label: combination.scorer for combination, chosen in rows if chosen}
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
     def _bounded(self, kind: Literal["min", "max"], threshold: float, row: MetricRow) -> Check:
-        value, low, high = row["value"], row["ci_low"], row["ci_high"]
+        value, low, high = values = row["value"], row["ci_low"], row["ci_high"]
+        open_because = self._undecided(row)
+        if open_because:
+            return self._check(kind, threshold, row, "inconclusive", open_because, values)
+        ends = (value, low or 0, high or 0) if kind == "min" else (value, high or 0, low or 0)
+        sign = 1 if kind == "min" else -1
+        outcome, why = decided(*(sign * (end - threshold) for end in ends), point=self.point)
+        return self._check(kind, threshold, row, outcome, why, values)
+
+    def _undecided(self, row: MetricRow) -> str:
+        """Why no bound can be checked on this row, if that is so."""
+        if row["value"] is None:
+            return str(row.get("error") or row.get("reason") or "there is no value")
         errors = self._errors(self.side, row)
-        if value is None:
-            outcome, why = "inconclusive", str(row.get("error") or row.get("reason") or "there is no value")
-        elif errors:
-            outcome, why = "inconclusive", errors
-        elif low is None and not self.point:
-            outcome, why = (
-                "inconclusive",
-                f"there is no interval ({row['ci_method'].removeprefix('none: ')}); see --point",
-            )
-        elif kind == "min":
-            outcome, why = decided(value - threshold, (low or 0) - threshold, (high or 0) - threshold, point=self.point)
-        else:
-            outcome, why = decided(threshold - value, threshold - (high or 0), threshold - (low or 0), point=self.point)
-        return self._check(kind, threshold, row, outcome, why, (value, low, high))
+        if not errors and row["ci_low"] is None and not self.point:
+            return f"there is no interval ({row['ci_method'].removeprefix('none: ')}); see --point"
+        return errors
 
     def _dropped(self, allowed: float) -> Check:
         other = read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
         label, scorer = self._label(self.side, other)
-        own, base = (measured(self.bound, side, label, scorer) for side in (self.side, other))
-        errors = self._errors(self.side, own.row) or self._errors(other, base.row)
-        if own.values is None or base.values is None:
-            missing = own.row if own.values is None else base.row
-            why = errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is no mean over items"
-            return self._check("max_drop", allowed, own.row, "inconclusive", str(why), (None, None, None))
-        match = matched((self.side, own), (other, base), self.bound, label, scorer)
-        found = match.differences
-        low, high = interval(found, self.level, self.seed)
-        outcome, why = decided(found.mean + allowed, low + allowed, high + allowed, point=self.point)
+        candidate, baseline = (measured(self.bound, side, label, scorer) for side in (self.side, other))
+        errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
+        if candidate.values is None or baseline.values is None:
+            missing = candidate.row if candidate.values is None else baseline.row
+            why = (
+                errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is not a mean over items"
+            )
+            return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
+        match = matched((self.side, candidate), (other, baseline), self.bound, label, scorer)
+        differences = match.differences
+        low, high = interval(differences, self.level, self.seed)
+        outcome, why = decided(differences.mean + allowed, low + allowed, high + allowed, point=self.point)
         if errors:
             outcome, why = "inconclusive", errors
         elif outcome == "inconclusive":
-            needed = items_for_difference(found.deviation, found.mean + allowed, 1 - self.level)
+            needed = items_for_difference(differences.deviation, differences.mean + allowed, 1 - self.level)
             why += f"; about {needed:,} items would settle it" if needed else ""
-        left_out = len(own.items) + len(base.items) - 2 * len(match.items)
+        left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
         why += f" ({left_out:,} items are only on one side)" if left_out else ""
-        return self._check("max_drop", allowed, own.row, outcome, why, (found.mean, low, high))
+        return self._check("max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high))
 
     def _errors(self, side: Side, row: MetricRow) -> str:
         errored, total = row["errored_count"], row["total_sample_count"]

@@ -56,15 +56,15 @@ _DAY = 86_400.0
 def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bool) -> list[Check]:
     """Whether it is fresh, and, if it is, a check for each bound."""
     place = wanted.path or str(path)
-    found = _stored(place, wanted.label)
-    age = None if found is None else (time.time() - found.created) / _DAY
+    calibration = _stored(place, wanted.label)
+    age = None if calibration is None else (time.time() - calibration.created) / _DAY
     run = f"run `assay judge calibrate {place} --label {wanted.label}`"
-    problem = f"there is no calibration of it in {place!r}; {run}" if found is None else ""
-    if found is not None:
-        problem = _stale(path, found, age or 0.0, wanted, run)
+    problem = f"there is no calibration of it in {place!r}; {run}" if calibration is None else ""
+    if calibration is not None:
+        problem = _stale(path, calibration, age or 0.0, wanted, run)
     fresh = _check(
         wanted,
-        found,
+        calibration,
         name=f"calibration {wanted.label}",
         bound="fresh",
         threshold=wanted.max_age_days or 0.0,
@@ -72,7 +72,7 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bo
         why=problem or "it is of the judge that gave the rows",
         value=age,
     )
-    return [fresh] if found is None or problem else [fresh, *_bounds(found, wanted, point)]
+    return [fresh] if calibration is None or problem else [fresh, *_bounds(calibration, wanted, point)]
 
 
 def _stored(place: str, label: str) -> Calibration | None:
@@ -83,23 +83,23 @@ def _stored(place: str, label: str) -> Calibration | None:
         return None
 
 
-def _stale(path: str | Path, found: Calibration, age: float, wanted: CalibrationConfig, run: str) -> str:
+def _stale(path: str | Path, calibration: Calibration, age: float, wanted: CalibrationConfig, run: str) -> str:
     """Why the calibration says nothing about these rows, or not any more."""
     ids = judge_ids(find_source(path, "evaluation"), wanted.label)
     if not ids:
         return f"no row with the label {wanted.label!r} names its judge; score the answers with a judge"
-    if ids != {found.judge}:
-        return f"it is of the judge {found.judge}, and the rows are by {', '.join(sorted(ids))}; {run}"
+    if ids != {calibration.judge}:
+        return f"it is of the judge {calibration.judge}, and the rows are by {', '.join(sorted(ids))}; {run}"
     if wanted.max_age_days is not None and age > wanted.max_age_days:
         return f"it is {age:.0f} days old, more than {wanted.max_age_days:g}; {run}"
     return ""
 
 
-def _bounds(found: Calibration, wanted: CalibrationConfig, point: bool) -> Iterator[Check]:
+def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) -> Iterator[Check]:
     measures: dict[str, tuple[float | None, Estimate]] = {
-        "kappa": (wanted.min_kappa, found.agreement.kappa),
-        "sensitivity": (wanted.min_sensitivity, found.sensitivity),
-        "specificity": (wanted.min_specificity, found.specificity),
+        "kappa": (wanted.min_kappa, calibration.agreement.kappa),
+        "sensitivity": (wanted.min_sensitivity, calibration.sensitivity),
+        "specificity": (wanted.min_specificity, calibration.specificity),
     }
     for name, (threshold, estimate) in measures.items():
         if threshold is None:
@@ -113,7 +113,7 @@ def _bounds(found: Calibration, wanted: CalibrationConfig, point: bool) -> Itera
                 why += "; more labels would settle it"
         yield _check(
             wanted,
-            found,
+            calibration,
             name=f"{name} of judge {wanted.label}",
             bound="min",
             threshold=threshold,
@@ -125,7 +125,7 @@ def _bounds(found: Calibration, wanted: CalibrationConfig, point: bool) -> Itera
         )
 
 
-def _check(wanted: CalibrationConfig, found: Calibration | None, **fields: Any) -> Check:
+def _check(wanted: CalibrationConfig, calibration: Calibration | None, **fields: Any) -> Check:
     rest: dict[str, Any] = {"low": None, "high": None, "label": wanted.label, "facets": {}, "counts": {}}
-    rest |= {"items": found.items if found else 0, "samples": found.labels if found else 0}
+    rest |= {"items": calibration.items if calibration else 0, "samples": calibration.labels if calibration else 0}
     return Check(**(rest | fields))

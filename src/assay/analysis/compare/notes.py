@@ -24,29 +24,29 @@ def notes(sides: Sequence[Side], scorer: str) -> list[str]:
 
 def _datasets(sources: Sequence[Source]) -> Iterable[str]:
     manifests = [(source.name, source.manifest("dataset")) for source in sources]
-    known = [(name, manifest.digest) for name, manifest in manifests if manifest is not None]
-    if len({digest for _, digest in known}) > 1:
-        shown = ", ".join(f"{name} {digest[:12]}" for name, digest in known)
+    digests = [(name, manifest.digest) for name, manifest in manifests if manifest is not None]
+    if len({digest for _, digest in digests}) > 1:
+        shown = ", ".join(f"{name} {digest[:12]}" for name, digest in digests)
         yield f"the datasets differ ({shown}); items are matched by id"
 
 
 def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
-    found: dict[str, str] = {}
+    identities: dict[str, str] = {}
     for source in sources:
         manifest = source.manifest("evaluation")
         plan = manifest.plan if manifest else {}
         for entry in cast("list[dict[str, Any]]", plan.get("scorers") or []):
             if entry.get("name") == scorer:
-                found[source.name] = f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
-    if len(set(found.values())) > 1:
-        yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(found)}"
+                identities[source.name] = f"{entry.get('identity', '')}{msgspec.json.encode(entry.get('params'))}"
+    if len(set(identities.values())) > 1:
+        yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(identities)}"
 
 
 def _served(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
-        for model, served in sorted({found for log in behind(source, "run") for found in _served_in(log)}):
+        for model, served in sorted({pair for log in behind(source, "run") for pair in _served_in(log)}):
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
         if len(served) > 1:

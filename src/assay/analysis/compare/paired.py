@@ -4,6 +4,7 @@ The rows are read by the aggregator's reader, and a metric is applied by the agg
 value, interval, policy and counts are those of a metric row.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
 from assay.engine.aggregate.facets import order, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import Sources, join_items, join_responses, missing
-from assay.engine.aggregate.measure import BoundMetric, Sample, measure
+from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, bind_metric, measure
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Group, Log, Values
@@ -41,18 +42,26 @@ class Side(msgspec.Struct, kw_only=True):
     def labels(self) -> dict[str, str]:
         """Labels with a verdict, and the scorer of each."""
         rows = zip(self.columns.combinations, self.chosen, strict=True)
-        return {one.label: one.scorer for one, chosen in rows if chosen and one.outcome == "scored"}
+        return {
+            combination.label: combination.scorer
+            for combination, chosen in rows
+            if chosen and combination.outcome == "scored"
+        }
 
     def rows(self, label: str, scorer: str = "") -> Ints:
         """Places of the rows under a label. A side where every call of the scorer failed has only rows that name
         the scorer itself, and those count."""
-        given = self.columns.combinations
-        named = self.chosen & np.array([one.label == label for one in given])
+        combinations = self.columns.combinations
+        named = self.chosen & np.array([combination.label == label for combination in combinations])
         if not named.any() and scorer:
-            named = self.chosen & np.array([one.scorer == scorer and one.outcome in _FAILED for one in given])
+            named = self.chosen & np.array(
+                [combination.scorer == scorer and combination.outcome in _FAILED for combination in combinations]
+            )
         if not named.any():
-            known = {one.label for one, chosen in zip(given, self.chosen, strict=True) if chosen}
-            raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=nearest(label, known))
+            labels = {
+                combination.label for combination, chosen in zip(combinations, self.chosen, strict=True) if chosen
+            }
+            raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=nearest(label, labels))
         return np.flatnonzero(named[self.columns.combination])
 
     def sample(self, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
@@ -93,7 +102,7 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
         join_responses(columns, facets, sources)
         join_items(columns, facets, sources)
     for at, facet in enumerate(facets):
-        if all(one.values[at] is UNSET for one in columns.combinations):
+        if all(combination.values[at] is UNSET for combination in columns.combinations):
             raise unknown(facet, [decode_row(next(log.scan())[1], where)], where=where)
     return under_every_label(columns)
 
@@ -123,7 +132,7 @@ def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapp
     for at, (name, value) in enumerate(where.items(), 1):
         kept &= having(columns, at, name, value, str(source.path))
     sought = list(values) or _distinct(
-        one.values[0] for one, keep in zip(columns.combinations, kept, strict=True) if keep
+        combination.values[0] for combination, keep in zip(columns.combinations, kept, strict=True) if keep
     )
     sides: list[Side] = []
     for value in sought:
@@ -134,13 +143,15 @@ def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapp
 
 def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:
     """The combinations with this value of facet `at`. Where no row has it, the value that is written alike."""
-    found = [None if one.values[at] is UNSET else one.values[at] for one in columns.combinations]
-    exact = np.array([typed(one) == typed(value) for one in found])
+    values = [
+        None if combination.values[at] is UNSET else combination.values[at] for combination in columns.combinations
+    ]
+    exact = np.array([typed(combination) == typed(value) for combination in values])
     if not exact.any():
-        exact = np.array([text_of(one) == text_of(value) for one in found])
+        exact = np.array([text_of(combination) == text_of(value) for combination in values])
     if not exact.any():
-        known = [text_of(one) for one in _distinct(found)]
-        raise UserError(f"no row has {facet} = {value!r}", where=where, fix=nearest(text_of(value), known))
+        texts = [text_of(combination) for combination in _distinct(values)]
+        raise UserError(f"no row has {facet} = {value!r}", where=where, fix=nearest(text_of(value), texts))
     return exact
 
 
@@ -149,8 +160,8 @@ def _all(columns: Columns) -> npt.NDArray[np.bool_]:
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    seen = {typed(value): value for value in (None if value is UNSET else value for value in values)}
-    return sorted(seen.values(), key=order)
+    distinct = {typed(value): value for value in (None if value is UNSET else value for value in values)}
+    return sorted(distinct.values(), key=order)
 
 
 def text_of(value: Any) -> str:
@@ -160,28 +171,28 @@ def text_of(value: Any) -> str:
 
 def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
-    known = [(side, side.labels()) for side in sides]
-    known = [(side, labels) for side, labels in known if labels]
-    if not known:
+    labelled = [(side, side.labels()) for side in sides]
+    labelled = [(side, labels) for side, labels in labelled if labels]
+    if not labelled:
         raise UserError(
             "no row has a verdict: all calls failed",
             where=", ".join(dict.fromkeys(str(side.source.path) for side in sides)),
             fix="look at the rows' `error` fields; assay run --retry-errors tries again",
         )
-    for side, labels in known:
+    for side, labels in labelled:
         if wanted and wanted not in labels:
             raise UserError(f"{side.name!r} has no label {wanted!r}", fix=nearest(wanted, labels))
-    shared = [label for label in sorted(known[0][1]) if all(label in labels for _, labels in known)]
+    shared = [label for label in sorted(labelled[0][1]) if all(label in labels for _, labels in labelled)]
     if wanted:
         shared = [wanted]
     elif bound is not None:
         shared = [label for label in shared if bound.takes(label)]
     if not shared:
-        have = "; ".join(f"{side.name} has {', '.join(sorted(labels))}" for side, labels in known)
+        have = "; ".join(f"{side.name} has {', '.join(sorted(labels))}" for side, labels in labelled)
         raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
     if len(shared) > 1:
         raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(shared)}")
-    return shared[0], known[0][1][shared[0]]
+    return shared[0], labelled[0][1][shared[0]]
 
 
 # ---- values
@@ -261,3 +272,11 @@ def matched(
         changes=np.round(first.own - second.own, 12),
         binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),
     )
+
+
+def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
+    """A metric by the name that a config would use."""
+    pass_at = re.fullmatch(r"pass@(\d+)", name)
+    if pass_at:
+        return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
+    return bind_metric(type=name, policy=policy, level=level)

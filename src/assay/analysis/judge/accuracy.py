@@ -1,4 +1,5 @@
-"""How often a judge is right: rates, agreement, sensitivity and specificity, each with an interval over items.
+"""How often a judge is right: rates, agreement, sensitivity and specificity, each with an interval over items; and
+what the pass rate of each model would be by people's verdicts.
 
 Answers that were more likely to be chosen for labelling count less (`Answer.weight`).
 """
@@ -10,9 +11,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.judge.judged import Answer
+from assay.analysis.judge.judged import Answer, Judged
 from assay.interfaces import FloatArray
-from assay.stats.correction import Confusion
+from assay.stats.correction import Confusion, prediction_powered, rogan_gladen
+from assay.stats.correction import Estimate as Correction
 from assay.stats.intervals import bootstrap_statistic, effective_samples, mean_interval
 
 Ints = npt.NDArray[np.int64]
@@ -67,12 +69,12 @@ def mean_of(item: Ints, values: FloatArray, weight: FloatArray, level: float, mi
     """The mean of values from 0 to 1; `missing` says why there may be none."""
     if not len(values):
         return none(missing)
-    found = mean_interval(contributions(item, values, weight), samples=_size(weight), bounded=True, level=level)
+    interval = mean_interval(contributions(item, values, weight), samples=_size(weight), bounded=True, level=level)
     return Estimate(
         value=float(np.average(values, weights=weight)),
-        low=found.low,
-        high=found.high,
-        method=found.method,
+        low=interval.low,
+        high=interval.high,
+        method=interval.method,
         n=len(values),
     )
 
@@ -92,8 +94,8 @@ def worth(item: Ints, values: FloatArray, weight: FloatArray) -> float:
     """How many independent answers would tell as much about the mean of these."""
     if not len(values):
         return 0.0
-    each = contributions(item, values, weight)
-    return float(len(each)) if len(each) == _size(weight) else effective_samples(each, _size(weight))
+    shares = contributions(item, values, weight)
+    return float(len(shares)) if len(shares) == _size(weight) else effective_samples(shares, _size(weight))
 
 
 def _size(weight: FloatArray) -> int:
@@ -101,20 +103,20 @@ def _size(weight: FloatArray) -> int:
     return len(weight) if np.allclose(weight, weight[0]) else int(weight.sum() ** 2 / (weight**2).sum())
 
 
-def confusion(found: Verdicts) -> Confusion:
+def confusion(verdicts: Verdicts) -> Confusion:
     """Decided answers by both verdicts: how many independent ones they are worth. Where answers share an item, or some
     stand for more than others, that is fewer than were labelled."""
-    decided = found.decided()
+    decided = verdicts.decided()
     cells: dict[float, tuple[float, float]] = {}
     for kind in (1.0, 0.0):
-        own = decided.where(decided.truth == kind)
-        size = worth(own.item, own.judge, own.weight)
-        passes = size * float(np.average(own.judge, weights=own.weight)) if size else 0.0
+        alike = decided.where(decided.truth == kind)
+        size = worth(alike.item, alike.judge, alike.weight)
+        passes = size * float(np.average(alike.judge, weights=alike.weight)) if size else 0.0
         cells[kind] = passes, size - passes
     return Confusion(tp=cells[1.0][0], fn=cells[1.0][1], fp=cells[0.0][0], tn=cells[0.0][1])
 
 
-def kappa(found: Verdicts, level: float, seed: int) -> Estimate:
+def kappa(verdicts: Verdicts, level: float, seed: int) -> Estimate:
     """Cohen's κ of judge and people.
 
     The bootstrap over items knows no disagreement that did not happen: a judge that was right on all answers would get
@@ -122,23 +124,23 @@ def kappa(found: Verdicts, level: float, seed: int) -> Estimate:
     by chance. In simulations of 30 to 300 answers and κ from 0.68 to 0.98, intervals at 95 % then hold the truth 96 to
     100 % of the time; those of the bootstrap alone 29 to 95 %.
     """
-    if not len(found.item):
+    if not len(verdicts.item):
         return none("no answer has both verdicts")
-    places = np.searchsorted(KINDS, found.truth) * len(KINDS) + np.searchsorted(KINDS, found.judge)
-    tables = np.zeros((int(found.item.max()) + 1, len(KINDS) ** 2))
-    np.add.at(tables, (found.item, places), found.weight)
+    places = np.searchsorted(KINDS, verdicts.truth) * len(KINDS) + np.searchsorted(KINDS, verdicts.judge)
+    tables = np.zeros((int(verdicts.item.max()) + 1, len(KINDS) ** 2))
+    np.add.at(tables, (verdicts.item, places), verdicts.weight)
     kinds, counts = cast("tuple[FloatArray, Ints]", np.unique(np.round(tables, 9), axis=0, return_counts=True))
     whole = tables.sum(axis=0, keepdims=True)
     value, by_chance = (float(number[0]) for number in _kappa(whole))
     if not np.isfinite(value):
-        return none("people and judge gave one and the same verdict throughout", len(found.item))
-    agreed = mean_of(found.item, (found.truth == found.judge).astype(float), found.weight, level, "")
-    made = bootstrap_statistic(counts, lambda weights: _kappa(weights @ kinds)[0], level, seed=seed)
+        return none("people and judge gave one and the same verdict throughout", len(verdicts.item))
+    agreed = mean_of(verdicts.item, (verdicts.truth == verdicts.judge).astype(float), verdicts.weight, level, "")
+    bootstrap = bootstrap_statistic(counts, lambda weights: _kappa(weights @ kinds)[0], level, seed=seed)
     ends = [(end - by_chance) / (1 - by_chance) for end in (agreed.low, agreed.high) if end is not None]
-    ends += [end for end in (made.low, made.high) if end is not None]
+    ends += [end for end in (bootstrap.low, bootstrap.high) if end is not None]
     if agreed.low is None:
-        return Estimate(value=value, method=agreed.method, n=len(found.item))
-    return Estimate(value=value, low=max(min(ends), -1.0), high=max(ends), method="bootstrap", n=len(found.item))
+        return Estimate(value=value, method=agreed.method, n=len(verdicts.item))
+    return Estimate(value=value, low=max(min(ends), -1.0), high=max(ends), method="bootstrap", n=len(verdicts.item))
 
 
 def _kappa(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -149,3 +151,50 @@ def _kappa(tables: FloatArray) -> tuple[FloatArray, FloatArray]:
     by_chance = (square.sum(axis=1) * square.sum(axis=2)).sum(axis=1)
     possible = by_chance < 1 - 1e-12
     return np.where(possible, (agreed - by_chance) / np.where(possible, 1 - by_chance, 1), np.nan), by_chance
+
+
+# ---- the rates that the judge's errors leave
+
+
+class Corrected(msgspec.Struct, kw_only=True):
+    """The rate as the judge has it, and corrected: by its errors on all labelled answers, and by the labels of this
+    model's own answers."""
+
+    raw: Estimate
+    rogan_gladen: Estimate
+    ppi: Estimate
+
+
+def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corrected]:
+    """By model; in a match by pair, as the rate at which the first player wins."""
+    models: dict[str, list[Answer]] = {}
+    for answer in judged.answers:
+        if answer.judge is not None:
+            models.setdefault(answer.model, []).append(answer)
+    return {model: _of_model(models[model], errors, level) for model in sorted(models)}
+
+
+def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Corrected:
+    item, judge = item_codes(answers), np.array([answer.judge for answer in answers], np.float64)
+    decided = judge != 0.5
+    raw = mean_of(item[decided], judge[decided], np.ones(int(decided.sum())), level, "every verdict is a tie")
+    if raw.value is None:
+        by_errors = none("every verdict is a tie")
+    else:
+        size = worth(item[decided], judge[decided], np.ones(raw.n))
+        by_errors = _estimate(rogan_gladen(raw.value, size, errors, level), raw.n)
+    return Corrected(raw=raw, rogan_gladen=by_errors, ppi=_ppi(answers, item, judge, level))
+
+
+def _ppi(answers: list[Answer], item: Ints, judge: FloatArray, level: float) -> Estimate:
+    truth = np.array([np.nan if answer.truth is None else answer.truth for answer in answers], np.float64)
+    if np.isfinite(truth).all():
+        return none("every answer is labelled: people's own rate is known", len(answers))
+    weights = np.array([answer.weight for answer in answers])
+    return _estimate(prediction_powered(judge, truth, item, weights, level), len(answers))
+
+
+def _estimate(correction: Correction, n: int) -> Estimate:
+    if correction.value is None:
+        return none(correction.reason or "there is no value", n)
+    return Estimate(value=correction.value, low=correction.low, high=correction.high, method=correction.method, n=n)

@@ -43,37 +43,41 @@ def _mean_difference(values: FloatArray, scale: float, n: int, level: float, see
     """The mean of per-item values that lie between ± scale."""
     if len(values) < 2:
         return Estimate(value=float(values.mean()), method="none: an interval needs at least two items", n=n)
-    found = Differences(values, scale)
-    low, high = interval(found, level, seed)
-    return Estimate(value=found.mean, low=low, high=high, method="bootstrap", n=n)
+    differences = Differences(values, scale)
+    low, high = interval(differences, level, seed)
+    return Estimate(value=differences.mean, low=low, high=high, method="bootstrap", n=n)
 
 
 def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
     """The length in characters of every labelled answer, by the beginning of its key."""
-    wanted = {key for one in judged for answer in one.labelled() for key in answer.responses}
-    found: dict[int, int] = {}
+    wanted = {key for judge in judged for answer in judge.labelled() for key in answer.responses}
+    lengths: dict[int, int] = {}
     for log in behind(source, "run"):
         for _, _, response in readable(log, response_decoder()):
             if short(response.key) in wanted and response.output is None:
-                found[short(response.key)] = len(response.response)
-    return found
+                lengths[short(response.key)] = len(response.response)
+    return lengths
 
 
 def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Estimate:
     """How the odds of a pass change with each doubling of the answer's length, among answers that people labelled
     alike; in a match, of the first player's length against the second's. 1 if length does not matter."""
-    chosen = [one for one in judged.labelled() if one.judge in (0, 1) and all(key in lengths for key in one.responses)]
-    if not chosen or not any(one.responses for one in chosen):
+    chosen = [
+        answer
+        for answer in judged.labelled()
+        if answer.judge in (0, 1) and all(key in lengths for key in answer.responses)
+    ]
+    if not chosen or not any(answer.responses for answer in chosen):
         return none("the labelled answers' responses are not there")
     kept, columns, rarer = _strata(chosen)
     if rarer < FEWEST_VERDICTS:
         times = f"{rarer} time{'' if rarer == 1 else 's'}"
         return none(f"only {times} did the judge's verdicts on equally labelled answers differ", len(kept))
-    logs = np.array([_log_length(one, lengths) for one in kept])
+    logs = np.array([_log_length(answer, lengths) for answer in kept])
     if float(np.ptp(logs)) == 0:
         return none("all answers are equally long", len(kept))
-    verdicts = np.array([one.judge == 1 for one in kept])
-    item, weights = item_codes(kept), np.array([one.weight for one in kept])
+    verdicts = np.array([answer.judge == 1 for answer in kept])
+    item, weights = item_codes(kept), np.array([answer.weight for answer in kept])
     design = np.column_stack([logs - logs.mean(), columns])
     fitted = logistic(design, verdicts, item, weights / weights.mean())
     freedom = int(item.max()) + 1 - design.shape[1]
@@ -88,11 +92,11 @@ def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Est
 def _strata(answers: Sequence[Answer]) -> tuple[list[Answer], FloatArray, int]:
     """The answers whose label the judge gave different verdicts to (others say nothing about length), an indicator
     column for each such label, and how often the judge gave the rarer verdict."""
-    counted = Counter((one.truth, one.judge) for one in answers)
+    counted = Counter((answer.truth, answer.judge) for answer in answers)
     rarer = {truth: min(counted[truth, 0.0], counted[truth, 1.0]) for truth, _ in counted}
     telling = sorted(truth for truth, count in rarer.items() if truth is not None and count)
-    kept = [one for one in answers if one.truth in telling]
-    return kept, np.array([[float(one.truth == kind) for kind in telling] for one in kept]), sum(rarer.values())
+    kept = [answer for answer in answers if answer.truth in telling]
+    return kept, np.array([[float(answer.truth == kind) for kind in telling] for answer in kept]), sum(rarer.values())
 
 
 def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
@@ -133,8 +137,8 @@ def self_preference(judged: Judged, own: Collection[str] | None, level: float, s
         return none("people labelled only the judge's own answers, or none of them", len(answers))
     item, weights = item_codes(answers), np.array([one.weight for one in answers])
     value = sum(_mean(chosen, values, weights) for chosen, values in groups)
-    each = value + sum(_contributions(chosen, values, weights, item) for chosen, values in groups)
-    return _mean_difference(np.asarray(each), 2.0, len(answers), level, seed)
+    per_item = value + sum(_contributions(chosen, values, weights, item) for chosen, values in groups)
+    return _mean_difference(np.asarray(per_item), 2.0, len(answers), level, seed)
 
 
 def _mean(chosen: npt.NDArray[np.bool_], values: FloatArray, weights: FloatArray) -> float:

@@ -13,12 +13,22 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.paired import behind
-from assay.analysis.judge.accuracy import Estimate, Verdicts, confusion, item_codes, kappa, mean_of, none, verdicts_of
+from assay.analysis.judge.accuracy import (
+    Corrected,
+    Estimate,
+    Verdicts,
+    confusion,
+    corrected,
+    item_codes,
+    kappa,
+    mean_of,
+    none,
+    verdicts_of,
+)
 from assay.analysis.judge.bias import answer_lengths, length_bias, own_models, position_bias, self_preference
-from assay.analysis.judge.corrected import Corrected, corrected
 from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
+from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
-from assay.engine.evaluate.people import FILE, Label, read_labels
 from assay.engine.experiment.sources import Source, find_source
 from assay.errors import UserError
 from assay.records import Item
@@ -40,7 +50,7 @@ class Agreed(msgspec.Struct, kw_only=True):
 
 
 class People(msgspec.Struct, kw_only=True):
-    """Who labelled. `split` answers were left out, as equally many people said either; `percent` and Krippendorff's
+    """Who labelled. `split` answers were left out, as people were evenly divided; `percent` and Krippendorff's
     `alpha` are people's own agreement on the `shared` answers, which two or more labelled."""
 
     names: list[str]
@@ -120,7 +130,7 @@ def calibrate(
     judged = _chosen(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
     notes = list(read.notes)
-    about = {one.label: give_labels(one, read, threshold, chosen=bool(label)) for one in judged}
+    about = {judge.label: give_labels(judge, read, threshold, chosen=bool(label)) for judge in judged}
     used = {id(given) for given_labels in about.values() for given in given_labels}
     left = [given for given in read.rows if id(given) not in used]
     why = unused(left, everything.values(), _items(source) if left else None)
@@ -129,23 +139,25 @@ def calibrate(
         raise UserError("no label is about a judged answer", where=read.source, fix=fix)
     options = _Options(threshold=threshold, level=level, seed=seed)
     lengths = answer_lengths(source, judged)
-    found: list[Calibration] = []
-    for one in judged:
-        problem = _problem(one, about[one.label])
+    calibrations: list[Calibration] = []
+    for judge in judged:
+        problem = _problem(judge, about[judge.label])
         if problem:
             notes.append(problem)
         else:
-            found.append(_calibration(one, about[one.label], source, lengths, options))
-    if not found:
+            calibrations.append(_calibration(judge, about[judge.label], source, lengths, options))
+    if not calibrations:
         raise UserError(notes[-1], where=str(source.path), fix="label more answers, or score those that are labelled")
-    result = Calibrated(path=str(path), source=read.source, level=level, calibrations=found, notes=[*notes, *why])
+    result = Calibrated(
+        path=str(path), source=read.source, level=level, calibrations=calibrations, notes=[*notes, *why]
+    )
     _keep(source, result)
     return result
 
 
-def _problem(judged: Judged, given: Sequence[Label]) -> str:
-    """Why nothing can be said about a judge."""
-    if not given:
+def _problem(judged: Judged, labels: Sequence[Label]) -> str:
+    """Why nothing is known about a judge."""
+    if not labels:
         return f"no label is about {judged.label!r}"
     if not judged.labelled():
         return f"people disagree about every answer that they labelled for {judged.label!r}"
@@ -183,13 +195,13 @@ def _labels_file(source: Source) -> Path:
 
 
 def _calibration(
-    judged: Judged, given: Sequence[Label], source: Source, lengths: Mapping[int, int], options: _Options
+    judged: Judged, labels: Sequence[Label], source: Source, lengths: Mapping[int, int], options: _Options
 ) -> Calibration:
     answers, level = judged.labelled(), options.level
-    found = verdicts_of(answers)
-    decided = found.decided()
+    verdicts = verdicts_of(answers)
+    decided = verdicts.decided()
     passes, fails = decided.where(decided.truth == 1), decided.where(decided.truth == 0)
-    made = confusion(found)
+    counts = confusion(verdicts)
     return Calibration(
         label=judged.label,
         scorer=judged.scorer,
@@ -201,20 +213,20 @@ def _calibration(
         threshold=options.threshold,
         labels=len(answers),
         items=len({answer.item for answer in answers}),
-        errored=len(answers) - len(found.item),
-        ties=len(found.item) - len(decided.item),
-        people=_people(judged, given, level),
-        base_rate=mean_of(found.item, found.truth, found.weight, level, ""),
-        judge_rate=mean_of(found.item, found.judge, found.weight, level, ""),
-        confusion=made,
+        errored=len(answers) - len(verdicts.item),
+        ties=len(verdicts.item) - len(decided.item),
+        people=_people(judged, labels, level),
+        base_rate=mean_of(verdicts.item, verdicts.truth, verdicts.weight, level, ""),
+        judge_rate=mean_of(verdicts.item, verdicts.judge, verdicts.weight, level, ""),
+        confusion=counts,
         counted=_counted(decided),
-        agreement=_agreed(found, options),
+        agreement=_agreed(verdicts, options),
         sensitivity=mean_of(passes.item, passes.judge, passes.weight, level, "people passed none of the answers"),
         specificity=mean_of(fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"),
         position_bias=position_bias(judged, level, options.seed),
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level, options.seed),
-        corrected=corrected(judged, made, level),
+        corrected=corrected(judged, counts, level),
     )
 
 
@@ -227,23 +239,23 @@ def _counted(decided: Verdicts) -> Confusion:
     return Confusion(**cells)
 
 
-def _agreed(found: Verdicts, options: _Options) -> Agreed:
-    shares = [float(np.average(found.truth == kind, weights=found.weight)) for kind in (0.0, 0.5, 1.0)]
-    same = (found.truth == found.judge).astype(np.float64)
+def _agreed(verdicts: Verdicts, options: _Options) -> Agreed:
+    shares = [float(np.average(verdicts.truth == kind, weights=verdicts.weight)) for kind in (0.0, 0.5, 1.0)]
+    same = (verdicts.truth == verdicts.judge).astype(np.float64)
     return Agreed(
-        percent=mean_of(found.item, same, found.weight, options.level, ""),
+        percent=mean_of(verdicts.item, same, verdicts.weight, options.level, ""),
         by_majority=max(shares),
-        kappa=kappa(found, options.level, options.seed),
+        kappa=kappa(verdicts, options.level, options.seed),
     )
 
 
-def _people(judged: Judged, given: Sequence[Label], level: float) -> People:
-    names = sorted({label.annotator for label in given})
-    touched = [answer for answer in judged.answers if answer.said]
-    both = [answer for answer in touched if len(answer.said) > 1]
+def _people(judged: Judged, labels: Sequence[Label], level: float) -> People:
+    names = sorted({label.annotator for label in labels})
+    touched = [answer for answer in judged.answers if answer.votes]
+    both = [answer for answer in touched if len(answer.votes) > 1]
     percent = alpha = none("no answer was labelled by two people")
     if both:
-        votes = np.array([[answer.said.get(name, np.nan) for name in names] for answer in both])
+        votes = np.array([[answer.votes.get(name, np.nan) for name in names] for answer in both])
         codes = item_codes(both)
         percent = _of_people(agreement(votes, codes, coefficient="percent"), level)
         alpha = _of_people(agreement(votes, codes, coefficient="krippendorff_alpha"), level)
@@ -251,11 +263,11 @@ def _people(judged: Judged, given: Sequence[Label], level: float) -> People:
     return People(names=names, split=split, shared=len(both), percent=percent, alpha=alpha)
 
 
-def _of_people(found: Agreement, level: float) -> Estimate:
-    if found.value is None:
-        return none(found.reason or "there is no value", found.answers)
-    low, high, method = found.interval(level)
-    return Estimate(value=found.value, low=low, high=high, method=method, n=found.answers)
+def _of_people(agreement: Agreement, level: float) -> Estimate:
+    if agreement.value is None:
+        return none(agreement.reason or "there is no value", agreement.answers)
+    low, high, method = agreement.interval(level)
+    return Estimate(value=agreement.value, low=low, high=high, method=method, n=agreement.answers)
 
 
 # ---- what stands beside the evaluations
@@ -275,7 +287,7 @@ def _keep(source: Source, result: Calibrated) -> None:
     with store.lock("evaluation", manifest.id):
         manifest = store.manifest("evaluation", manifest.id)
         assert manifest is not None
-        kept = {one.label: msgspec.to_builtins(one) for one in result.calibrations}
+        kept = {calibration.label: msgspec.to_builtins(calibration) for calibration in result.calibrations}
         manifest.metadata = {**manifest.metadata, CALIBRATIONS: {**manifest.metadata.get(CALIBRATIONS, {}), **kept}}
         store.put_manifest(manifest)
     result.stored = str(store.folder / "manifest.json")

@@ -1,4 +1,4 @@
-"""What judges said about each answer, and what people said about the same one.
+"""The judges' verdicts on each answer, and people's on the same one.
 
 A judge's label is one whose rows name the judge in their details. In a match the two seats of a pair are one answer.
 An unparsed or refused verdict is a fail, an errored one is none: that is how metrics count by default.
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.compare.paired import rows_of
-from assay.engine.evaluate.people import Label, Labels, majority, verdict
+from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import EvaluationOutcome
@@ -57,7 +57,7 @@ class JudgedRow(msgspec.Struct, gc=False):
 class Answer(msgspec.Struct, gc=False):
     """A judged answer, or in a match a pair of them. `judge` and `truth` are 1 for a pass (the first player) and 0 for
     a fail; 0.5 is a tie, None no verdict. `responses` has the beginnings of their keys, in the order of the players,
-    `seats` what the judge said in each seat, `said` what each annotator did."""
+    `seats` the judge's verdict in each seat, `votes` that of each annotator."""
 
     item: str
     sample: int
@@ -68,7 +68,7 @@ class Answer(msgspec.Struct, gc=False):
     truth: float | None = None
     weight: float = 1.0
     seats: dict[int, float] = {}
-    said: dict[str, float] = {}
+    votes: dict[str, float] = {}
 
 
 class Judged(msgspec.Struct):
@@ -86,7 +86,7 @@ class Judged(msgspec.Struct):
 
 
 def read_judged(source: Source) -> dict[str, Judged]:
-    """By label, in alphabetical order, all that judges said."""
+    """By label, in alphabetical order, all verdicts of judges."""
     found: dict[str, Judged] = {}
     places: dict[tuple[Any, ...], Answer] = {}
     shared: dict[Any, Any] = {}  # one object for equal strings: a row costs little more than its numbers
@@ -100,7 +100,7 @@ def read_judged(source: Source) -> dict[str, Judged]:
             judged.models.update(dict.fromkeys([named.model] if named.model else named.models))
         _add(row, judged, places, shared)
     for judged in found.values():  # sums must not depend on the order of rows, not even in their last bit
-        judged.answers.sort(key=lambda one: (one.item, one.sample, one.model, one.responses))
+        judged.answers.sort(key=lambda answer: (answer.item, answer.sample, answer.model, answer.responses))
     return {label: found[label] for label in sorted(found) if found[label].ids}
 
 
@@ -124,12 +124,12 @@ def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], 
         if judged.match:
             places[place] = answer
     if row.outcome == "scored":
-        said = float(row.passed if row.passed is not None else (row.score or 0) > 0)
+        verdict = float(row.passed if row.passed is not None else (row.score or 0) > 0)
         if judged.match:
-            answer.seats = {**answer.seats, row.seat or 0: said if row.score is None else row.score}
+            answer.seats = {**answer.seats, row.seat or 0: verdict if row.score is None else row.score}
             mean = sum(answer.seats.values()) / len(answer.seats)
-            said = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
-        answer.judge = said
+            verdict = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
+        answer.judge = verdict
     elif row.outcome in ("unparsed", "refused") and not judged.match:
         answer.judge = 0.0
 
@@ -150,7 +150,7 @@ def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chos
     threshold is meant for it. Else labels that are all 0 and 1 are verdicts: another judge's are on a scale.
     """
     find = _finder(judged)
-    found: list[tuple[Label, Answer]] = []
+    pairs: list[tuple[Label, Answer]] = []
     for label in labels.rows:
         if label.scorer and not _about(judged, label.scorer):
             continue
@@ -158,14 +158,14 @@ def give_labels(judged: Judged, labels: Labels, threshold: float | None, *, chos
             continue
         answer = find(label)
         if answer is not None:
-            found.append((label, answer))
-    if not chosen and all(label.value in (0, 1) for label, _ in found):
+            pairs.append((label, answer))
+    if not chosen and all(label.value in (0, 1) for label, _ in pairs):
         threshold = None
-    for label, answer in found:
-        answer.said = {**answer.said, label.annotator: verdict(label, threshold, match=judged.match)}
-        answer.truth = majority(answer.said.values())
+    for label, answer in pairs:
+        answer.votes = {**answer.votes, label.annotator: verdict(label, threshold, match=judged.match)}
+        answer.truth = majority(answer.votes.values())
         answer.weight = 1 / label.probability
-    return [label for label, _ in found]
+    return [label for label, _ in pairs]
 
 
 def _about(judged: Judged, scorer: str) -> bool:
@@ -198,7 +198,7 @@ def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
 
 
 def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserError:
-    models = sorted({one.model for one in about})
+    models = sorted({answer.model for answer in about})
     which = f"{len(about)} answers to item {label.item!r}, sample {label.sample}, have the label {judged.label!r}"
     if len(models) > 1:
         fix = f"add `model` to the labels, one of {', '.join(models)}"

@@ -1,7 +1,7 @@
 """The answers that can be labelled, and how much a label of each would tell about its judge.
 
 It tells most where judges disagree, or one judge with itself, where the two seats of a pair contradict each other,
-where the score is near the threshold, and where what the judge said is no verdict.
+where the score is near the threshold, and where the judge gave no verdict.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class Frame(msgspec.Struct, kw_only=True):
 # ---- rows
 
 
-class _Row(JudgedRow, gc=False):
+class _LabelledRow(JudgedRow, gc=False):
     def unit(self) -> Unit:
         keys = tuple(self.responses[::-1] if self.seat else self.responses)
         address = Address(self.item_id, self.sample_index, self.model_name, keys[0] if keys else "")
@@ -67,10 +67,10 @@ class _Row(JudgedRow, gc=False):
 
     @property
     def votes(self) -> list[float | None]:
-        """What the members of a panel said, or one judge that was asked repeatedly; None for no verdict."""
+        """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no verdict."""
         votes = self.details.get("votes")
-        given = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
-        return [float(vote) if isinstance(vote, (int, float)) else None for vote in given]
+        members = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
+        return [float(vote) if isinstance(vote, (int, float)) else None for vote in members]
 
 
 class _Answered(msgspec.Struct, gc=False):
@@ -99,8 +99,8 @@ def read_frame(source: Source, label: str = "") -> Frame:
         skipped = row.outcome == "skipped" and not row.details.get(WAITING)
         if skipped or (failed and not unanswered.isdisjoint(unit.responses or (unit.address[:3],))):
             continue
-        known = units.setdefault(unit.address, unit)
-        known.telling = max(known.telling, _divided(row), _contradicted(known, unit))
+        first = units.setdefault(unit.address, unit)
+        first.telling = max(first.telling, _divided(row), _contradicted(first, unit))
         match = match or row.players is not None
         if isinstance(grade := row.details.get("grade"), (int, float)) and row.score is not None:
             grades[float(grade)] = row.score
@@ -111,19 +111,19 @@ def read_frame(source: Source, label: str = "") -> Frame:
             fix="look at the responses' `error` fields; assay run --retry-errors tries again",
         )
     asked, scale = _asked(source, label, scorer)
-    found = Frame(label=label, units=list(units.values()), match=match, asked=asked)
-    found.scale = scale or _scale(grades) if grades else None
+    frame = Frame(label=label, units=list(units.values()), match=match, asked=asked)
+    frame.scale = scale or _scale(grades) if grades else None
     if not match:
-        _mark_near_threshold(found.units)
-    return found
+        _mark_near_threshold(frame.units)
+    return frame
 
 
-def _rows(source: Source) -> Iterator[_Row]:
-    return (row for _, row in open_rows(rows_of(source), None, row_decoder(_Row)))
+def _rows(source: Source) -> Iterator[_LabelledRow]:
+    return (row for _, row in open_rows(rows_of(source), None, row_decoder(_LabelledRow)))
 
 
 def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
-    """The label and its scorer. What the members of a panel said is no choice of its own: the panel's label is."""
+    """The label and its scorer. The members of a panel are not a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
@@ -146,7 +146,7 @@ def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
 
 def _unanswered(source: Source) -> set[Any]:
     """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
-    found: set[Any] = set()
+    keys: set[Any] = set()
     logs = behind(source, "run")
     if not logs:
         raise UserError(
@@ -155,14 +155,14 @@ def _unanswered(source: Source) -> set[Any]:
     for log in logs:
         for _, row in open_rows(log, None, row_decoder(_Answered)):
             if row.outcome != "ok" or (row.error and not row.key):
-                found |= {row.key, (row.item_id, row.sample_index, row.model_name)}
-    return found - {""}
+                keys |= {row.key, (row.item_id, row.sample_index, row.model_name)}
+    return keys - {""}
 
 
 # ---- how much an answer tells
 
 
-def _divided(row: _Row) -> float:
+def _divided(row: _LabelledRow) -> float:
     """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
     is learnt about a judge that failed for other reasons than the answer."""
     if row.outcome != "scored":
@@ -176,11 +176,11 @@ def _divided(row: _Row) -> float:
     return min(1.0, max(spread, 0.5 if len(scores) < len(votes) else 0.0))
 
 
-def _contradicted(known: Unit, seat: Unit) -> float:
+def _contradicted(first: Unit, seat: Unit) -> float:
     """How far the verdicts of the two seats of a pair lie apart; a tie alone counts as a half."""
-    if len(seat.responses) < 2 or known.score is None or seat.score is None:
+    if len(seat.responses) < 2 or first.score is None or seat.score is None:
         return 0.0
-    return max(abs(known.score - seat.score), 0.5 if seat.score == 0.5 else 0.0)
+    return max(abs(first.score - seat.score), 0.5 if seat.score == 0.5 else 0.0)
 
 
 def _mark_near_threshold(units: Sequence[Unit]) -> None:
@@ -220,19 +220,19 @@ def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, f
     """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
     manifest = source.manifest("evaluation")
     plan: Iterable[Any] = manifest.plan.get("scorers") or () if manifest else ()
-    params: dict[str, Any] = next((one.get("params") or {} for one in plan if one.get("name") == scorer), {})
+    params: dict[str, Any] = next((entry.get("params") or {} for entry in plan if entry.get("name") == scorer), {})
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
-    own: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
-    asked = own.get("description") or params.get("criterion")
-    return asked if isinstance(asked, str) else "", _ends(own.get("scale") or params.get("scale"))
+    parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
+    asked = parts.get("description") or params.get("criterion")
+    return asked if isinstance(asked, str) else "", _ends(parts.get("scale") or params.get("scale"))
 
 
-def _criteria(given: Any) -> dict[str, Any]:
+def _criteria(value: Any) -> dict[str, Any]:
     """The criteria of a rubric by name, however they are written."""
-    if not isinstance(given, list):
-        return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    found: dict[str, Any] = {}
-    for entry in cast("list[Any]", given):
+    if not isinstance(value, list):
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    criteria: dict[str, Any] = {}
+    for entry in cast("list[Any]", value):
         if isinstance(entry, dict):
-            found |= {entry["name"]: entry} if "name" in entry else entry
-    return found
+            criteria |= {entry["name"]: entry} if "name" in entry else entry
+    return criteria

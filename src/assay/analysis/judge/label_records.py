@@ -24,7 +24,7 @@ from assay.store.log import FileLog
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """What one person said about one answer. `scorer` is the label that it is about, `probability` the chance with
+    """One person's verdict on one answer. `scorer` is the label that it is about, `probability` the chance with
     which the answer was chosen (see `labelling`), `chosen` why, `stratum_size` out of how many."""
 
     item: str
@@ -67,9 +67,15 @@ def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
     """The answers that these labels are about, as they were chosen then; without those that are no longer there."""
     units = {unit.address: unit for unit in frame.units}
     return [
-        Chosen(units[one.address], one.chosen, one.probability or 1.0, one.stratum, one.stratum_size or len(units))
-        for one in records
-        if one.label is not None and one.address in units
+        Chosen(
+            units[record.address],
+            record.chosen,
+            record.probability or 1.0,
+            record.stratum,
+            record.stratum_size or len(units),
+        )
+        for record in records
+        if record.label is not None and record.address in units
     ]
 
 
@@ -82,9 +88,9 @@ class LabelFile:
         self.path = path
         self._log = FileLog(path)
 
-    def append(self, one: Record) -> None:
+    def append(self, record: Record) -> None:
         with self._alone():
-            self._log.append(msgspec.json.encode(one) + b"\n")
+            self._log.append(msgspec.json.encode(record) + b"\n")
             self._log.sync()
 
     def records(self) -> Iterator[Record]:
@@ -96,20 +102,20 @@ class LabelFile:
                 yield msgspec.convert(msgspec.json.decode(line), Record, strict=False)
             except (ValueError, RecursionError) as error:
                 place = f"{self.path}, line {number}"
-                raise UserError(f"a line is no label: {error}", where=place, fix="mend or remove it") from None
+                raise UserError(f"a line is not a label: {error}", where=place, fix="mend or remove it") from None
 
     def latest(self, scorer: str) -> dict[tuple[Address, str], Record]:
         """The last word of each annotator on each answer, in the order in which they were given."""
-        found: dict[tuple[Address, str], Record] = {}
-        for one in self.records():
-            if one.scorer == scorer:
-                found.pop((one.address, one.annotator), None)
-                found[one.address, one.annotator] = one
-        return found
+        latest: dict[tuple[Address, str], Record] = {}
+        for record in self.records():
+            if record.scorer == scorer:
+                latest.pop((record.address, record.annotator), None)
+                latest[record.address, record.annotator] = record
+        return latest
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Whoever opens the file mends its end: not while another one is writing there."""
+        """Opening the file mends its end: not while another session is writing there."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             guard = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -135,20 +141,24 @@ class Summary(msgspec.Struct, kw_only=True):
 
 def summarise(file: LabelFile, scorer: str, *, ordered: bool) -> Summary:
     """`ordered`: labels are grades, of which some are nearer to each other than others."""
-    given = {key: float(one.label) for key, one in file.latest(scorer).items() if isinstance(one.label, (int, float))}
-    people = sorted({annotator for _, annotator in given})
+    labels = {
+        key: float(record.label)
+        for key, record in file.latest(scorer).items()
+        if isinstance(record.label, (int, float))
+    }
+    people = sorted({annotator for _, annotator in labels})
     counts: dict[str, dict[float, int]] = {name: {} for name in people}
-    for (_, annotator), value in given.items():
+    for (_, annotator), value in labels.items():
         counts[annotator][value] = counts[annotator].get(value, 0) + 1
-    found = Summary(scorer=scorer, counts={name: dict(sorted(each.items())) for name, each in counts.items()})
-    answers = list(dict.fromkeys(address for address, _ in given))
-    votes = np.array([[given.get((address, name), np.nan) for name in people] for address in answers])
+    summary = Summary(scorer=scorer, counts={name: dict(sorted(values.items())) for name, values in counts.items()})
+    answers = list(dict.fromkeys(address for address, _ in labels))
+    votes = np.array([[labels.get((address, name), np.nan) for name in people] for address in answers])
     if len(people) > 1:
         numbers = {item: number for number, item in enumerate(dict.fromkeys(address.item for address in answers))}
         items = np.array([numbers[address.item] for address in answers])
         kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
-        found.agreement = {
+        summary.agreement = {
             "percent": agreement(votes, items, coefficient="percent"),
             kappa: agreement(votes, items, coefficient=kappa, level="ordinal" if ordered else "nominal"),
         }
-    return found
+    return summary

@@ -1,4 +1,4 @@
-"""What a labeller sees of an answer: question, reference and answer, and nothing that tells who gave it.
+"""What a labeller is shown of an answer: question, reference and answer, and nothing that tells who gave it.
 
 The names of models are blotted out of the answers; the two answers of a pair stand in an order that is drawn anew for
 each pair.
@@ -40,46 +40,46 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
     responses = _responses(source, units)
     items = _items(source, {unit.address.item for unit in units})
     blotted = _blotted(_names(responses.values()))
-    found: dict[Address, View] = {}
+    shown: dict[Address, View] = {}
     for unit in units:
         keys: Sequence[Any] = unit.responses or (unit.address[:3],)
-        given = [responses[key] for key in keys if key in responses]
-        if len(given) < len(keys):  # set aside since it was judged
+        rows = [responses[key] for key in keys if key in responses]
+        if len(rows) < len(keys):  # set aside since it was judged
             continue
-        swapped = len(given) == 2 and bool(digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1)
-        answers = [blotted(_answer(row)) for row in (reversed(given) if swapped else given)]
+        swapped = len(rows) == 2 and bool(digest("seat", b"%d" % seed, canonical(unit.address))[0] & 1)
+        answers = [blotted(_answer(row)) for row in (reversed(rows) if swapped else rows)]
         item = items.get(unit.address.item)
-        asked = question(variables(item)) if item else given[0].prompt
+        asked = question(variables(item)) if item else rows[0].prompt
         reference = _reference(item) if item else None
-        found[unit.address] = View(question=asked, reference=reference, answers=answers, swapped=swapped)
-    return found
+        shown[unit.address] = View(question=asked, reference=reference, answers=answers, swapped=swapped)
+    return shown
 
 
 def _responses(source: Source, units: Sequence[Unit]) -> dict[Any, Response]:
     """By key; rows from elsewhere, which have none, by where they stand."""
     wanted: set[Any] = {key for unit in units for key in (unit.responses or (unit.address[:3],))}
-    found: dict[Any, Response] = {}
+    responses: dict[Any, Response] = {}
     for log in behind(source, "run"):
         for _, row in open_rows(log, None, row_decoder(Response)):
             for key in (row.key, (row.item_id, row.sample_index, row.model_name)):
                 if key in wanted:
-                    found[key] = row
-    return found
+                    responses[key] = row
+    return responses
 
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     for log in behind(source, "dataset"):
         for number, (_, line) in enumerate(log.scan(), 1):
             if line.strip():
                 item = decode_item(line, f"items, line {number}")
                 if item.id in wanted:
-                    found[item.id] = item
-    return found
+                    items[item.id] = item
+    return items
 
 
 def _answer(row: Response) -> str:
-    """What a judge sees as well: without reasoning."""
+    """What a judge is given as well: without reasoning."""
     return answer_of(row, strip_reasoning=True) if row.response or row.output is None else _text(row.output)
 
 
@@ -87,8 +87,8 @@ def _reference(item: Item) -> str | None:
     try:
         return _text(expectation(item, None))
     except LookupError:
-        own = item.ground_truth is not None and item.ground_truth is not item.data
-        return _text(item.ground_truth) if own else None
+        separate = item.ground_truth is not None and item.ground_truth is not item.data
+        return _text(item.ground_truth) if separate else None
 
 
 def _text(value: Any) -> str:
@@ -102,15 +102,15 @@ def _text(value: Any) -> str:
 
 def _names(rows: Iterable[Response]) -> set[str]:
     """Everything that the answering models are called, and the family that a name begins with."""
-    found: set[str] = set()
+    names: set[str] = set()
     for row in rows:
         metadata: Mapping[str, Any] = row.metadata
-        found |= {str(name) for name in (row.model_name, metadata.get("model_id"), row.served_model) if name}
+        names |= {str(name) for name in (row.model_name, metadata.get("model_id"), row.served_model) if name}
     families: set[str] = set()
-    for name in found:
+    for name in names:
         if family := _FAMILY.match(name.rpartition("/")[2]):
             families.add(family.group())
-    return {name for name in found | families if len(name) >= _SHORTEST_NAME}
+    return {name for name in names | families if len(name) >= _SHORTEST_NAME}
 
 
 def _blotted(names: Collection[str]) -> Any:

@@ -6,7 +6,7 @@ own: at most a quarter of all, fixed by the rows and the seed. One random order 
 stratum. Within each stratum the chosen answers are thus a plain sample of it, and the chance of each is the share of
 its stratum that is chosen: `probability`. Both kinds are shown in turns, evenly, so a session that ends early has
 labelled the same part of both strata, and weights of one over the probability still have the right proportions.
-Estimates use these weights, or the random answers alone without any. A larger count goes on in the same order; the
+Estimates use these weights, or the random answers alone without any. A larger count continues in the same order; the
 size of the stratum is kept with each label, so that the chance can be told again from how many labels there are by
 then.
 """
@@ -36,7 +36,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Chosen]:
-    """So many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
+    """This many answers, in the order in which they are to be shown; at least `random` of them are random ones."""
     order, telling = _drawn(frame, seed)
     count, total = min(count, len(order)), len(order)
     others = np.cumsum(~telling[order])  # how many of the other stratum are among the first ones of the order
@@ -57,7 +57,7 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
         for kind, places in kinds.items()
         for number, at in enumerate(places)
     ]
-    return [one for _, one in sorted(turns, key=lambda turn: turn[0])]
+    return [answer for _, answer in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _drawn(frame: Frame, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -77,11 +77,13 @@ def waiting(
 ) -> list[Chosen]:
     """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
     of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
-    known = {unit.address for unit in frame.units}
-    mine = {address for address, people in labelled.items() if annotator in people and address in known}
-    others = [address for address, people in labelled.items() if people - {annotator} and address in known]
+    addresses = {unit.address for unit in frame.units}
+    mine = {address for address, people in labelled.items() if annotator in people and address in addresses}
+    others = [address for address, people in labelled.items() if people - {annotator} and address in addresses]
     shared = min(len(others), count // 2)
-    planned = {one.unit.address: one for one in choose(frame, count + len(others) - shared, random=random, seed=seed)}
+    planned = {
+        answer.unit.address: answer for answer in choose(frame, count + len(others) - shared, random=random, seed=seed)
+    }
     again = [address for address in others if address not in mine and address in planned]
     again = again[: max(0, shared - len(mine.intersection(others)))]
     anyone = mine.union(others)

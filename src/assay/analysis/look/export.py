@@ -1,8 +1,8 @@
-"""The tables of an experiment as rows for writers, and what a config writes after a run."""
+"""`assay export`: the tables of an experiment as rows for writers, and what a config writes after a run."""
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -15,23 +15,24 @@ from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import NOUNS, Source, find_source
 from assay.errors import UserError
 from assay.records import Evaluation, Kind, Response
-from assay.registry import nearest
+from assay.registry import check_params, nearest, writer
 from assay.store.files import write_file
 from assay.store.log import FileLog
 
+SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _sql_type(found: inspect.Type) -> str:
-    if isinstance(found, inspect.UnionType):
-        inner = [one for one in found.types if not isinstance(one, inspect.NoneType)]
+def _sql_type(kind: inspect.Type) -> str:
+    if isinstance(kind, inspect.UnionType):
+        inner = [member for member in kind.types if not isinstance(member, inspect.NoneType)]
         return _sql_type(inner[0]) if len(inner) == 1 else "JSON"
-    if isinstance(found, inspect.ListType):
-        inner = _sql_type(found.item_type)
+    if isinstance(kind, inspect.ListType):
+        inner = _sql_type(kind.item_type)
         return f"{inner}[]" if inner == "VARCHAR" else "JSON"
-    if isinstance(found, inspect.TupleType):
-        return f"{_sql_type(found.item_types[0])}[]"
+    if isinstance(kind, inspect.TupleType):
+        return f"{_sql_type(kind.item_types[0])}[]"
     names = {
         inspect.StrType: "VARCHAR",
         inspect.LiteralType: "VARCHAR",
@@ -39,12 +40,12 @@ def _sql_type(found: inspect.Type) -> str:
         inspect.FloatType: "DOUBLE",
         inspect.BoolType: "BOOLEAN",
     }
-    return names.get(cast("Any", type(found)), "JSON")
+    return names.get(cast("Any", type(kind)), "JSON")
 
 
 def _struct_columns(kind: type[msgspec.Struct]) -> dict[str, str]:
-    found = cast("inspect.StructType", inspect.type_info(kind))
-    return {field.encode_name: _sql_type(field.type) for field in found.fields}
+    struct = cast("inspect.StructType", inspect.type_info(kind))
+    return {field.encode_name: _sql_type(field.type) for field in struct.fields}
 
 
 KNOWN: dict[str, dict[str, str]] = {
@@ -83,7 +84,7 @@ class Tables:
         return self.source.log(TABLES[table], f"tables with rows: {there}")
 
     def logs(self, table: str) -> list[FileLog]:
-        """The same with the rows of further runs, where evaluations were made from several."""
+        """Like `log`, with the rows of further runs where evaluations were made from several."""
         return [self.log(table), *self.source.logs(TABLES[table])[1:]]
 
     def lines(self, table: str) -> Iterator[tuple[str, bytes]]:
@@ -135,7 +136,7 @@ def foreign_row(line: bytes, place: str) -> dict[str, Any]:
 
 def _no_row(reason: str, place: str) -> UserError:
     fix = "remove the line; the step that wrote it sets it aside when it runs again"
-    return UserError(f"a line is no row: {reason}", where=place, fix=fix)
+    return UserError(f"a line is not a row: {reason}", where=place, fix=fix)
 
 
 def _wider(before: str | None, value: bytes) -> str | None:
@@ -144,16 +145,16 @@ def _wider(before: str | None, value: bytes) -> str | None:
     if first == b"n":
         return before
     if first in b"tf":
-        found = "BOOLEAN"
+        kind = "BOOLEAN"
     elif first == b'"':
-        found = "VARCHAR"
+        kind = "VARCHAR"
     elif first in b"{[":
-        found = "JSON"
+        kind = "JSON"
     else:
-        found = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
-    if before in (None, found):
-        return found
-    return "DOUBLE" if {before, found} == {"BIGINT", "DOUBLE"} else "JSON"
+        kind = "DOUBLE" if set(value) & set(b".eE") else "BIGINT" if len(value) <= 18 else "JSON"
+    if before in (None, kind):
+        return kind
+    return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"
 
 
 class Export:
@@ -189,3 +190,22 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
         notes += output.write(export, **output.params) or ()
         notes.append(f"{output.table} written to {output.path}")
     return notes
+
+
+def export(
+    path: str | Path,
+    format: str = "",
+    *,
+    table: str = "responses",
+    output: str | Path | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Write a table of an experiment in another format (by default what the suffix of `output` says) to a file, a
+    folder or standard output; returns what there is to know about it."""
+    suffix = Path(output).suffix if output else ""
+    name = format or SUFFIXES.get(suffix) or suffix.removeprefix(".")
+    if not name:
+        raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
+    write = writer.get(name, base=Path.cwd(), where="--format")
+    rows = Export(Tables(find_source(path)), table, Path(output) if output else None)
+    return list(write(rows, **check_params(write, params or {}, where="--set")) or ())

@@ -58,8 +58,8 @@ _status = msgspec.json.Decoder(_Status).decode
 _value = msgspec.json.Decoder(_Value).decode
 
 
-def experiments(root: str | Path) -> list[Listed]:
-    """Every experiment in or below a folder, in the order of their paths."""
+def ls(root: str | Path = ".") -> list[Listed]:
+    """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths."""
     if not os.path.isdir(root):
         raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
     return [_listed(folder) for folder in _folders(str(root))]
@@ -68,12 +68,12 @@ def experiments(root: str | Path) -> list[Listed]:
 def _folders(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            members = sorted(entries, key=lambda entry: entry.name)
     except OSError:  # a folder that may not be read holds nothing to show
         return
-    if any(entry.name == "manifest.json" for entry in found):
+    if any(entry.name == "manifest.json" for entry in members):
         yield folder
-    for entry in found:
+    for entry in members:
         hidden = entry.name[0] == "." and entry.name != INSIDE
         if not hidden and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
             yield from _folders(entry.path)
@@ -120,46 +120,22 @@ def _state(folder: str, sections: dict[str, _Section]) -> State:
 
 
 def _values(folder: str) -> dict[str, tuple[float, float, int]]:
-    found: dict[str, tuple[float, float, int]] = {}
+    values: dict[str, tuple[float, float, int]] = {}
     try:
         lines = _content(folder, "metrics.jsonl").splitlines()
     except OSError:
-        return found
+        return values
     for line in lines:
         try:
             row = _value(line)
         except ValueError:
             continue
         if row.value is not None:
-            low, high, count = found.get(row.metric_name, (row.value, row.value, 0))
-            found[row.metric_name] = (min(low, row.value), max(high, row.value), count + 1)
-    return found
+            low, high, count = values.get(row.metric_name, (row.value, row.value, 0))
+            values[row.metric_name] = (min(low, row.value), max(high, row.value), count + 1)
+    return values
 
 
 def _content(folder: str, name: str) -> bytes:
     with open(os.path.join(folder, name), "rb") as file:
         return file.read()
-
-
-def listing_text(found: list[Listed], root: str, most: int = 3) -> str:
-    """A table for a terminal; the metrics of an experiment are its first few."""
-    rows: list[list[str]] = [["experiment", "state", "items", "rows", "errors", "metrics"]]
-    for one in found:
-        planned = f"/{one.planned:,}" if one.planned is not None else ""
-        metrics = [f"{name} {_range(*value)}" for name, value in list(one.values.items())[:most]]
-        more = [f"+{len(one.values) - most}"] if len(one.values) > most else []
-        items = "–" if one.items is None else f"{one.items:,}"
-        last = one.problem or ", ".join(metrics + more) or "–"
-        counts = [items, f"{one.responses:,}{planned}", f"{one.errors:,}"]
-        rows.append([os.path.relpath(one.folder, root), one.state, *counts, last])
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    lines: list[str] = []
-    for row in rows:
-        left = [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
-        right = [row[column].rjust(widths[column]) for column in (2, 3, 4)]
-        lines.append("  ".join([*left, *right, row[5]]))
-    return "\n".join(lines)
-
-
-def _range(low: float, high: float, count: int) -> str:
-    return f"{low:.3f}" if low == high else f"{low:.3f}–{high:.3f} ({count})"

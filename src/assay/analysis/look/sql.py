@@ -30,7 +30,7 @@ _LOCKS = (
 )
 
 
-class Answer:
+class QueryAnswer:
     """The result of a query, read as it is asked for."""
 
     def __init__(self, connection: "DuckDBPyConnection") -> None:
@@ -38,9 +38,13 @@ class Answer:
         described = connection.description or []
         self.columns = _different([str(column[0]) for column in described])
         self._json = [at for at, column in enumerate(described) if str(column[1]) == "JSON"]
+        self._values = self._fetch()
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
-        """Nested values of the rows as JSON text."""
+        """The rows that are still to be read, their nested values as JSON text."""
+        return self._values
+
+    def _fetch(self) -> Iterator[tuple[Any, ...]]:
         while batch := self._connection.fetchmany(BATCH):
             yield from batch
 
@@ -54,8 +58,14 @@ class Answer:
             yield dict(zip(self.columns, row, strict=True))
 
 
+def sql(paths: str | Path | Sequence[str | Path], query: str) -> list[dict[str, Any]]:
+    """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
+    with ask([paths] if isinstance(paths, (str, Path)) else paths, query) as answer:
+        return list(answer.rows())
+
+
 @contextmanager
-def ask(paths: Sequence[str | Path], sql: str) -> Generator[Answer]:
+def ask(paths: Sequence[str | Path], sql: str) -> Generator[QueryAnswer]:
     """The answer to one SELECT over the tables of these experiments."""
     tables = [Tables(source) for source in find_sources(list(paths))]
     with connect(tables, most=LOOKED_AT) as connection:
@@ -66,7 +76,7 @@ def ask(paths: Sequence[str | Path], sql: str) -> Generator[Answer]:
             connection.execute(lock)
         _check(connection, sql)
         connection.execute(sql)
-        yield Answer(connection)
+        yield QueryAnswer(connection)
 
 
 @contextmanager
@@ -84,7 +94,7 @@ def connect(tables: Sequence[Tables], *, most: int | None = None) -> Generator["
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
             for name in TABLES:
-                parts = [_select(one, name, most, len(tables) > 1) for one in tables if name in one]
+                parts = [_select(source, name, most, len(tables) > 1) for source in tables if name in source]
                 if parts:
                     connection.execute(f"CREATE VIEW {name} AS {' UNION ALL BY NAME '.join(parts)}")
             yield connection
@@ -101,9 +111,9 @@ def _check(connection: "DuckDBPyConnection", sql: str) -> None:
     statements = connection.extract_statements(sql)
     kinds = [str(statement.type).rpartition(".")[2] for statement in statements]
     if kinds != ["SELECT"]:
-        found = " and ".join(kinds) or "nothing"
+        statement_kinds = " and ".join(kinds) or "nothing"
         raise UserError(
-            f"a query is one SELECT, got {found}",
+            f"a query is one SELECT, got {statement_kinds}",
             fix="write `select …`, `from …`, `with … select …`, `describe …` or `summarize …`",
         )
     connection.execute(f"EXPLAIN SELECT * FROM query({text(sql)})").fetchall()
@@ -136,7 +146,7 @@ def text(value: str) -> str:
 
 def _explained(message: str, tables: Sequence[Tables]) -> UserError:
     missing = re.search(r"Table with name (\S+) does not exist", message)
-    there = [name for name in TABLES if any(name in one for one in tables)]
+    there = [name for name in TABLES if any(name in source for source in tables)]
     if missing and missing[1] in TABLES:
         return UserError(f"there are no {missing[1]} here", fix=f"tables with rows: {', '.join(there) or 'none'}")
     if missing:
@@ -145,9 +155,9 @@ def _explained(message: str, tables: Sequence[Tables]) -> UserError:
         return UserError("a query only reads", where="the query", fix="leave out the clause that writes")
     what = re.sub(r"^\w+( \w+)? Error: ", "", message).split("\nTry setting")[0].strip()
     if "Malformed JSON in file" in message:
-        for one in tables:  # duckdb counts lines by its buffers: find the line that a person would
+        for source in tables:  # duckdb counts lines by its buffers: find the line that a person would
             for name in TABLES:
-                for place, line in one.lines(name) if name in one else ():
+                for place, line in source.lines(name) if name in source else ():
                     foreign_row(line, place)
     if "JSON transform error" in message:
         return UserError(f"the rows of a table do not have one schema: {what}", fix="correct or remove that row")
@@ -155,13 +165,13 @@ def _explained(message: str, tables: Sequence[Tables]) -> UserError:
 
 
 def _different(names: Iterable[str]) -> list[str]:
-    found: list[str] = []
+    different: list[str] = []
     for name in names:
-        number, own = 1, name
-        while own in found:
-            number, own = number + 1, f"{name}_{number + 1}"
-        found.append(own)
-    return found
+        number, unused = 1, name
+        while unused in different:
+            number, unused = number + 1, f"{name}_{number + 1}"
+        different.append(unused)
+    return different
 
 
 def _json_value(text: str) -> Any:
@@ -182,9 +192,9 @@ def frame(path: str | Path, table: str = "evaluations", *, library: Library = "p
     tables = Tables(find_source(path))
     tables.log(check_table(table))
     with connect([tables]) as connection:
-        found = connection.sql(f"SELECT * FROM {table}")
+        rows = connection.sql(f"SELECT * FROM {table}")
         try:
-            return found.df() if library == "pandas" else found.pl()
+            return rows.df() if library == "pandas" else rows.pl()
         except ImportError as error:
             raise UserError(
                 f"{error.name or library} is not installed", fix="pip install 'assay[sql,frames]'"

@@ -66,19 +66,19 @@ def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model:
         raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
     store = open_store(folder)
     items = _Scan(store, "dataset")
-    found = Trace(folder=str(folder), item_id=item_id, item=next(items.of(item_id), None))
+    traced = Trace(folder=str(folder), item_id=item_id, item=next(items.of(item_id), None))
     responses = _Scan(store, "run")
     every = list(responses.of(item_id))
-    if not every and found.item is None:
+    if not every and traced.item is None:
         raise _unknown(item_id, items.ids | responses.ids, folder)
     chosen = [row for row in every if _selected(row, sample, model)]
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
-    found.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
-    found.calls = _logged(store, "calls", item_id)
-    _add_spans(found, _logged(store, "traces", item_id))
-    _add_evaluations(found, store, every)
-    return found
+    traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
+    traced.calls = _logged(store, "calls", item_id)
+    _add_spans(traced, _logged(store, "traces", item_id))
+    _add_evaluations(traced, store, every)
+    return traced
 
 
 class _Scan:
@@ -95,40 +95,40 @@ class _Scan:
         for log in _logs(self.store, self.kind):
             for _, line in log.scan():
                 try:
-                    seen = mark(line)
-                    own = seen.item_id if self.kind != "dataset" else _id_text(seen.id)
-                    if seen.scorer and seen.label:
-                        self.labels.setdefault(seen.scorer, set()).add(seen.label)
-                    if own == item_id:
+                    marked = mark(line)
+                    owner = marked.item_id if self.kind != "dataset" else _id_text(marked.id)
+                    if marked.scorer and marked.label:
+                        self.labels.setdefault(marked.scorer, set()).add(marked.label)
+                    if owner == item_id:
                         yield msgspec.json.decode(line, type=Row)
                     else:
-                        self.ids.add(own)
-                except ValueError:  # a line that is no row belongs to no item
+                        self.ids.add(owner)
+                except ValueError:  # a line that is not a row belongs to no item
                     continue
 
 
 def _logs(store: Store, kind: Kind) -> list[Log]:
     """The rows of a kind, and those elsewhere that an evaluation in the folder was made from."""
-    found = [store.log(kind, id) for id in store.ids(kind) or _unnamed(store)]
+    logs = [store.log(kind, id) for id in store.ids(kind) or _unnamed(store)]
     if isinstance(store, FlatStore):
-        found += [FileLog(file) for file in elsewhere(store.folder).get(kind, [])]
-    return found
+        logs += [FileLog(file) for file in elsewhere(store.folder).get(kind, [])]
+    return logs
 
 
 def _unnamed(store: Store) -> list[str]:
     """A folder of rows without a manifest, from elsewhere, is an experiment as well."""
-    own = getattr(store, "id", None)
-    return [own] if isinstance(own, str) else []
+    id = getattr(store, "id", None)
+    return [id] if isinstance(id, str) else []
 
 
 def _id_text(id: str | int | float | bool | None) -> str:
     return id if isinstance(id, str) else msgspec.json.encode(id).decode()
 
 
-def _unknown(item_id: str, known: set[str], folder: str | Path) -> UserError:
-    near = difflib.get_close_matches(item_id, sorted(known), n=MOST_NEAR, cutoff=0.4)
-    names = ", ".join(map(repr, near or sorted(known)[:MOST_NEAR]))
-    fix = (f"did you mean {names}?" if near else f"there are {len(known)}, such as {names}") if known else ""
+def _unknown(item_id: str, ids: set[str], folder: str | Path) -> UserError:
+    near = difflib.get_close_matches(item_id, sorted(ids), n=MOST_NEAR, cutoff=0.4)
+    names = ", ".join(map(repr, near or sorted(ids)[:MOST_NEAR]))
+    fix = (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}") if ids else ""
     return UserError(f"there is no item {item_id!r}", where=str(folder), fix=fix or "run the experiment first")
 
 
@@ -154,57 +154,57 @@ def _place(row: Row) -> tuple[str, str, int]:
 
 def _logged(store: Store, name: str, item_id: str) -> list[Row]:
     """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
-    found: dict[bytes, Row] = {}
+    rows: dict[bytes, Row] = {}
     mark = msgspec.json.Decoder(_Mark).decode
     for kind in ("run", "evaluation"):
         for id in store.ids(kind):
             for _, line in store.log(kind, id, name).scan():
                 try:
                     if mark(line).item_id == item_id:
-                        found[line] = msgspec.json.decode(line, type=Row)
+                        rows[line] = msgspec.json.decode(line, type=Row)
                 except ValueError:
                     continue
-    return list(found.values())
+    return list(rows.values())
 
 
-def _add_spans(found: Trace, traces: list[Row]) -> None:
+def _add_spans(trace: Trace, traces: list[Row]) -> None:
     by_key: dict[Any, list[Any]] = {}
     for row in traces:
         by_key.setdefault(row.get("key"), []).extend(row.get("spans") or [])
-    for one in found.samples:
-        one.spans = by_key.get(one.response.get("key"), [])
+    for sample in trace.samples:
+        sample.spans = by_key.get(sample.response.get("key"), [])
 
 
-def _add_evaluations(found: Trace, store: Store, responses: list[Row]) -> None:
+def _add_evaluations(trace: Trace, store: Store, responses: list[Row]) -> None:
     scan = _Scan(store, "evaluation")
-    rows = sorted(scan.of(found.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
+    rows = sorted(scan.of(trace.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     metrics = [row for id in store.ids("aggregation") for row in _metric_rows(store, id)]
 
     def with_metrics(row: Row, response: Row) -> Row:
-        entered = [each for each in metrics if _enters(row, each, response, found.item, scan.labels)]
+        entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, scan.labels)]
         return {**row, "metrics": entered}
 
-    for one in found.samples:
-        single = [row for row in rows if not row.get("players") and _judges(row, one.response)]
-        one.evaluations = [with_metrics(row, one.response) for row in single]
+    for sample in trace.samples:
+        single = [row for row in rows if not row.get("players") and _judges(row, sample.response)]
+        sample.evaluations = [with_metrics(row, sample.response) for row in single]
     for row in rows:
-        if row.get("players") and any(_judges(row, one.response) for one in found.samples):
-            first = next((each for each in responses if each.get("key") in (row.get("responses") or [])[:1]), {})
-            _match_of(found, row).evaluations.append(with_metrics(row, first))
-    for match in found.matches:
+        if row.get("players") and any(_judges(row, sample.response) for sample in trace.samples):
+            first = next((answer for answer in responses if answer.get("key") in (row.get("responses") or [])[:1]), {})
+            _match_of(trace, row).evaluations.append(with_metrics(row, first))
+    for match in trace.matches:
         match.evaluations.sort(key=lambda row: row.get("seat") or 0)
-    found.matches.sort(key=lambda match: (match.label, match.players, match.sample_index))
+    trace.matches.sort(key=lambda match: (match.label, match.players, match.sample_index))
 
 
-def _match_of(found: Trace, row: Row) -> Match:
+def _match_of(trace: Trace, row: Row) -> Match:
     """The match that an evaluation belongs to. Several runs of one player may meet another on the same item."""
     sample, answers = int(row.get("sample_index") or 0), sorted(row.get("responses") or [])
-    for known in found.matches:
-        same = known.label == row.get("label") and known.players == row["players"] and known.sample_index == sample
-        if same and sorted(known.evaluations[0].get("responses") or []) == answers:
-            return known
-    found.matches.append(Match(label=str(row.get("label")), players=row["players"], sample_index=sample))
-    return found.matches[-1]
+    for match in trace.matches:
+        same = match.label == row.get("label") and match.players == row["players"] and match.sample_index == sample
+        if same and sorted(match.evaluations[0].get("responses") or []) == answers:
+            return match
+    trace.matches.append(Match(label=str(row.get("label")), players=row["players"], sample_index=sample))
+    return trace.matches[-1]
 
 
 def _metric_rows(store: Store, id: str) -> Iterator[Row]:
@@ -223,8 +223,8 @@ def _judges(evaluation: Row, response: Row) -> bool:
 def _enters(evaluation: Row, metric: Row, response: Row, item: Row | None, labels: dict[str, set[str]]) -> bool:
     """Whether the row is in the metric's group; a failure without a label counts under all its scorer's labels."""
     label = evaluation.get("label") or ""
-    own = {label} if label else labels.get(str(evaluation.get("scorer")), {""})
-    if metric.get("label") not in own:
+    possible = {label} if label else labels.get(str(evaluation.get("scorer")), {""})
+    if metric.get("label") not in possible:
         return False
     for facet in metric.get("facets") or ():
         places = (find_in_row(evaluation, facet), find_in_row(response, facet), find_in_item(item or {}, facet))

@@ -1,4 +1,4 @@
-"""The rows of matches as columns: who played whom on which item, and what was said in each order of the seats.
+"""The rows of matches as columns: who played whom on which item, and the verdict in each order of the seats.
 
 A row costs 41 bytes, however long its texts are. The same verdict in two folders counts once.
 """
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.analysis.compare.paired import behind, rows_of, text_of
-from assay.engine.aggregate.join import Column, read_fields
+from assay.engine.aggregate.join import Column, read_columns
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
@@ -27,7 +27,7 @@ from assay.store.repair import row_decoder
 Flags = npt.NDArray[np.bool_]
 
 
-class _Row(msgspec.Struct, gc=False):
+class _MatchRow(msgspec.Struct, gc=False):
     """What is read of an evaluation, in the order of its fields, which decodes fastest."""
 
     item_id: str
@@ -50,15 +50,15 @@ class _Row(msgspec.Struct, gc=False):
         return 2 if score > 0.5 else 0 if score < 0.5 else 1
 
 
-def _rows(log: Log) -> Iterator[_Row]:
-    """Every row of a match; lines that are no evaluation are passed over."""
-    decode_lines = msgspec.json.Decoder(_Row).decode_lines
-    decode = row_decoder(_Row)
+def _rows(log: Log) -> Iterator[_MatchRow]:
+    """Every row of a match; lines that are not evaluations are skipped."""
+    decode_lines = msgspec.json.Decoder(_MatchRow).decode_lines
+    decode = row_decoder(_MatchRow)
     for block in log.blocks():
         try:
             rows = decode_lines(block)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            rows: list[_Row] = []
+            rows: list[_MatchRow] = []
             for line in block.splitlines():
                 with suppress(ValueError, RecursionError):
                     rows.append(decode(line))
@@ -104,8 +104,9 @@ class Verdicts:
         scorer = self.scored[label]
         named = [own == label or (own == by == scorer and own not in self.scored) for own, by in self.kinds]
         at = np.flatnonzero(np.array(named)[kind])
-        if source.max(initial=0) > 0:
-            at = at[_first_of_each(keys[at])]
+        if source.max(initial=0) > 0:  # a key may stand for several matches of responses that are scored together
+            pair = (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64)
+            at = at[_first_of_each(np.where(keys == 0, keys, keys + pair)[at])]
         turned = first[at] > second[at]
         points = np.frombuffer(self._half_points, np.int8)[at]
         return Rows(
@@ -149,36 +150,38 @@ class Played(msgspec.Struct):
 
 def read_verdicts(sources: Sequence[Source], *, responses: bool = False) -> Verdicts:
     """All matches of the sources; `responses`: with the keys of the answers."""
-    found = Verdicts(responses=responses)
+    verdicts = Verdicts(responses=responses)
     for number, source in enumerate(sources):
-        found.add(source, number)
-    if not found.kinds:
+        verdicts.add(source, number)
+    if not verdicts.kinds:
         raise UserError(
-            "these rows are no matches: they have no `players`",
+            "these rows are not matches: they have no `players`",
             where=", ".join(str(source.path) for source in sources),
             fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
         )
-    return found
+    return verdicts
 
 
-def label_of(found: Verdicts, wanted: str) -> str:
+def label_of(verdicts: Verdicts, wanted: str) -> str:
     """The label to look at: the one wanted, or the only one."""
-    if wanted and wanted not in found.scored:
-        raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, found.scored))
-    if not found.scored:
+    if wanted and wanted not in verdicts.scored:
+        raise UserError(f"no match has the label {wanted!r}", fix=nearest(wanted, verdicts.scored))
+    if not verdicts.scored:
         raise UserError("no match has a verdict: all calls failed", fix="assay run --retry-errors tries again")
-    if not wanted and len(found.scored) > 1:
-        raise UserError("the matches have several labels", fix=f"add --label, one of {', '.join(sorted(found.scored))}")
-    return wanted or next(iter(found.scored))
+    if not wanted and len(verdicts.scored) > 1:
+        raise UserError(
+            "the matches have several labels", fix=f"add --label, one of {', '.join(sorted(verdicts.scored))}"
+        )
+    return wanted or next(iter(verdicts.scored))
 
 
-def played(found: Verdicts, label: str, sources: Sequence[Source], by: str = "") -> Played:
+def played(verdicts: Verdicts, label: str, sources: Sequence[Source], by: str = "") -> Played:
     """The matches under a label, one for each pair of answers; players are those of the rows, or with `by` the values
     that this field has in the responses."""
-    rows = found.columns(label)
+    rows = verdicts.columns(label)
     order = np.lexsort((rows.seat, rows.second, rows.first, rows.sample, rows.item, rows.source))
     rows = _taken(rows, order)
-    names, first, second = list(found.names), rows.first, rows.second
+    names, first, second = list(verdicts.names), rows.first, rows.second
     if by:
         names, (first, second) = _players_by(by, rows, sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
@@ -190,19 +193,19 @@ def played(found: Verdicts, label: str, sources: Sequence[Source], by: str = "")
     begins[1:] = ~begins[1:]
     starts = np.flatnonzero(begins)
     swapped = np.bincount(rows.source, rows.seat == 1) > 0
-    one = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
-    same, unread = first[starts] == second[starts], one.half_points < 0
+    matches = reconciled(starts, rows.half_points, 1 + swapped[rows.source])
+    same, unread = first[starts] == second[starts], matches.half_points < 0
     kept = ~same & ~unread
     at = starts[kept]
     numbered = np.unique(rows.item[at], return_inverse=True)[1]
     missing = rows.half_points < 0
     return Played(
         names=[names[number] for number in alphabetical],
-        matches=Matches(numbered.astype(np.int32), first[at], second[at], one.half_points[kept], len(names)),
+        matches=Matches(numbered.astype(np.int32), first[at], second[at], matches.half_points[kept], len(names)),
         verdicts=len(order),
         failed=np.bincount(np.concatenate([first[missing], second[missing]]), minlength=len(names)),
-        disagreements=int(one.disagreed[kept].sum()),
-        one_sided=int(one.one_sided[kept].sum()),
+        disagreements=int(matches.disagreed[kept].sum()),
+        one_sided=int(matches.one_sided[kept].sum()),
         unread=int(unread.sum()),
         same=int(same.sum()),
     )
@@ -227,13 +230,13 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
     assert rows.answers is not None
     keys, column = array("Q"), Column(numbers=False)
     logs = [log for source in sources for log in behind(source, "run")]
-    for (key,), (value,) in read_fields(logs, "responses", ("key",), (field,)):
-        keys.append(short(str(key)) if key else 0)
-        column.append(value)
-    known = np.frombuffer(keys, np.uint64)
-    order = np.argsort(known, kind="stable")
-    at = np.searchsorted(known[order], rows.answers).clip(max=max(len(known) - 1, 0))
-    if not len(known) or (known[order][at] != rows.answers).any():
+    for (given,), (values,) in read_columns(logs, "responses", ("key",), (field,)):
+        keys.extend([short(str(key)) if key else 0 for key in given])
+        column.extend(values)
+    response_keys = np.frombuffer(keys, np.uint64)
+    order = np.argsort(response_keys, kind="stable")
+    at = np.searchsorted(response_keys[order], rows.answers).clip(max=max(len(response_keys) - 1, 0))
+    if not len(response_keys) or (response_keys[order][at] != rows.answers).any():
         where = ", ".join(str(source.path) for source in sources)
         raise UserError(f"players by {field!r} need the responses of all matches", where=where, fix="leave --by out")
     numbers = column.codes[order][at]

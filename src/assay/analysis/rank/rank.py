@@ -27,7 +27,7 @@ ROUNDS = 1000
 _MOST_NAMED = 6
 
 
-class Standing(msgspec.Struct, kw_only=True):
+class PlayerStanding(msgspec.Struct, kw_only=True):
     """One player. `value` is a rating around 1500, or a win rate; `ranks` the best and the worst place that the matches
     leave open. `failed` counts verdicts that are missing, `standard_error` Elo's noise of shuffling."""
 
@@ -72,12 +72,12 @@ class Ranking(msgspec.Struct, kw_only=True):
     unread: int
     tie_parameter: float | None
     prior: float | None
-    standings: list[Standing]
+    standings: list[PlayerStanding]
     win_matrix: WinMatrix
     notes: list[str]
 
 
-class Options(msgspec.Struct, kw_only=True, frozen=True):
+class RankOptions(msgspec.Struct, kw_only=True, frozen=True):
     """How to rank. `by`: the field of the responses that names the players; `prior`: virtual matches of each player,
     by default none unless somebody won or lost everything."""
 
@@ -91,19 +91,19 @@ class Options(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
-    """The ranking of the players in the matches of these experiments; options as in Options."""
-    chosen = Options(**options)
+    """The ranking of the players in the matches of these experiments; options as in RankOptions."""
+    chosen = RankOptions(**options)
     _check(chosen)
     sources = find_sources(list(paths), "evaluation")
-    found = read_verdicts(sources, responses=bool(chosen.by))
-    label = label_of(found, chosen.label)
-    return ranking_of(played(found, label, sources, chosen.by), label, chosen)
+    verdicts = read_verdicts(sources, responses=bool(chosen.by))
+    label = label_of(verdicts, chosen.label)
+    return ranking_of(played(verdicts, label, sources, chosen.by), label, chosen)
 
 
-def ranking_of(found: Played, label: str, options: Options) -> Ranking:
-    """The same of matches that are already read."""
-    names, failed, matches = _with_matches(found)
-    notes = _notes(found, names)
+def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
+    """Rank the players of matches that were read before."""
+    names, failed, matches = _with_matches(played)
+    notes = _notes(played, names)
     table = counted(matches)
     _check_pieces(names, table, options.method, notes)
     settings: dict[str, Any] = {"level": options.level, "rounds": options.rounds, "seed": options.seed}
@@ -128,10 +128,10 @@ def ranking_of(found: Played, label: str, options: Options) -> Ranking:
         ci_method=ranked.method,
         items=matches.items,
         matches=len(matches.item),
-        verdicts=found.verdicts,
-        disagreements=found.disagreements,
-        one_sided=found.one_sided,
-        unread=found.unread,
+        verdicts=played.verdicts,
+        disagreements=played.disagreements,
+        one_sided=played.one_sided,
+        unread=played.unread,
         tie_parameter=tie,
         prior=prior,
         standings=[_standing(at, names, ranked, table, failed, errors) for at in order],
@@ -140,7 +140,7 @@ def ranking_of(found: Played, label: str, options: Options) -> Ranking:
     )
 
 
-def _check(options: Options) -> None:
+def _check(options: RankOptions) -> None:
     if options.method not in METHODS:
         raise UserError(f"there is no method {options.method!r}", fix=nearest(options.method, METHODS))
     if not 0 < options.level < 1:
@@ -151,29 +151,29 @@ def _check(options: Options) -> None:
         raise UserError(f"a prior is a number of matches, got {options.prior:g}", fix="--prior 1")
 
 
-def _with_matches(found: Played) -> tuple[list[str], list[int], Matches]:
+def _with_matches(played: Played) -> tuple[list[str], list[int], Matches]:
     """Names, failures and matches without the players who have none."""
-    matches = found.matches
+    matches = played.matches
     sides = np.concatenate([matches.first, matches.second])
     there = np.flatnonzero(np.bincount(sides, minlength=matches.players))
     if len(there) < 2:
         raise UserError(
             "there is no match with a verdict between two players",
-            fix=f"of {found.verdicts:,} verdicts {found.unread:,} pairs have none that can be read",
+            fix=f"of {played.verdicts:,} verdicts {played.unread:,} pairs have none that can be read",
         )
     number = np.zeros(matches.players, np.int32)
     number[there] = np.arange(len(there))
     kept = matches._replace(first=number[matches.first], second=number[matches.second], players=len(there))
-    return [found.names[at] for at in there], found.failed[there].tolist(), kept
+    return [played.names[at] for at in there], played.failed[there].tolist(), kept
 
 
-def _notes(found: Played, names: Sequence[str]) -> list[str]:
+def _notes(played: Played, names: Sequence[str]) -> list[str]:
     notes: list[str] = []
-    unranked = sorted(set(found.names) - set(names))
+    unranked = sorted(set(played.names) - set(names))
     if unranked:
         notes.append(f"not ranked, because no match of theirs has a verdict: {_named(unranked)}")
-    if found.same:
-        notes.append(f"{found.same:,} matches of a player against itself are left out")
+    if played.same:
+        notes.append(f"{played.same:,} matches of a player against itself are left out")
     return notes
 
 
@@ -207,16 +207,16 @@ def _unbounded(names: Sequence[str], table: Counted, prior: float | None) -> str
 
 
 def _on_elo_scale(ranked: Ranked) -> Ranked:
-    value, low, high = (START + POINTS * one for one in ranked[:3])
+    value, low, high = (START + POINTS * strength for strength in ranked[:3])
     return ranked._replace(value=value, low=low, high=high)
 
 
 def _standing(
     at: int, names: Sequence[str], ranked: Ranked, table: Counted, failed: Sequence[int], errors: Any
-) -> Standing:
+) -> PlayerStanding:
     wins, ties, losses = int(table.wins[at].sum()), int(table.ties[at].sum()), int(table.wins[:, at].sum())
     low, high = float(ranked.low[at]), float(ranked.high[at])
-    return Standing(
+    return PlayerStanding(
         player=names[at],
         ranks=(int(ranked.best[at]), int(ranked.worst[at])),
         value=float(ranked.value[at]),
@@ -233,7 +233,7 @@ def _standing(
 
 
 def _matrix(order: Sequence[int], names: Sequence[str], table: Counted) -> WinMatrix:
-    wins, ties = (one[np.ix_(order, order)].tolist() for one in (table.wins, table.ties))
+    wins, ties = (counts[np.ix_(order, order)].tolist() for counts in (table.wins, table.ties))
     return WinMatrix([names[at] for at in order], wins, ties)
 
 

@@ -33,9 +33,10 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class BoundMetric(msgspec.Struct, kw_only=True):
     """A metric with its parameters, facets and label filter.
 
-    `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of a
-    Group. `columns` are further fields that a Group shall have. `ordered`: the order of samples matters to it. With
-    `verdicts` false it is not about right and wrong: every row counts, and its values have no natural ends.
+    `rows_name` is the parameter that takes a group as a list of dicts (EEN's form), None for functions of
+    a Group. `together` is the label under which the rows of all included labels are one group. `columns` are further
+    fields that a Group shall have. `ordered`: the order of samples matters to it. With `verdicts` false
+    it is not about right and wrong: every row counts, and its values have no natural ends.
     """
 
     name: str
@@ -45,6 +46,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     facets: list[str] = []
     include: list[str] = []
     exclude: list[str] = []
+    together: str = ""
     policy: Policy = Policy()
     rows_name: str | None = None
     takes_facets: bool = False
@@ -69,7 +71,11 @@ class BoundMetric(msgspec.Struct, kw_only=True):
             "identity": identity(self.function),
             "params": self.params,
             "facets": self.facets,
-            "labels": {"include": self.include, "exclude": self.exclude},
+            "labels": {
+                "include": self.include,
+                "exclude": self.exclude,
+                **({"together": self.together} if self.together else {}),
+            },
             "policy": msgspec.to_builtins(self.policy),
             "level": self.level,
             "interval": self.interval,
@@ -84,6 +90,7 @@ def bind_metric(
     facets: Sequence[str] = (),
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    together: str = "",
     policy: Policy | Mapping[str, str] | None = None,
     path: str | None = None,
     module: str | None = None,
@@ -134,6 +141,7 @@ def bind_metric(
         facets=list(dict.fromkeys(facets)),
         include=list(include),
         exclude=list(exclude),
+        together=together,
         policy=_policy(policy, where),
         rows_name=rows_name,
         takes_facets=rows_name is not None and "facets" in called,

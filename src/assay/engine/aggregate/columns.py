@@ -22,11 +22,11 @@ from assay.engine.aggregate.facets import find_in_row, typed
 from assay.engine.aggregate.layouts import Layout, layouts
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
-from assay.records import EvaluationOutcome
+from assay.records import OUTCOMES as OUTCOMES
+from assay.records import EvaluationOutcome, verdict_of
 from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
-OUTCOMES: tuple[EvaluationOutcome, ...] = ("scored", "unparsed", "refused", "errored", "skipped")
 SKIPPED = OUTCOMES.index("skipped")
 VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
@@ -157,7 +157,7 @@ class Reader:
             row = decode_row(line, partial(place, at))
             if "item_id" not in row:
                 raise UserError("an evaluation row without item_id", where=place(at))
-            outcome, passed, score = _verdict(row)
+            outcome, passed, score = verdict_of(row)
             values = tuple(find_in_row(row, facet) for facet in self.facets)
             self._combination.append(
                 self._code(_label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values)
@@ -235,16 +235,3 @@ def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
 def _label(label: Any) -> str:
     name: Any = cast("dict[str, Any]", label).get("name") if isinstance(label, dict) else label
     return "" if name is None else str(name)
-
-
-def _verdict(row: dict[str, Any]) -> tuple[EvaluationOutcome, bool | None, float]:
-    """Outcome, passed and score (NaN: none) of a row of any origin."""
-    details, outcome = row.get("detailed_results"), row.get("outcome")
-    if outcome not in OUTCOMES:
-        failed = row.get("error") or (isinstance(details, dict) and cast("dict[str, Any]", details).get("error"))
-        unjudged = row.get("passed") is None and row.get("score") is None
-        outcome = "errored" if failed or unjudged else "scored"
-    passed, score = row.get("passed"), row.get("score")
-    if score is not None and not (isinstance(score, (int, float)) and math.isfinite(score)):
-        return "errored" if outcome == "scored" else outcome, None, math.nan
-    return outcome, None if passed is None else bool(passed), math.nan if score is None else float(score)

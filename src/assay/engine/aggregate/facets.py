@@ -12,35 +12,12 @@ import msgspec
 from msgspec import UNSET
 
 from assay.errors import UserError
+from assay.records import find as find
+from assay.records import find_in_row as find_in_row
 from assay.registry import nearest
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _RANKS: dict[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3, list: 4, dict: 5}
-
-
-def find(row: Any, facet: str) -> Any:
-    """The value at `facet`, or UNSET."""
-    if not isinstance(row, dict):
-        return UNSET
-    fields = cast("dict[str, Any]", row)
-    if facet in fields:
-        return fields[facet]
-    head = facet.rpartition(".")[0]
-    while head:
-        if head in fields:
-            found = find(fields[head], facet[len(head) + 1 :])
-            if found is not UNSET:
-                return found
-        head = head.rpartition(".")[0]
-    return UNSET
-
-
-def find_in_row(row: Mapping[str, Any], facet: str) -> Any:
-    """In an evaluation or a response: the row, then inside its `metadata`."""
-    found = find(row, facet)
-    if found is UNSET and not facet.startswith("metadata."):
-        found = find(row.get("metadata"), facet)
-    return found
 
 
 def find_in_item(row: Mapping[str, Any], facet: str) -> Any:
@@ -94,20 +71,28 @@ class Narrow(msgspec.Struct):
     places: list[list[str]]
 
 
-def narrow(facets: Iterable[str], base: Mapping[str, tuple[Any, Any]], leaf: Any, before: str = "") -> Narrow | None:
+def narrow(
+    facets: Iterable[str],
+    base: Mapping[str, tuple[Any, Any]],
+    leaf: Any,
+    before: str = "",
+    *,
+    item: bool = False,
+) -> Narrow | None:
     """`base`: fields that are decoded anyway, name → (type, default or ...); `leaf` gives the type of a value at an
     attribute path. None: these facets need whole rows.
 
-    `before`: the field that the facets mostly follow; decoding is fastest in the order of the text.
+    `before`: the field that the facets mostly follow; decoding is fastest in the order of the text. `item`: they are
+    looked for where items have them.
     """
     tree: dict[str, Any] = {}
     places: list[list[str]] = []
     for facet in facets:
         if facet.count(".") > 3:
             return None
-        paths = list(_splits(facet))
-        if not facet.startswith("metadata."):
-            paths += [("metadata", *path) for path in paths]
+        own = list(_splits(facet))
+        inside = ("data", "metadata") if item else () if facet.startswith("metadata.") else ("metadata",)
+        paths = own + [(part, *path) for part in inside for path in own]
         found: list[str] = []
         for path in paths:
             if path[0] in base:

@@ -161,30 +161,36 @@ class Grouping:
         self.outcome, self.passed, self.score = verdicts(columns)
 
     def measured(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list[MetricRow]:
-        """Metrics that share their facets share the sorting and the groups."""
+        """Metrics that share their facets, and the labels that are one group, share the sorting and the groups."""
         by_metric: list[list[MetricRow]] = [[] for _ in metrics]
-        sets = list(dict.fromkeys(tuple(bound.facets) for bound in metrics))
-        for chosen in sets:
-            sharing = [(number, bound) for number, bound in enumerate(metrics) if tuple(bound.facets) == chosen]
+        labels = {one.label for one in self.columns.combinations}
+        sets: dict[Any, list[tuple[int, BoundMetric]]] = {}
+        for number, bound in enumerate(metrics):
+            joined = frozenset(filter(bound.takes, labels)) if bound.together else None
+            sets.setdefault((*bound.facets, joined, bound.together), []).append((number, bound))
+        for at, ((*chosen, joined, together), sharing) in enumerate(sets.items(), 1):
             places = {facet: facets.index(facet) for facet in chosen}
-            for sample in self._samples(places, any(bound.ordered for _, bound in sharing), chosen is sets[-1]):
+            named = {label: str(together or label) for label in (labels if joined is None else joined)}
+            for sample in self._samples(places, named, any(bound.ordered for _, bound in sharing), at == len(sets)):
                 for number, bound in sharing:
-                    if bound.takes(sample.label):
+                    if joined is not None or bound.takes(sample.label):
                         by_metric[number] += measure(bound, sample)
         return [row for rows in by_metric for row in rows]
 
-    def _samples(self, places: dict[str, int], ordered: bool, last: bool) -> Iterator[Sample]:
-        """The groups in order of their facet values and label; groups without a due verdict are left out. The `last`
-        time the columns are given up as they are sorted, so that there is never a second copy of all of them."""
+    def _samples(self, places: dict[str, int], named: Mapping[str, str], ordered: bool, last: bool) -> Iterator[Sample]:
+        """The groups in order of their facet values and label; groups without a due verdict are left out, and so are
+        labels that are not in `named`, which has the name of each in these groups. The `last` time the columns are
+        given up as they are sorted, so that there is never a second copy of all of them."""
         columns = self.columns
-        groups: dict[Any, tuple[tuple[Any, ...], str, set[str]]] = {}
+        groups: dict[Any, tuple[tuple[Any, ...], str | None, set[str]]] = {}
         keys: list[Any] = []
         for one in columns.combinations:
             values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
-            key = (*map(typed, values), one.label)
-            groups.setdefault(key, (values, one.label, set()))[2].add(one.scorer)
+            label = named.get(one.label)
+            key = (*map(typed, values), label)
+            groups.setdefault(key, (values, label, set()))[2].add(one.scorer)
             keys.append(key)
-        ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1]))
+        ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1] or ""))
         rank = {key: number for number, key in enumerate(ranked)}
         group = np.array([rank[key] for key in keys], dtype=np.int32)[columns.combination]
         rows = _sorted(group, columns.item, columns.sample, lambda: self._ties(ordered))
@@ -195,9 +201,9 @@ class Grouping:
             part = slice(ends[number - 1] if number else 0, ends[number])
             at = rows[part]
             item, sample, passed, score, outcome = (column[part] for column in sorted_columns)
-            if (outcome == SKIPPED).all():
-                continue
             values, label, scorers = groups[key]
+            if label is None or (outcome == SKIPPED).all():
+                continue
             facets = dict(zip(places, values, strict=True))
             yield Sample(
                 label=label,

@@ -6,9 +6,10 @@ where something is missing. Kept are a few bytes for each row, never the rows.
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import blake2b
+from itertools import compress
 from operator import attrgetter
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Columns, Combination, Ints, decode_row, place_in_block
-from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, narrow, typed
+from assay.engine.aggregate.facets import find_in_item, find_in_row, narrow, typed
 from assay.interfaces import FloatArray, Log
 from assay.store.keys import id_hash, short
 
@@ -33,23 +34,25 @@ class Column:
         self.values: list[Any] = []
         self._numbers = numbers
         self._codes, self._floats = array("i"), array("d")
-        self._known: dict[bytes, int] = {}
+        self._known: dict[bytes | str, int] = {}
 
-    def append(self, value: Any) -> None:
-        """Take up a row's value; UNSET where it has none."""
-        code, number = ABSENT, math.nan
-        if value is UNSET:
-            pass
-        elif self._numbers and type(value) is float:
-            code, number = FLOAT, value
-        elif self._numbers and type(value) is int and -_EXACT < value < _EXACT:
-            code, number = INT, float(value)
-        else:
-            code = self._known.setdefault(typed(value), len(self.values))
-            if code == len(self.values):
-                self.values.append(value)
-        self._codes.append(code)
-        self._floats.append(number)
+    def extend(self, values: Iterable[Any]) -> None:
+        """Take up the rows' values; UNSET where one has none."""
+        for value in values:
+            kind, code, number = type(value), ABSENT, math.nan
+            if value is UNSET:
+                pass
+            elif self._numbers and kind is float:
+                code, number = FLOAT, value
+            elif self._numbers and kind is int and -_EXACT < value < _EXACT:
+                code, number = INT, float(value)
+            else:
+                key = value if kind is str else typed(value)  # a text is equal to texts alone
+                code = self._known.setdefault(key, len(self.values))
+                if code == len(self.values):
+                    self.values.append(value)
+            self._codes.append(code)
+            self._floats.append(number)
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -71,41 +74,49 @@ class Column:
         return number if code == FLOAT else int(number) if code == INT else None
 
 
-def read_fields(
-    logs: Iterable[Log], what: str, base: Sequence[str], names: Sequence[str]
-) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Of each row the values of the top-level fields `base` (None where missing) and of `names` (UNSET), which are
-    found like facets."""
-    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: msgspec.Raw)
+def read_columns(
+    logs: Iterable[Log], what: str, base: Sequence[str], names: Sequence[str], *, item: bool = False
+) -> Iterator[tuple[list[list[Any]], list[list[Any]]]]:
+    """The columns of the top-level fields `base` (None where a row lacks one) and of `names` (UNSET), which are found
+    like facets, in an evaluation or a response, or in an `item`; for one block of rows after the other."""
+    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: msgspec.Raw, item=item)
     decode = None if found is None else msgspec.json.Decoder(found.type).decode_lines
     places = [[attrgetter(place) for place in places] for places in found.places] if found else []
+    look = find_in_item if item else find_in_row
     for log in logs:
         for count, block in enumerate(log.blocks()):
             try:
                 rows = None if decode is None else cast("list[Any]", decode(block))
             except msgspec.DecodeError:
                 rows = None
-            if rows is None:
-                yield from _whole(log, block, count, what, base, names)
+            if rows is not None:
+                own = [list(map(attrgetter(name), rows)) for name in base]
+                yield own, [_values(rows, each) for each in places]
                 continue
-            for row in rows:
-                yield (
-                    tuple([getattr(row, name) for name in base]),
-                    [_decoded(first_of(place(row) for place in each)) for each in places],
-                )
+            whole = list(_whole(log, block, count, what))
+            yield [[row.get(name) for row in whole] for name in base], [[look(row, n) for row in whole] for n in names]
 
 
-def _whole(
-    log: Log, block: bytes, count: int, what: str, base: Sequence[str], names: Sequence[str]
-) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+def _values(rows: list[Any], places: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    """What the first of some places has, row by row; UNSET where none has anything."""
+    values: list[Any] = list(map(places[0], rows))
+    for place in places[1:]:
+        lacking = [at for at, value in enumerate(values) if value is UNSET]
+        if not lacking:
+            break
+        if len(lacking) == len(rows):
+            values = list(map(place, rows))
+            continue
+        for at in lacking:
+            values[at] = place(rows[at])
+    decode = msgspec.json.decode
+    return [decode(value) if isinstance(value, msgspec.Raw) else value for value in values]
+
+
+def _whole(log: Log, block: bytes, count: int, what: str) -> Iterator[dict[str, Any]]:
     for at, line in enumerate(block[:-1].split(b"\n")):
         if line.strip():
-            row = decode_row(line, partial(place_in_block, log, what, count, at))
-            yield tuple([row.get(name) for name in base]), [find_in_row(row, name) for name in names]
-
-
-def _decoded(value: Any) -> Any:
-    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+            yield decode_row(line, partial(place_in_block, log, what, count, at))
 
 
 Keys = npt.NDArray[np.uint64]
@@ -124,17 +135,17 @@ class Sources:
     def _sought(self) -> Keys:
         """The key of the (first) response of each evaluation row."""
         sought = array("Q")
-        for (responses, *place), _ in read_fields(self.evaluations, "evaluation rows", ("responses", *_PLACE), ()):
-            first = responses[0] if isinstance(responses, list) and responses else None
-            sought.append(response_key(first, place))
+        for (responses, *place), _ in read_columns(self.evaluations, "evaluation rows", ("responses", *_PLACE), ()):
+            first = [keys[0] if isinstance(keys, list) and keys else None for keys in responses]
+            sought.extend(map(response_key, first, zip(*place, strict=True)))
         return np.frombuffer(sought, np.uint64)
 
     def of_evaluations(self, names: Sequence[str]) -> dict[str, "Joined"]:
         """Fields of the evaluation rows themselves."""
         columns = [Column() for _ in names]
-        for _, values in read_fields(self.evaluations, "evaluation rows", (), names):
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
+        for _, values in read_columns(self.evaluations, "evaluation rows", (), names):
+            for column, own in zip(columns, values, strict=True):
+                column.extend(own)
         return {name: Joined(column, None) for name, column in zip(names, columns, strict=True)}
 
     def of_responses(
@@ -144,34 +155,41 @@ class Sources:
         each row's response."""
         columns = [Column(numbers=numbers) for _ in names]
         keys = array("Q")
-        for (key, *place), (outcome, error, *values) in read_fields(
-            self.runs, "responses", ("key", *_PLACE), ("outcome", "error", *names)
-        ):
-            keys.append(response_key(key, place))
-            failed = answered and (outcome in ("errored", "skipped") or (error is not UNSET and error))
-            for column, value in zip(columns, values, strict=True):
-                column.append(UNSET if failed else value)
+        state = ("outcome", "error") if answered and names else ()
+        for (own, *place), values in read_columns(self.runs, "responses", ("key", *_PLACE), (*state, *names)):
+            keys.extend(map(response_key, own, zip(*place, strict=True)))
+            for column, found in zip(columns, values[len(state) :], strict=True):
+                column.extend(found if not state else _of_answers(found, *values[:2]))
         match = _Match(np.frombuffer(keys, np.uint64), self._sought)
         joined = {name: Joined(column, match.rows(column)) for name, column in zip(names, columns, strict=True)}
         return joined, Joined(None, match.found)
 
-    def of_items(self, names: Sequence[str], columns: Columns, *, numbers: bool = True) -> dict[str, "Joined"]:
-        """Fields of the rows' items."""
+    def of_items(
+        self, names: Sequence[str], columns: Columns, *, numbers: bool = True
+    ) -> tuple[dict[str, "Joined"], "Joined"]:
+        """Fields of the rows' items; and the number of each row's item, in the order of the dataset."""
         made = [Column(numbers=numbers) for _ in names]
         rows = np.full(len(columns.ids), -1, dtype=np.int64)
         taken = 0
-        for log in self.datasets:
-            for count, (_, line) in enumerate(log.scan(), 1):
-                if not line.strip():
-                    continue
-                row = decode_row(line, f"items, line {count}")
-                id = np.uint64(id_hash(str(row.get("id"))))
-                item = int(np.searchsorted(columns.ids, id))
-                if item < len(columns.ids) and columns.ids[item] == id:
-                    rows[item], taken = taken, taken + 1
-                    for column, name in zip(made, names, strict=True):
-                        column.append(find_in_item(row, name))
-        return {name: Joined(column, rows[columns.item]) for name, column in zip(names, made, strict=True)}
+        for (own,), values in read_columns(self.datasets, "items", ("id",), names, item=True):
+            ids = np.array([id_hash(str(id)) for id in own], np.uint64)
+            items = np.searchsorted(columns.ids, ids).clip(max=len(rows) - 1)
+            known = columns.ids[items] == ids
+            rows[items[known]] = np.arange(taken, taken + known.sum())
+            taken += int(known.sum())
+            for column, found in zip(made, values, strict=True):
+                column.extend(compress(found, known))
+        found = rows[columns.item]
+        return {name: Joined(column, found) for name, column in zip(names, made, strict=True)}, Joined(None, found)
+
+
+def _of_answers(values: list[Any], outcomes: list[Any], errors: list[Any]) -> list[Any]:
+    """The values with UNSET for those of responses that failed."""
+    failed = [
+        one in ("errored", "skipped") or (error is not UNSET and error)
+        for one, error in zip(outcomes, errors, strict=True)
+    ]
+    return [UNSET if bad else value for value, bad in zip(values, failed, strict=True)]
 
 
 class Joined(msgspec.Struct):
@@ -235,16 +253,16 @@ def join_items(columns: Columns, facets: Sequence[str], sources: Sources) -> Non
     """Fill in what `facets` find in the items of the rows."""
     wanted = missing(columns, facets)
     if wanted and sources.datasets:
-        joined = sources.of_items([facets[at] for at in wanted], columns, numbers=False)
+        joined, _ = sources.of_items([facets[at] for at in wanted], columns, numbers=False)
         _fill_all(columns, facets, wanted, joined)
 
 
 def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[str, Joined]:
     """The columns that metrics declare: a field of the evaluation row, `response.…` of its response (`response`: its
-    number), `item.…` of its item."""
+    number), `item.…` of its item (`item`: its number)."""
     found: dict[str, Joined] = {}
     of_responses = [name for name in names if name == "response" or name.startswith("response.")]
-    of_items = [name for name in names if name.startswith("item.")]
+    of_items = [name for name in names if name == "item" or name.startswith("item.")]
     own = [name for name in names if name not in of_responses and name not in of_items]
     if own:
         found |= sources.of_evaluations(own)
@@ -253,8 +271,9 @@ def declared(names: Sequence[str], columns: Columns, sources: Sources) -> dict[s
         joined, number = sources.of_responses(fields, answered=True)
         found |= {f"response.{name}": column for name, column in joined.items()} | {"response": number}
     if of_items:
-        joined = sources.of_items([name[len("item.") :] for name in of_items], columns)
-        found |= {f"item.{name}": column for name, column in joined.items()}
+        fields = [name[len("item.") :] for name in of_items if name != "item"]
+        joined, number = sources.of_items(fields, columns)
+        found |= {f"item.{name}": column for name, column in joined.items()} | {"item": number}
     return found
 
 

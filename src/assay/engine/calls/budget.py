@@ -7,17 +7,15 @@ is used up and the run stops: cleanly, with every row kept, and it resumes when 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
-from assay.engine.calls.prices import cost_of
 from assay.errors import BudgetError
-from assay.interfaces import Completion, Log, Message, Price, Request, Store
-
-T = TypeVar("T")
+from assay.interfaces import Completion, Message, Price, Request, Store
+from assay.store.repair import read_rows
 
 CHARACTERS_PER_TOKEN = 4
 UNKNOWN_ANSWER = 256  # tokens reserved for an answer before any has been seen and without `max_tokens`
@@ -135,6 +133,19 @@ class Budget:
                 place.set_result(None)
 
 
+def cost_of(price: Price | None, completion: Completion) -> float | None:
+    """What a call cost in US dollars; what the server itself says wins, and without token counts nobody knows."""
+    if completion.cost is not None:
+        return completion.cost
+    if price is None:
+        return None
+    if price.is_free():
+        return 0.0
+    if completion.prompt_tokens is None or completion.completion_tokens is None:
+        return None
+    return price.cost(completion.prompt_tokens, completion.completion_tokens)
+
+
 def text_tokens(messages: Iterable[Message]) -> int:
     """A rough count of the tokens of messages, for budgets and plans; never for what a row says."""
     return sum(len(str(message.get("content", ""))) for message in messages) // CHARACTERS_PER_TOKEN + 1
@@ -163,22 +174,13 @@ def spent_before(store: Store, id: str) -> Spent:
     """What the rows and calls of an experiment, those set aside included, have cost so far."""
     spent = Spent()
     for name in ("", "superseded"):
-        for paid in _paid(store.log("run", id, name), _Paid):
+        for _, paid in read_rows(store.log("run", id, name), _Paid):
             _add(spent, paid)
     inside, judging = store.log("run", id, "calls"), store.log("evaluation", id, "calls")
     for log in [inside] if inside is judging else [inside, judging]:  # a flat folder has one log for both
-        for call in _paid(log, _PaidCall):
+        for _, call in read_rows(log, _PaidCall):
             _add(spent, call.completion)
     return spent
-
-
-def _paid(log: Log, kind: type[T]) -> Iterator[T]:
-    decode = msgspec.json.Decoder(kind).decode
-    for _, line in log.scan():
-        try:
-            yield decode(line)
-        except msgspec.DecodeError:
-            continue
 
 
 def _add(spent: Spent, paid: _Paid) -> None:

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from assay.engine.calls.adaptive import Adaptive
-from assay.engine.calls.budget import Budget, expected_tokens
-from assay.engine.calls.prices import cost_of
+from assay.engine.calls.budget import Budget, cost_of, expected_tokens
 from assay.engine.calls.progress import LaneProgress
 from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
 from assay.interfaces import Completion, Limits, Model, Request

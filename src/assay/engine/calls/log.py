@@ -12,6 +12,7 @@ import numpy as np
 
 from assay.interfaces import Completion, Log, Message, Model
 from assay.store.keys import call_key, short
+from assay.store.repair import read_rows
 
 
 class PaidCall(msgspec.Struct, kw_only=True):
@@ -40,13 +41,9 @@ class CallLog:
     def __init__(self, log: Log) -> None:
         self._log = log
         keys, positions = array("Q"), array("q")
-        decode = msgspec.json.Decoder(_CallKey).decode
-        for position, line in log.scan():
-            try:
-                keys.append(short(decode(line).key))
-                positions.append(position)
-            except msgspec.DecodeError:  # a torn line: its call is made again
-                continue
+        for position, call in read_rows(log, _CallKey):  # of a torn line the call is made again
+            keys.append(short(call.key))
+            positions.append(position)
         order = np.argsort(np.frombuffer(keys, np.uint64) if keys else np.empty(0, np.uint64), kind="stable")
         self._keys = np.array(keys, np.uint64)[order]
         self._positions = np.array(positions, np.int64)[order]

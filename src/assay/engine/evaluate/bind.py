@@ -3,6 +3,7 @@ scorer of matches."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -27,11 +28,12 @@ _CONTEXTS = ("context", "contexts")
 
 class Case(msgspec.Struct, gc=False):
     """What one scorer call is about: an item and one response, or all that belong together (two for a match). `lines`
-    are the raw rows."""
+    are the raw rows, `sides` the players of responses that belong together."""
 
     item: Item
     responses: list[Response]
     lines: list[bytes] = []
+    sides: tuple[str, ...] = ()
 
 
 class BoundScorer(msgspec.Struct, kw_only=True):
@@ -40,7 +42,8 @@ class BoundScorer(msgspec.Struct, kw_only=True):
 
     Of a scorer of several responses, `player` is the field that names their sides (`run`: in the order of the runs),
     `same_items` refuses players that answer different items, `skip_failures` leaves out what a failed response takes
-    part in, and `limit` bounds how many items are scored together. `people` has what people decided in matches."""
+    part in, `takes_sides` passes the players of the responses as `sides`, also where all failed and none is left, and
+    `limit` bounds how many items are scored together. `people` has what people decided in matches."""
 
     name: str
     function: Callable[..., Any]
@@ -56,6 +59,7 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     both_seats: bool = True
     same_items: bool = False
     skip_failures: bool = False
+    takes_sides: bool = False
     limit: int | None = None
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
@@ -73,7 +77,11 @@ class BoundScorer(msgspec.Struct, kw_only=True):
             row = msgspec.json.decode(case.lines[0]) if case.lines else msgspec.to_builtins(case.responses[0])
             keywords["inference_result"] = row
             return [case.responses[0].response, case.item.ground_truth], keywords
-        return [case.item, *case.responses], keywords
+        if not self.takes_sides:
+            return [case.item, *case.responses], keywords
+        answered = [response.outcome == "ok" for response in case.responses]
+        keywords["sides"] = tuple(compress(case.sides, answered))
+        return [case.item, *compress(case.responses, answered)], keywords
 
 
 def bind_scorer(

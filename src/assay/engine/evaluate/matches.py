@@ -171,7 +171,9 @@ class Matches:
     def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
         failures = [failed(answer.row) for answer in answers if answer.row.outcome != "ok"]
         settled = None
-        if failures and (self.scorer.skip_failures or len(failures) == len(answers)):
+        if len(failures) == len(answers) and self.scorer.takes_sides and not self.scorer.skip_failures:
+            pass  # called without responses: the row still names those that failed
+        elif failures and (self.scorer.skip_failures or len(failures) == len(answers)):
             settled = failures[0]
             if self.scorer.skip_failures:
                 settled.outcome = "skipped"
@@ -180,7 +182,7 @@ class Matches:
         sides = tuple(self.players[answer.player] for answer in answers)
         about = digest("together", self._seen.of(item, self.scorer), canonical(sides), *_parts(settled))
         key = evaluation_key(self.scorer.identity, about, [answer.seen for answer in answers], None)
-        case = Case(item, [answer.row for answer in answers], [answer.line for answer in answers])
+        case = Case(item, [answer.row for answer in answers], [answer.line for answer in answers], sides)
         return Call(self.scorer, case, key, settled=settled, sides=sides)
 
     def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:

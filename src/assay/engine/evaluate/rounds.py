@@ -12,6 +12,7 @@ from assay.engine.evaluate.matches import Matches
 from assay.interfaces import Log
 from assay.records import Evaluation, EvaluationOutcome
 from assay.stats.pairing import choose_pairs
+from assay.store.repair import read_rows
 
 SMALLEST_SHARE = 20  # a round is this part of the budget, but lets every player play
 
@@ -44,9 +45,7 @@ class Rounds:
         self._payoffs = np.zeros((players, players))
         self._played: dict[tuple[int, int], set[int]] = {}
         self._counted: set[tuple[int, int, int]] = set()
-        decode = msgspec.json.Decoder(_PlayedRow).decode
-        for _, line in log.scan():
-            row = decode(line)
+        for _, row in read_rows(log, _PlayedRow):
             if row.part[0] == 0:
                 self.record(row)
 

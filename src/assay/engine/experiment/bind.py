@@ -14,9 +14,9 @@ import msgspec
 from assay import registry
 from assay.config import Config, FewShotConfig, ModelConfig, TaskConfig, environment, secret, where
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
-from assay.engine.calls.prices import price_of
 from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
 from assay.engine.experiment.dataset import open_dataset as open_dataset
+from assay.engine.experiment.prices import price_of
 from assay.errors import AssayError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Limits, Model, Prompt, Request, Task
 from assay.store.items import normalise_placed
@@ -185,7 +185,7 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
 
 def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) -> Task:
     """A graph with the config's models, which keep their own sampling parameters."""
-    make = registry.task.get("sygra.graph")
+    make = registry.task.get("graph")
     params = registry.check_params(make, entry.params, reserved=["name", "models", "inference"])
     inference = {model.name: {**config.sample_params, **model.inference} for model in config.models}
     return make(entry.graph, name=entry.name, models=models, inference=inference, **params)
@@ -234,6 +234,7 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
                     facets=entry.facets,
                     include=entry.labels.include,
                     exclude=entry.labels.exclude,
+                    together=entry.labels.together,
                     policy={
                         "on_error": entry.on_error or config.policy.on_error,
                         "on_unparsed": entry.on_unparsed or config.policy.on_unparsed,

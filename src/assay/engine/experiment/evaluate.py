@@ -28,7 +28,8 @@ from assay.engine.experiment.sources import (
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
-from assay.store.log import FileLog, rows_of
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
 
 Paths = str | Path | Sequence[str | Path]
@@ -185,7 +186,7 @@ class ExistingResponses(Responses):
             return
         items: set[str] = set()
         by_scorer: Counter[str] = Counter()
-        for _, row in rows_of(experiment.store.log("evaluation", experiment.id), _Failure):
+        for _, row in read_rows(experiment.store.log("evaluation", experiment.id), _Failure):
             if row.error is not None and row.error.endswith("is not in the dataset"):
                 items.add(row.item_id)
                 by_scorer[row.scorer] += 1

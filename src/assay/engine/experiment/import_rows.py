@@ -108,7 +108,7 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
             run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
             store.put_manifest(run)
             counts = _import_evaluations(store, id, foreign.dataset, cases.evaluations(), source, run, notes)
-        _keep_config(folder, foreign.dataset)
+        means_config(folder, foreign.dataset)
     facts = foreign.facts
     return Imported(
         folder=str(folder),
@@ -182,8 +182,8 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
         )
 
 
-def _keep_config(folder: Path, name: str) -> None:
-    """A config for later steps: metrics of what was imported."""
+def means_config(folder: Path, name: str) -> None:
+    """A config for later steps, for a folder that has none: the mean of each label by model."""
     file = folder / "config.yaml"
     if not file.exists():
         metrics = [{"name": "mean", "facets": ["model_name"]}]

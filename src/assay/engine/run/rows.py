@@ -8,6 +8,7 @@ from assay.engine.run.plan import Cell
 from assay.errors import ErrorKind
 from assay.interfaces import Answer, Log
 from assay.records import Response
+from assay.store.repair import read_rows
 
 _encode = msgspec.json.Encoder().encode
 
@@ -88,13 +89,8 @@ class _UsedRow(msgspec.Struct):
 
 def usage_of(log: Log) -> dict[str, Usage]:
     """By model, in order of name."""
-    decode = msgspec.json.Decoder(_UsedRow).decode
     found: dict[str, Usage] = {}
-    for _, line in log.scan():
-        try:
-            row = decode(line)
-        except msgspec.DecodeError:  # a blank or foreign line used nothing
-            continue
+    for _, row in read_rows(log, _UsedRow):
         usage = found.get(row.model_name)
         if usage is None:
             usage = found[row.model_name] = Usage()

@@ -1,20 +1,103 @@
-"""What tells a user's logic from another one, the same in every process: the code of its classes and its attributes."""
+"""What users write to judge: the logics, the types that their classes settle, and what tells two of them apart."""
 
 import inspect
 import sys
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from types import CellType
-from typing import Any
+from typing import Any, Generic, TypeVar, final, get_args, get_origin
 
 import msgspec
 
-from assay.formats.intelligence_layer.types import is_pydantic
+from assay.formats.intelligence_layer.domain import (
+    AggregatedEvaluation,
+    Evaluation,
+    Example,
+    ExpectedOutput,
+    SuccessfulExampleOutput,
+)
+from assay.formats.intelligence_layer.types import Input, Output, Record, is_pydantic, schema_of
 from assay.store.keys import digest
 from assay.usercode import identity
 
 _DEPTH = 4
 _NOT_USERS = {"assay", *sys.stdlib_module_names}
+
+
+class EvaluationLogicBase(Generic[Input, Output, ExpectedOutput, Evaluation]):
+    """What gives the four types their places."""
+
+
+class EvaluationLogic(ABC, EvaluationLogicBase[Input, Output, ExpectedOutput, Evaluation]):
+    """Implement `do_evaluate`."""
+
+    @abstractmethod
+    def do_evaluate(
+        self, example: Example[Input, ExpectedOutput], *output: SuccessfulExampleOutput[Output]
+    ) -> Evaluation:
+        """The result for one example, from the outputs of all runs in the order in which the runs were named."""
+
+
+class SingleOutputEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, Evaluation]):
+    """For the runs of one task: implement `do_evaluate_single_output`."""
+
+    @final
+    def do_evaluate(
+        self, example: Example[Input, ExpectedOutput], *output: SuccessfulExampleOutput[Output]
+    ) -> Evaluation:
+        assert len(output) == 1, f"this logic takes one output of an example, got {len(output)}"
+        return self.do_evaluate_single_output(example, output[0].output)
+
+    @abstractmethod
+    def do_evaluate_single_output(self, example: Example[Input, ExpectedOutput], output: Output) -> Evaluation: ...
+
+
+class AggregationLogic(ABC, Generic[Evaluation, AggregatedEvaluation]):
+    """Implement `aggregate`."""
+
+    @abstractmethod
+    def aggregate(self, evaluations: Iterable[Evaluation]) -> AggregatedEvaluation:
+        """The statistics of all results that are not failures; they can be read once."""
+
+
+def arguments_of(kind: type, ancestor: type) -> dict[str, Any]:
+    """The types by the names of the ancestor's type variables; those that no class in between settles are left out."""
+    names = [variable.__name__ for variable in ancestor.__parameters__]  # type: ignore[attr-defined]
+    settled_types = zip(names, _arguments(kind, ancestor), strict=True)
+    return {name: argument for name, argument in settled_types if not isinstance(argument, TypeVar)}
+
+
+def settled(owner: object, types: dict[str, Any], name: str, method: str) -> Any:
+    """The type of this name; a TypeError says how to give it where the classes do not."""
+    if name not in types:
+        raise TypeError(
+            f"the type {name} cannot be found in the type arguments of the logic: "
+            f"name it there, or override {method}() in {type(owner).__name__}"
+        )
+    return types[name]
+
+
+def _arguments(kind: type, ancestor: type) -> tuple[Any, ...]:
+    if kind is ancestor:
+        return ancestor.__parameters__  # type: ignore[attr-defined]
+    for base in kind.__dict__.get("__orig_bases__", kind.__bases__):
+        parent: Any = get_origin(base) or base
+        if isinstance(parent, type) and issubclass(parent, ancestor):
+            variables: tuple[Any, ...] = getattr(parent, "__parameters__", ())
+            types = dict(zip(variables, get_args(base) or variables, strict=True))
+            return tuple(_filled(argument, types) for argument in _arguments(parent, ancestor))
+    raise TypeError(f"{kind.__name__} does not inherit from {ancestor.__name__}")
+
+
+def _filled(argument: Any, types: dict[Any, Any]) -> Any:
+    if isinstance(argument, TypeVar):
+        return types.get(argument, argument)
+    variables = getattr(argument, "__parameters__", ())  # such as list[T]
+    return argument[tuple(types.get(variable, variable) for variable in variables)] if variables else argument
 
 
 def identity_of(logic: object) -> dict[str, Any]:
@@ -73,3 +156,53 @@ def _dumped(value: Any) -> Any:
     if not is_pydantic(type(value)):
         raise TypeError
     return value.model_dump(mode="json")
+
+
+@dataclass(kw_only=True)
+class EvaluationLogicIdentifier(Record):
+    logic: str
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    expected_output_schema: dict[str, Any]
+    evaluation_schema: dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class AggregationLogicIdentifier(Record):
+    logic: str
+    evaluation_schema: dict[str, Any]
+    aggregation_schema: dict[str, Any]
+
+
+def type_to_schema(type_: Any) -> dict[str, Any]:
+    return schema_of(type_)
+
+
+def create_evaluation_logic_identifier(eval_logic: EvaluationLogic[Any, Any, Any, Any]) -> EvaluationLogicIdentifier:
+    types = arguments_of(type(eval_logic), EvaluationLogicBase)
+    schemas = {name: type_to_schema(settled(eval_logic, types, name, "do_evaluate")) for name in types}
+    return EvaluationLogicIdentifier(
+        logic=source_of(eval_logic),
+        input_schema=schemas["Input"],
+        output_schema=schemas["Output"],
+        expected_output_schema=schemas["ExpectedOutput"],
+        evaluation_schema=schemas["Evaluation"],
+    )
+
+
+def create_aggregation_logic_identifier(aggregation_logic: AggregationLogic[Any, Any]) -> AggregationLogicIdentifier:
+    types = arguments_of(type(aggregation_logic), AggregationLogic)
+    return AggregationLogicIdentifier(
+        logic=source_of(aggregation_logic),
+        evaluation_schema=type_to_schema(settled(aggregation_logic, types, "Evaluation", "aggregate")),
+        aggregation_schema=type_to_schema(settled(aggregation_logic, types, "AggregatedEvaluation", "aggregate")),
+    )
+
+
+def source_of(logic: object) -> str:
+    """The source of a logic's class; where no file holds it, what identifies its code."""
+    try:
+        return textwrap.dedent(inspect.getsource(type(logic)))
+    except (OSError, TypeError):
+        methods = (each for each in vars(type(logic)).values() if inspect.isfunction(each))
+        return "\n".join(identity(method) for method in methods)

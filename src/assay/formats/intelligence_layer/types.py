@@ -1,19 +1,30 @@
-"""Values of the user's own types ⇄ JSON values: pydantic models, dataclasses, msgspec Structs and plain JSON types.
+"""The user's own types: values ⇄ JSON, and records that stand for the original's pydantic models.
 
 pydantic is never imported here unless the user did. Models are read by pydantic, all else by msgspec; what does not
-fit is a ValueError, and pydantic's ValidationError in a program that uses pydantic.
+fit is a ValueError, and pydantic's ValidationError in a program that uses pydantic. The original's records are
+pydantic models; ours are dataclasses that offer what code does with such models. A class that inherits from a record
+and adds annotated fields is a record too, without a decorator: mutable defaults are copied for each object, and the
+parent's repr, hash and frozenness stay.
 """
 
+import dataclasses
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
+import typing
+from collections.abc import Mapping, Sequence, Set
+from copy import copy, deepcopy
 from functools import lru_cache
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import msgspec
 
 from assay.errors import UserError
 
 T = TypeVar("T")
+Input = TypeVar("Input")
+"""What a task is given: a pydantic model, a dataclass, a Struct or a plain JSON type."""
+Output = TypeVar("Output")
+"""What a task returns, of the same kinds of types."""
 JsonSerializable = int | float | str | bool | Sequence[Any] | Mapping[str, Any] | None
 """Any JSON value, for annotations."""
 SerializableDict = dict[str, JsonSerializable]
@@ -103,3 +114,140 @@ def _adapter(type: Any) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(type)
+
+
+@dataclasses.dataclass(frozen=True)
+class FieldInfo:
+    """What is known of a record's field. `default` is `...` where there is none."""
+
+    annotation: Any
+    default: Any = ...
+    default_factory: Any = None
+
+    def is_required(self) -> bool:
+        return self.default is ... and self.default_factory is None
+
+
+class _Fields:
+    """The fields by name, of a class as well as of its objects."""
+
+    def __get__(self, record: object, owner: Any) -> dict[str, FieldInfo]:
+        return {field.name: _info(field) for field in dataclasses.fields(owner)}
+
+
+class Record:
+    model_fields = _Fields()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        parent = getattr(cls, "__dataclass_params__", None)
+        if parent is None or cls.__module__.startswith("assay."):  # these say themselves what they are
+            return
+        cls.__hash__ = cls.__hash__  # else one over all fields takes its place
+        own = inspect.get_annotations(cls)
+        for name in own:
+            if name in cls.__dict__:
+                setattr(cls, name, _as_default(cls.__dict__[name]))
+        dataclasses.dataclass(kw_only=True, repr=False, frozen=parent.frozen)(cls)
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if field.name in own and field.default_factory is not dataclasses.MISSING:
+                setattr(cls, field.name, field)  # for a decorator of the user's own, which looks here
+
+    def __class_getitem__(cls, arguments: Any) -> Any:
+        plain = super().__class_getitem__(arguments)  # type: ignore[misc]
+        return _Typed(plain.__origin__, plain.__args__)
+
+    def model_dump(
+        self,
+        mode: str = "python",
+        *,
+        include: Set[str] | None = None,
+        exclude: Set[str] | None = None,
+        exclude_none: bool = False,
+    ) -> dict[str, Any]:
+        """The fields by name, records and models in them the same way; with mode `json` as JSON values."""
+        values = ((name, getattr(self, name)) for name in self.model_fields)
+        return {
+            name: to_json(value) if mode == "json" else _as_python(value)
+            for name, value in values
+            if (include is None or name in include)
+            and name not in (exclude or ())
+            and not (exclude_none and value is None)
+        }
+
+    def model_dump_json(self, indent: int | None = None, **chosen: Any) -> str:
+        line = msgspec.json.encode(self.model_dump("json", **chosen))
+        return (line if indent is None else msgspec.json.format(line, indent=indent)).decode()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Another object with the same values but for the ones in `update`, which are not looked at."""
+        made = deepcopy(self) if deep else copy(self)
+        for name, value in (update or {}).items():
+            object.__setattr__(made, name, value)  # also of one that is frozen
+        return made
+
+    @classmethod
+    def model_validate(cls, data: Any) -> Self:
+        return _validated_record(data, cls, cls)
+
+    @classmethod
+    def model_validate_json(cls, data: str | bytes) -> Self:
+        return from_json(msgspec.json.decode(data), cls)
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        return schema_of(cls)
+
+
+class _Typed(typing._GenericAlias, _root=True):  # type: ignore[name-defined,misc]
+    """A record's class with types for its type variables: what is read by it has these types."""
+
+    def model_validate(self, data: Any) -> Any:
+        return _validated_record(data, self.__origin__, self)
+
+    def model_validate_json(self, data: str | bytes) -> Any:
+        kind: Any = self
+        return from_json(msgspec.json.decode(data), kind)
+
+    def model_json_schema(self) -> dict[str, Any]:
+        return schema_of(self)
+
+
+def _validated_record(data: Any, kind: type, typed: Any) -> Any:
+    return data if isinstance(data, kind) else from_json(to_json(data), typed)
+
+
+def _as_python(value: Any) -> Any:
+    if isinstance(value, type):
+        return value
+    if isinstance(value, Record) or hasattr(value, "model_dump"):
+        return value.model_dump()
+    if dataclasses.is_dataclass(value):
+        return {field.name: _as_python(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _as_python(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_python(each) for each in value] if isinstance(value, list) else tuple(map(_as_python, value))
+    if isinstance(value, Set) and any(dataclasses.is_dataclass(each) for each in value):
+        return [_as_python(each) for each in value]  # a set cannot hold what they become
+    return value
+
+
+def _info(field: "dataclasses.Field[Any]") -> FieldInfo:
+    missing = dataclasses.MISSING
+    return FieldInfo(
+        field.type,
+        ... if field.default is missing else field.default,
+        None if field.default_factory is missing else field.default_factory,
+    )
+
+
+def _as_default(value: Any) -> Any:
+    """A default as a dataclass wants it: one that could be changed is copied, pydantic's `Field(…)` is looked into."""
+    if type(value).__module__.startswith("pydantic"):
+        if value.default_factory is not None:
+            return dataclasses.field(default_factory=value.default_factory)
+        return dataclasses.field() if value.is_required() else _as_default(value.default)
+    if isinstance(value, (list, dict, set)):
+        return dataclasses.field(default_factory=lambda: deepcopy(value))  # pyright: ignore[reportUnknownLambdaType]
+    return value

@@ -15,7 +15,7 @@ _CHOICE = ("parser", "free_form_parser", "multi_choice_parser", "judge", "judge_
 
 @click.group("mixeval")
 def command() -> None:
-    """MixEval and MixEval-Hard: fixed prompts, parsing that sees, fair scores."""
+    """MixEval and MixEval-Hard: fixed prompts, careful parsing, fair scores."""
 
 
 def _options(function: F) -> F:
@@ -30,13 +30,13 @@ def _options(function: F) -> F:
             ),
             click.option("-o", "--output-dir", default="", help="Where everything goes."),
             click.option("--parser", default="", help=f"What reads the answers: {parsers}."),
-            click.option("--free-form-parser", default="", help="The same, for free-form entries alone."),
-            click.option("--multi-choice-parser", default="", help="The same, for multiple-choice entries alone."),
+            click.option("--free-form-parser", default="", help="For free-form answers alone."),
+            click.option("--multi-choice-parser", default="", help="For multiple-choice answers alone."),
             click.option("--judge", default="", metavar="MODEL", help="The model that judges: type:name[@url]."),
             click.option("--judge-prompts", default="", metavar="FILE", help="The original's judge_prompts.py."),
             click.option("--base", is_flag=True, help="Base models: five examples come before each prompt."),
             click.option("--five-shot", default="", metavar="FILE", help="The original's evaluation_prompts.py."),
-            click.option("--trim-base", is_flag=True, help="Cut off what a base model went on to ask itself."),
+            click.option("--trim-base", is_flag=True, help="Cut off what a base model continued to ask itself."),
             click.option("--corrections", default="", metavar="FILE", help="Entries to leave out or to correct."),
             click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."),
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
@@ -60,7 +60,7 @@ def _options(function: F) -> F:
 def run(**options: Any) -> None:
     """Run models on the entries, write their response files, and score them.
 
-    The same command goes on where an earlier one stopped.
+    The same command resumes where an earlier one stopped.
     """
     from assay.formats.mixeval.experiment import MixEvalRun
 
@@ -83,7 +83,7 @@ def score(responses: tuple[str, ...], **options: Any) -> None:
 
 def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
     """Run the step that the flags describe and show its scores; exit 1 if the input had problems."""
-    from assay.cli._again import overrides
+    from assay.cli._options import overrides
     from assay.cli._running import failure_as_event, run_step
     from assay.formats.mixeval.plans import Choice, Data, Options
 

@@ -22,6 +22,7 @@ _DIGIT = re.compile(r"\d")
 SEED = 42
 
 
+@lru_cache(32)
 def letters(count: int) -> str:
     """The letters of as many options."""
     return "".join(chr(ord("A") + number) for number in range(count))
@@ -113,7 +114,7 @@ _MEANINGFUL = re.compile(  # a Latin, Greek, Cyrillic, Glagolitic, Hangul or Chi
 
 
 def trimmed(response: str, *, multiple_choice: bool) -> str:
-    """A base model's answer without the questions that it went on to ask itself."""
+    """A base model's answer without the questions that it continued to ask itself."""
     answer = response.split("\n\n" if multiple_choice else "\n\n\nQuestion", 1)[0]
     return answer if _MEANINGFUL.search(answer) else response
 

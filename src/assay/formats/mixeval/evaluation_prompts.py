@@ -105,7 +105,7 @@ def literals(source: str, path: Path) -> dict[str, str]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
-        raise UserError(f"the file is no Python: {error}", where=str(path)) from None
+        raise UserError(f"the file is not Python: {error}", where=str(path)) from None
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):

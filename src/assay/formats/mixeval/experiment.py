@@ -1,6 +1,6 @@
 """The two flows: models run on MixEval's entries, and response files made elsewhere; both end in the same scores.
 
-Each is an ordinary experiment in a folder of its own, so that the same command goes on, nothing is paid or scored
+Each is an ordinary experiment in a folder of its own, so that the same command resumes, nothing is paid or scored
 twice, and every other command can read it. The original's files are written from its rows.
 """
 
@@ -10,25 +10,23 @@ from pathlib import Path
 
 import msgspec
 
-from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import file_stamp
-from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.experiment import Experiment, Mode
 from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.import_rows import import_rows
-from assay.engine.experiment.responses import Bound, Tasks
 from assay.errors import UserError
-from assay.formats.mixeval.entries import read_corrections
-from assay.formats.mixeval.files import Joined, write_responses, write_scores, write_verdicts
+from assay.formats.mixeval.dataset import read_corrections
+from assay.formats.mixeval.files import Joined, scores_of, write_responses, write_scores, write_verdicts
 from assay.formats.mixeval.finding import ModelFiles, find_responses
+from assay.formats.mixeval.metric import ModelScores
 from assay.formats.mixeval.parsers import Parsers
 from assay.formats.mixeval.plans import Data, Options, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
-from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores, model_scores
-from assay.records import Manifest
-from assay.store.index import ItemIndex
+from assay.records import MetricRow
 from assay.store.names import safe_name
+from assay.store.repositories import DatasetRepository
 
 RUN_FOLDER = "mixeval_responses"
 SCORE_FOLDER = "mixeval_scores"
@@ -77,11 +75,13 @@ class MixEvalRun:
         config = msgspec.structs.replace(config, models=[*config.models, *earlier_models(folder, config)])
         experiment = Experiment(config, _run_options(self.options, chosen))
         experiment.progress = _fresh(self.progress)
-        await experiment.run(stop)
-        return await asyncio.to_thread(self._write, experiment, benchmark, judge, parsers)
+        result = await experiment.run(stop)
+        return await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, judge, parsers)
 
-    def _write(self, experiment: Experiment, benchmark: str, judge: str, parsers: Parsers) -> Scored:
-        joined, scores = _scores(experiment, parsers)
+    def _write(
+        self, experiment: Experiment, metrics: Sequence[MetricRow], benchmark: str, judge: str, parsers: Parsers
+    ) -> Scored:
+        joined, scores = _scores(experiment, metrics, parsers, file_order=False)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
             folder = self.root / safe_name(model) / benchmark / safe_name(self.version)
@@ -126,68 +126,56 @@ class MixEvalScore:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.choice.judged else folder
         config, judge, parsers = config_of(self.data, self.options, benchmark, self.version, folder, "evaluate")
-        responses = _Files(files)
-        experiment = Experiment(config, _run_options(self.options), responses=responses)
+        experiment = Experiment(config, _run_options(self.options, mode="evaluation"))
         experiment.progress = _fresh(self.progress)
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
-        await experiment.run(stop)
-        for what, said in responses.odd.items():
+        for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
             (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
-        joined, scores = await asyncio.to_thread(_scores, experiment, parsers, files.model)
+        result = await experiment.run(stop)
+        joined, scores = await asyncio.to_thread(_scores, experiment, result.metrics, parsers, file_order=True)
         await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, judge, self.options)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
 
 
-class _Files(Tasks):
-    """Responses from a model's files. `odd` is what is wrong with them."""
-
-    def __init__(self, files: ModelFiles) -> None:
-        self.files = files
-        self.odd: dict[str, str] = {}
-
-    async def infer(self, experiment: Experiment, bound: Bound, shared: Shared) -> Manifest:
-        assert "datasets" in shared
-        return await asyncio.to_thread(self._import, experiment, shared["datasets"].index(experiment.id))
-
-    def _import(self, experiment: Experiment, items: ItemIndex) -> Manifest:
-        experiment.progress.begin("run")
-        config, store, id = experiment.config, experiment.store, experiment.id
-        dataset = store.manifest("dataset", id)
-        assert dataset is not None  # the experiment has just read it
-        corrections = config.dataset.params.get("corrections", "") if config.dataset else ""
-        left_out = {id for id, change in read_corrections(corrections).items() if change is None}
-        imported = Import(self.files, items, left_out)
-        stamps = {kind: file_stamp(path.absolute()) for kind, path in self.files.files.items()}
+def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
+    """Make a model's files the experiment's responses; returns what is odd about them."""
+    store, id = experiment.store, experiment.id
+    experiment.progress.begin("run")
+    with store.lock("run", id):
+        dataset = experiment.ingest()
+        source = experiment.config.dataset
+        corrections = read_corrections(source.params.get("corrections", "") if source else "")
+        left_out = {entry for entry, change in corrections.items() if change is None}
+        imported = Import(files, DatasetRepository(store).index(id), left_out)
+        stamps = {kind: file_stamp(path.absolute()) for kind, path in files.files.items()}
         manifest = import_rows(
             store,
             "run",
             id,
             imported.responses(),
-            source={"model": self.files.model, "files": stamps},
+            source={"model": files.model, "files": stamps},
             inputs=[{"kind": "dataset", "id": id, "digest": dataset.digest}],
-            name=config.name,
+            name=experiment.config.name,
         )
         if imported.read:
             manifest.metadata = {**manifest.metadata, "odd": imported.problems()}
             store.put_manifest(manifest)
-        self.odd = manifest.metadata.get("odd", {})
-        return manifest
+    return manifest.metadata.get("odd", {})
 
 
 # ---- what both flows share
 
 
-def _scores(experiment: Experiment, parsers: Parsers, model: str = "") -> tuple[Joined, list[ModelScores]]:
-    """The scores of all models of an experiment; of one `model`, whose files have an order of their own."""
+def _scores(
+    experiment: Experiment, metrics: Sequence[MetricRow], parsers: Parsers, *, file_order: bool
+) -> tuple[Joined, list[ModelScores]]:
+    """The scores of all models of an experiment. `file_order`: their responses are in an order of their own."""
     store, id = experiment.store, experiment.id
-    entries = Entries(store.log("dataset", id))
-    joined = Joined(store, id, entries, file_order=bool(model))
-    drawn = any(name.endswith(COMPATIBLE) for name in parsers.shown)
-    order = joined.order(model) if model and drawn else None
-    level, log = experiment.config.ci_level, store.log("evaluation", id)
-    return joined, model_scores(entries, [log], level=level, file_order=order, parsers=parsers.shown)
+    joined = Joined(store, id, file_order=file_order)
+    dataset = store.manifest("dataset", id)
+    return joined, scores_of(metrics, parsers.shown, joined, dataset.counts.get("items", 0) if dataset else 0)
 
 
 def _write_model(
@@ -204,8 +192,9 @@ def _write_model(
     write_scores(folder, [one for one in scores if one.model == model])
 
 
-def _run_options(options: Options, models: Sequence[str] = ()) -> RunOptions:
+def _run_options(options: Options, models: Sequence[str] = (), mode: Mode | None = None) -> RunOptions:
     return RunOptions(
+        mode=mode,
         models=models,
         limit=options.limit,
         max_concurrency=options.max_concurrency,

@@ -4,7 +4,8 @@ All are projections of the engine's rows, written in the order of the response f
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +17,13 @@ import numpy.typing as npt
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
-from assay.formats.mixeval.scores import COMPATIBLE, Entries, ModelScores
+from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
+from assay.formats.mixeval.parsers import COMPATIBLE
 from assay.interfaces import Log, Store
+from assay.records import MetricRow
 from assay.store.files import write_file
 from assay.store.names import safe_name
+from assay.store.repair import read_rows
 
 Layout = Literal["lines", "array"]
 Places = npt.NDArray[np.int64]
@@ -32,6 +36,16 @@ class _Named(msgspec.Struct):
     scorer: str = ""
     sample_index: int = 0
     part: tuple[int, int] = (0, 1)
+
+
+class _Metadata(msgspec.Struct):
+    problem_type: str = ""
+    benchmark_name: str = ""
+
+
+class _Entry(msgspec.Struct):
+    id: str
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
 class _Item(msgspec.Struct):
@@ -53,14 +67,44 @@ class _Verdict(msgspec.Struct):
     detailed_results: dict[str, Any] = {}
 
 
+class Entries:
+    """What files need to know of all entries, as columns in the order of the items; `at` is where each is stored."""
+
+    def __init__(self, items: Log) -> None:
+        self.benchmark: list[str] = []
+        hashes, kinds, positions = array("q"), array("b"), array("q")
+        for position, row in read_rows(items, _Entry):
+            hashes.append(hash(row.id))
+            kinds.append(row.metadata.problem_type == MULTIPLE_CHOICE)
+            self.benchmark.append(row.metadata.benchmark_name)
+            positions.append(position)
+        self.multiple = np.array(kinds, np.bool_)
+        self.at = np.array(positions, np.int64)
+        plain = np.array(hashes, np.int64)
+        self._order = np.argsort(plain)
+        self._hashes = plain[self._order]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def places(self, hashes: Sequence[int]) -> Places:
+        """The numbers of the entries with these hashes of their ids; -1 for ids that are none."""
+        wanted = np.array(hashes, np.int64)
+        at = np.minimum(np.searchsorted(self._hashes, wanted), max(0, len(self) - 1))
+        return np.where(self._hashes[at] == wanted, self._order[at], -1) if len(self) else np.full(len(wanted), -1)
+
+
 class Joined:
     """The rows of one experiment by entry: where its item, each model's response and each verdict are in their logs."""
 
-    def __init__(self, store: Store, id: str, entries: Entries, *, file_order: bool) -> None:
-        self.entries = entries
+    def __init__(self, store: Store, id: str, *, file_order: bool) -> None:
         self.items, self.run = store.log("dataset", id), store.log("run", id)
         self.evaluations = store.log("evaluation", id)
         self._file_order = file_order
+
+    @cached_property
+    def entries(self) -> Entries:
+        return Entries(self.items)
 
     @cached_property
     def _responses(self) -> dict[str, tuple[Places, Places]]:
@@ -72,10 +116,6 @@ class Joined:
         return {model: _filled(self.entries, found) for model, found in self._responses.items()}
 
     @cached_property
-    def _items_at(self) -> Places:
-        return np.array(array("q", (position for position, _ in self.items.scan())), np.int64)
-
-    @cached_property
     def _verdicts(self) -> dict[tuple[str, str], Places]:
         verdicts = _places(self.entries, self.evaluations, lambda row: (row.model_name, row.scorer))
         return {key: _filled(self.entries, found) for key, found in verdicts.items()}
@@ -84,35 +124,42 @@ class Joined:
     def models(self) -> list[str]:
         return sorted(self._responses)
 
-    def order(self, model: str) -> Places:
-        """The entries in the order of the model's response file: ours are in that of the data."""
-        if not self._file_order:
-            return np.arange(len(self.entries))
-        numbers = self._responses[model][0]
-        return numbers[numbers >= 0]
+    def missing(self, model: str, scorers: tuple[str, str]) -> Counter[str]:
+        """How many entries of each benchmark have no verdict by the scorer of their kind."""
+        nowhere = np.full(len(self.entries), -1)
+        first, second = (self._verdicts.get((model, scorer), nowhere) for scorer in scorers)
+        lacking = np.where(self.entries.multiple, second, first) < 0
+        return Counter(self.entries.benchmark[number] for number in np.flatnonzero(lacking).tolist())
 
     def response_rows(self, model: str, kind: str) -> Iterator[dict[str, Any]]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
         return (row for row, _ in self._rows(model, kind, None))
 
     def verdict_rows(self, model: str, kind: str, scorer: str, *, trim_base: bool = False) -> Iterator[dict[str, Any]]:
-        """The same rows with what a parser or a judge said about them, in the original's keys."""
+        """The same rows with the verdict of a parser or a judge, in the original's keys."""
         guesses = compat.Guesses()
         for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
             if verdict is not None:
                 yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
 
+    def _order(self, model: str) -> Places:
+        """The entries in the order of the model's response file: ours are in that of the data."""
+        if not self._file_order:
+            return np.arange(len(self.entries))
+        numbers = self._responses[model][0]
+        return numbers[numbers >= 0]
+
     def _rows(self, model: str, kind: str, verdicts: Places | None) -> Iterator[tuple[dict[str, Any], _Verdict | None]]:
         """(row, verdict) in the order of the model's file; values that need no look stay the JSON that they are."""
         decode_item, decode = msgspec.json.Decoder(_Item).decode, msgspec.json.Decoder(_Answer).decode
         decode_verdict = msgspec.json.Decoder(_Verdict).decode
-        answers, order = self._answers[model], self.order(model)
+        answers, order = self._answers[model], self._order(model)
         chosen = order[self.entries.multiple[order] == (kind == MULTIPLE_CHOICE)]
         for number in chosen[answers[chosen] >= 0].tolist():
             answer = decode(self.run.read(int(answers[number])))
             if answer.outcome == "errored":
                 continue
-            item = decode_item(self.items.read(int(self._items_at[number])))
+            item = decode_item(self.items.read(int(self.entries.at[number])))
             row: dict[str, Any] = {key: value for key, value in item.data.items() if key != "formated_input"}
             row["target"] = item.ground_truth
             row["formated_input"] = item.data["formated_input"]
@@ -126,10 +173,8 @@ def _places(
     entries: Entries, log: Log, key: Callable[[_Named], tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[Places, Places]]:
     """By key: the numbers of the entries that its rows are about, and where these rows are."""
-    decode = msgspec.json.Decoder(_Named).decode
     found: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
-    for position, line in log.scan():
-        row = decode(line)
+    for position, row in read_rows(log, _Named):
         if row.sample_index or row.part[0] or not row.part[1]:
             continue
         ids, positions = found.setdefault(key(row), (array("q"), array("q")))
@@ -168,6 +213,30 @@ def _said(
 
 def _value(raw: msgspec.Raw) -> Any:
     return msgspec.json.decode(raw)
+
+
+# ---- scores
+
+
+def scores_of(
+    rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: Joined, entries: int
+) -> list[ModelScores]:
+    """The scores that metric rows hold, by model, in the order of the parsers; `entries` is how many the data have."""
+    found = {(str(row["model_name"]), str(row["label"])): row for row in rows if row["metric_type"] == SCORE}
+    scores: list[ModelScores] = []
+    for model in sorted({model for model, _ in found}):
+        for label, scorers in shown.items():
+            row = found.get((model, label), {})
+            cells = msgspec.convert(row.get("cells", {}), dict[str, Cell])
+            whole = cells.setdefault(OVERALL, Cell())
+            if whole.entries + whole.errored < entries:
+                missing = joined.missing(model, scorers)
+                whole.missing = missing.total()
+                for name in joined.entries.benchmark:
+                    cells.setdefault(name, Cell()).missing = missing[name]
+                cells = {OVERALL: whole, **{name: cells[name] for name in sorted(cells) if name != OVERALL}}
+            scores.append(ModelScores(model=model, label=label, cells=cells, compatible=row.get("compatible", {})))
+    return scores
 
 
 # ---- writing

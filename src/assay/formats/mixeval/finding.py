@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.mixeval.entries import benchmark_name
+from assay.formats.mixeval.dataset import benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.store.json_stream import BrokenJson, json_entries
+from assay.text.json_stream import BrokenJson, json_entries
 
 SPLITS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "multichoice"}
 _NAMES = {
@@ -122,5 +122,5 @@ def _kind_by_row(path: Path) -> str:
                 if isinstance(row, dict):
                     return MULTIPLE_CHOICE if "options" in row else FREE_FORM
         except BrokenJson as error:
-            raise UserError(f"the file is no JSON: {error}", where=str(path)) from None
+            raise UserError(f"the file is not JSON: {error}", where=str(path)) from None
     raise UserError("the file has no rows", where=str(path))

@@ -99,7 +99,7 @@ def _in_python(source: str, path: Path) -> Iterator[str]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise UserError(f"the judge prompts are no Python: {error}", where=str(path)) from None
+        raise UserError(f"the judge prompts are not Python: {error}", where=str(path)) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield "".join(_part(part) for part in node.values)

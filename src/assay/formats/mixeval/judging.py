@@ -66,7 +66,7 @@ async def judge_freeform(
     params: dict[str, Any] | None = None,
     trim_base: bool = False,
 ) -> Score | list[Score]:
-    """A model gives a free-form answer a score from 0 to 1, seeing the question and all accepted answers.
+    """A model gives a free-form answer a score from 0 to 1, given the question and all accepted answers.
 
     Parameters:
     model: the name of the model that judges
@@ -74,7 +74,7 @@ async def judge_freeform(
     tries: how often it is asked in all if its answer cannot be read
     temperature: sent with each call; null sends none
     params: further sampling parameters, such as `max_tokens`
-    trim_base: first cut off what a base model went on to ask itself
+    trim_base: first cut off what a base model continued to ask itself
     """
     if _kind(item) != FREE_FORM:
         return []
@@ -112,7 +112,7 @@ async def judge_choice(
     params: dict[str, Any] | None = None,
     trim_base: bool = False,
 ) -> Score | list[Score]:
-    """A model says which option a multiple-choice answer chose, without seeing which one is right.
+    """A model says which option a multiple-choice answer chose, without knowing which one is right.
 
     Parameters:
     model: the name of the model that judges
@@ -120,7 +120,7 @@ async def judge_choice(
     tries: how often it is asked in all if its answer cannot be read
     temperature: sent with each call; null sends none
     params: further sampling parameters, such as `max_tokens`
-    trim_base: first cut off what a base model went on to ask itself
+    trim_base: first cut off what a base model continued to ask itself
     """
     if _kind(item) != MULTIPLE_CHOICE:
         return []
@@ -183,7 +183,7 @@ def _kind(item: Item) -> str:
 
 
 async def _judged(context: Context, asked: _Asked, panel: Panel) -> Score:
-    """One verdict in `details`, or why there is none. The original's prompt is sent again as it is, ours goes on."""
+    """One verdict in `details`, or why there is none. The original's prompt is sent again as it is."""
     model = context.model(panel.models[0])
     details: dict[str, Any] = {"judge": {"model": model.name, **identity(panel, asked.question, model)}}
     messages = list(asked.messages)

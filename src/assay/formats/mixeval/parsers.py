@@ -8,10 +8,10 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.judge_prompts import original_prompts
-from assay.formats.mixeval.scores import COMPATIBLE
+from assay.formats.mixeval.metric import SCORE
 from assay.registry import nearest
 
-KINDS = (FREE_FORM, MULTIPLE_CHOICE)
+COMPATIBLE = "rule-compat"
 RULES = (COMPATIBLE, "rule")
 JUDGE = "judge"
 JUDGED = ("judged-compat", "judged")
@@ -37,6 +37,23 @@ class Parsers(msgspec.Struct, kw_only=True):
 
     methods: list[dict[str, Any]]
     shown: dict[str, tuple[str, str]]
+
+    def metrics(self, *, from_files: bool) -> list[dict[str, Any]]:
+        """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""
+        types = {method["name"]: str(method["type"]) for method in self.methods}
+        made: list[dict[str, Any]] = []
+        for name, (first, second) in self.shown.items():
+            own = all(types[scorer].startswith("mixeval.") for scorer in (first, second))
+            draw = name.endswith(COMPATIBLE)
+            params: dict[str, Any] = {"draw": draw}
+            if from_files and (draw or name not in RULES):  # a sum of ones is the same in any order
+                params["order"] = "responses"
+            labels: dict[str, Any] = {"include": [name]}
+            if not own or first != second:  # a user's scorer may name its labels as it likes
+                labels = {"include": [first, second] if own else ["*"], "together": name}
+                params |= {"free_form": first, "multiple_choice": second}
+            made.append({"name": "score", "type": SCORE, "facets": ["model_name"], "labels": labels, "params": params})
+        return made
 
 
 def parsers_of(choice: Choice) -> Parsers:
@@ -68,7 +85,9 @@ def _judged(choice: Choice) -> Parsers:
     """Verdicts of judge files: those that they hold, and what their texts say when they are read again."""
     given = [choice.parser, choice.free_form_parser, choice.multi_choice_parser, choice.judge, choice.judge_prompts]
     if any(given):
-        raise UserError("--judged takes verdicts from files and asks nobody", fix="leave out the parsers and the judge")
+        raise UserError(
+            "--judged takes verdicts from files and asks no judge", fix="leave out the parsers and the judge"
+        )
     methods = [{"name": name, "type": "mixeval.judged", "params": {"reading": name}} for name in JUDGED]
     return Parsers(methods=methods, shown={name: (name, name) for name in JUDGED})
 

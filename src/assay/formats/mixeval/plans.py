@@ -8,12 +8,12 @@ import msgspec
 
 from assay.config import Config, ModelConfig, load, parse_model
 from assay.errors import UserError
-from assay.formats.mixeval.entries import benchmark_name, data_files
+from assay.formats.mixeval.dataset import benchmark_name, data_files
 from assay.formats.mixeval.files import Layout
 from assay.formats.mixeval.parsers import Choice, Parsers, parsers_of
 from assay.registry import nearest
 
-_METRICS = [["model_name"], ["model_name", "benchmark_name"], ["model_name", "problem_type"]]
+_FACETS = [["model_name"], ["model_name", "benchmark_name"], ["model_name", "problem_type"]]
 _COMPLETIONS = ("openai", "vllm", "llama.cpp")
 
 
@@ -56,11 +56,12 @@ def config_of(
         "dataset": {"type": "mixeval", where: data.data, "params": params},
         "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
         "evaluation_methods": parsers.methods,
+        "metrics": parsers.metrics(from_files=need == "evaluate"),
         "output_dir": str(folder),
     }
     if need == "run":
         source["models"] = list(options.models)
-        source["metrics"] = [{"name": "accuracy", "type": "mean", "facets": facets} for facets in _METRICS]
+        source["metrics"] += [{"name": "accuracy", "type": "mean", "facets": facets} for facets in _FACETS]
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if data.base else config.models
     if judge is not None:

@@ -1,6 +1,6 @@
 """MixEval's response files read as responses of ours: JSON lines, or a JSON list as the guideline shows.
 
-Rows are entries with `id`, `formated_input` and `response`, in any order. What is odd about them is counted and said.
+Rows are entries with `id`, `formated_input` and `response`, in any order. What is odd about them is reported.
 """
 
 import json
@@ -15,15 +15,15 @@ from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
 from assay.records import Response
 from assay.store.index import ItemIndex
-from assay.store.json_stream import BrokenJson, json_entries
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
+from assay.text.json_stream import BrokenJson, json_entries
 
 _COMPARED = ("prompt", "context", "options")
 _LOOK_AHEAD = 8
 _SAID = {
-    "broken": "{count:,} places of the files are no JSON and are left out: {first}",
-    "no_id": "{count:,} rows are no objects with an `id` and are left out, the first at {first}",
+    "broken": "{count:,} places of the files are not JSON and are left out: {first}",
+    "no_id": "{count:,} rows are not objects with an `id` and are left out, the first at {first}",
     "extra": "{count:,} responses have ids that the data do not have and are left out, the first is {first!r}",
     "different": "{count:,} responses answer another input than the data's and are not scored, the first is {first!r}",
     "null": "{count:,} responses are null and are not scored, the first is {first!r}",
@@ -31,12 +31,12 @@ _SAID = {
     "missing": "{count:,} entries have no response and are not in the score, the first is {first!r}",
 }
 _VERDICT = ("judge_response", "judge_score", "judge_option")  # of judge files, whose rows are responses, too
-HARMLESS = ("empty", "missing")  # a run that goes on has these, too
+HARMLESS = ("empty", "missing")  # an unfinished run has these, too
 
 
 def rows_of(path: Path, broken: Callable[[str], None] = lambda what: None) -> Iterator[tuple[str, Any]]:
-    """(place, row) of each row, of a list, an object by id, or lines. What is no JSON is said to `broken`: a bad line
-    is left out, any other file ends there."""
+    """(place, row) of each row, of a list, an object by id, or lines. What is not JSON is reported to `broken`: a bad
+    line is left out, any other file ends there."""
     try:
         with path.open("rb") as file:
             shape, entries = json_entries(file)
@@ -84,7 +84,7 @@ def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any
                 try:  # NaN and the like
                     row = _storable(json.loads(line))
                 except (ValueError, RecursionError) as error:
-                    broken(f"{name}:{number} is no JSON and is left out: {error}")
+                    broken(f"{name}:{number} is not JSON and is left out: {error}")
                     continue
             yield f"{name}:{number}", row
 

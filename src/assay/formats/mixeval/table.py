@@ -1,50 +1,30 @@
 """MixEval's scores as tables: one model by benchmark, several models in order."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from assay.formats.mixeval.metric import OVERALL, Cell, ModelScores
 from assay.reports.look import fits, plain_table
 from assay.text.plain import plain
 
 _FAILURES = ("guessed", "unparsed", "refused", "errored", "missing")
 
 
-class Cell(Protocol):
-    """One score, with what it is made of."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    entries: int
-    unique: int
-
-
-class Scores(Protocol):
-    """A model's scores under one parser, `overall` first."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def cells(self) -> Mapping[str, Cell]: ...
-
-
-def scores_view(title: str, scores: Sequence[Scores], console: Console, *, level: float = 0.95) -> RenderableType:
+def scores_view(title: str, scores: Sequence[ModelScores], console: Console, *, level: float = 0.95) -> RenderableType:
     """One model by benchmark; several in order, the best first, then each benchmark side by side if that fits."""
-    by_model: dict[str, list[Scores]] = {}
+    by_model: dict[str, list[ModelScores]] = {}
     for one in scores:
         by_model.setdefault(one.model, []).append(one)
     shape = _Shape(list(dict.fromkeys(one.label for one in scores)), f"{level:.0%} interval", console)
     if len(by_model) == 1:
         rows = {name: [one.cells[name] for one in scores] for name in scores[0].cells}
         return Group(*_scores_tables(f"{title}: {plain(scores[0].model)}", "benchmark", rows, shape))
-    ranked = sorted(by_model.values(), key=lambda own: (-(own[-1].cells["overall"].value or 0), own[0].model))
-    overall = {own[0].model: [one.cells["overall"] for one in own] for own in ranked}
+    ranked = sorted(by_model.values(), key=lambda own: (-(own[-1].cells[OVERALL].value or 0), own[0].model))
+    overall = {own[0].model: [one.cells[OVERALL] for one in own] for own in ranked}
     side_by_side = _side_by_side(ranked)
     shown = [side_by_side] if fits(side_by_side, console, folded=False) else []
     return Group(*_scores_tables(title, "model", overall, shape), *shown)
@@ -87,7 +67,7 @@ def _scores_table(title: str, first: str, rows: Mapping[str, Sequence[Cell]], sh
     return table
 
 
-def _side_by_side(ranked: Sequence[Sequence[Scores]]) -> Table:
+def _side_by_side(ranked: Sequence[Sequence[ModelScores]]) -> Table:
     """Several models: a row for each benchmark, by the last parser."""
     table = _table(f"by {plain(ranked[0][-1].label)}", "benchmark")
     for labels in ranked:

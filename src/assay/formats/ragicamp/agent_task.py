@@ -1,6 +1,6 @@
 """RAGiCamp's agents as a task of the engine: whatever has a `name` and answers questions.
 
-`answer(question)` may be async; one that is not runs in a thread, so that others go on meanwhile. With a batch size,
+`answer(question)` may be async; one that is not runs in a thread, so that others continue meanwhile. With a batch size,
 `batch_answer(questions)` is asked for several at once. What an agent raises is its answer's error, never the end.
 """
 

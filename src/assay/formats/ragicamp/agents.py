@@ -27,6 +27,19 @@ _DESCRIPTION = (
     "agent_type", "agent",
 )  # fmt: skip
 _COUNTS = ("num_examples", "agent_name", "dataset_name")
+_FOLDER = ("results.json", "metadata.json", "questions.json")  # beside the predictions of an experiment's folder
+# Where the files of a run tell something, (file, key), the first that does counts.
+_EXPERIMENTS = (("head", "experiment"), ("described", "name"))
+_NAMES = (
+    *(("head", "agent_name"), ("results", "agent_name"), ("head", "experiment"), ("described", "name")),
+    *(("head", "agent"), ("about", "agent_name")),
+)
+_DATASETS = (
+    *(("head", "dataset_name"), ("head", "dataset"), ("results", "dataset_name"), ("described", "dataset")),
+    *(("about", "dataset_name"), ("questions", "dataset")),
+)
+_TIMES = (("head", "timestamp"), ("about", "timestamp"), ("described", "started_at"), ("described", "timestamp"))
+_OVERALL = (("about", "overall_metrics"), ("about", "metrics"))
 
 
 class AgentFile(msgspec.Struct):
@@ -57,8 +70,8 @@ class Found(msgspec.Struct):
 def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
     """The datasets that the documents hold, by name."""
     every = list(documents)
-    facts = {one.path: one.head for one in every if one.kind == "facts"}
     heads = {one.path: one.head for one in every}
+    facts = {one.path: one.head for one in every if one.kind == "facts"}
     datasets: dict[str, Found] = {}
 
     def of(name: str) -> Found:
@@ -67,8 +80,9 @@ def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
     for one in every:
         if one.kind == "questions":
             of(_dataset(one, facts) or one.path.stem.removesuffix("_questions") or UNKNOWN).questions.append(one)
-    scores = {(one.path.parent, stem_of(one.path)): one for one in reversed(every) if one.kind == "scores"}
-    scores |= {key: one for key, one in _by_stem(every, "scores").items() if one.path.suffix == ".json"}
+    scores = {}  # JSON before CSV
+    for one in sorted((one for one in every if one.kind == "scores"), key=lambda one: one.path.suffix == ".json"):
+        scores[one.path.parent, stem_of(one.path)] = one
     files = [_predictions(one, facts, heads, scores) for one in every if one.kind == "predictions"]
     files += [_scores_alone(one, facts) for one in scores.values()]
     only = next(iter(datasets)) if len(datasets) == 1 else UNKNOWN
@@ -80,10 +94,6 @@ def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
     return [datasets[name] for name in sorted(datasets)]
 
 
-def _by_stem(documents: Iterable[Document], kind: str) -> dict[tuple[Path, str], Document]:
-    return {(one.path.parent, stem_of(one.path)): one for one in documents if one.kind == kind}
-
-
 def _predictions(
     document: Document,
     facts: Mapping[Path, Row],
@@ -91,52 +101,58 @@ def _predictions(
     scores: dict[tuple[Path, str], Document],
 ) -> AgentFile:
     head, path = document.head, document.path
-    results = _mapping(head.get("results"))
-    described: Row = {}
-    if "results" in head:
-        generation = "five_files"
-    elif "experiment" in head or path.name == "predictions.json":
-        generation = "folders"
-        described = {**_mapping(facts.get(path.with_name("results.json"), {}).get("metadata"))}
-        described |= facts.get(path.with_name("metadata.json"), {})
-    else:
-        raw = head.get("status") == "predictions_only" or path.stem.endswith("_predictions_raw")
-        generation = "raw" if raw else "later" if "agent" in head else "three_files"
-    about = _about(path, facts)
-    name = head.get("agent_name") or results.get("agent_name") or head.get("experiment") or described.get("name")
-    name = name or head.get("agent") or about.get("agent_name") or stem_of(path)
-    dataset = head.get("dataset_name") or head.get("dataset") or results.get("dataset_name")
-    dataset = dataset or described.get("dataset") or about.get("dataset_name")
-    if generation == "folders":
-        name = head.get("experiment") or described.get("name") or path.parent.name
-        dataset = dataset or heads.get(path.with_name("questions.json"), {}).get("dataset")
-    when = head.get("timestamp") or about.get("timestamp") or described.get("started_at") or described.get("timestamp")
+    generation = _generation(document)
+    beside = _FOLDER if generation == "folders" else ()
+    results, metadata, questions = (heads.get(path.with_name(name), {}) if name in beside else {} for name in _FOLDER)
+    told = {
+        "head": head,
+        "results": _mapping(head.get("results")),
+        "described": {**_mapping(results.get("metadata")), **metadata},
+        "about": _about(path, facts),
+        "questions": questions,
+    }
+    names = _EXPERIMENTS if beside else _NAMES
+    name = str(_first(told, names) or (path.parent.name if beside else stem_of(path)))
     agent = Agent(
-        name=str(name),
+        name=name,
         model_name=str(head.get("model_name") or name),
         task=str(head.get("task") or name),
         sample_index=_whole(head.get("sample_index"), 0),
         total_samples=_whole(head.get("total_samples"), 1),
-        timestamp=timestamp_of(when, path),
-        metadata={key: described[key] for key in _DESCRIPTION if described.get(key) is not None},
+        timestamp=timestamp_of(_first(told, _TIMES), path),
+        metadata={key: told["described"][key] for key in _DESCRIPTION if told["described"].get(key) is not None},
     )
-    overall = results or _mapping(about.get("overall_metrics") or about.get("metrics"))
-    if generation == "folders":
-        overall = _mapping(facts.get(path.with_name("results.json"), {}).get("metrics"))
-    own = scores.pop((path.parent, stem_of(path)), None) if generation == "five_files" else None
+    overall = results.get("metrics") if beside else told["results"] or _first(told, _OVERALL)
+    values = _mapping(overall)
     return AgentFile(
         document=document,
         generation=generation,
-        dataset=str(dataset or ""),
+        dataset=str(_first(told, _DATASETS) or ""),
         agent=agent,
-        scores=own,
-        lists={name: value for name, value in overall.items() if isinstance(value, list)},
-        overall={key: value for key, value in overall.items() if key not in _COUNTS and not isinstance(value, list)},
+        scores=scores.pop((path.parent, stem_of(path)), None) if generation == "five_files" else None,
+        lists={name: value for name, value in values.items() if isinstance(value, list)},
+        overall={key: value for key, value in values.items() if key not in _COUNTS and not isinstance(value, list)},
     )
 
 
+def _generation(document: Document) -> str:
+    head, path = document.head, document.path
+    if "results" in head:
+        return "five_files"
+    if "experiment" in head or path.name == "predictions.json":
+        return "folders"
+    if head.get("status") == "predictions_only" or path.stem.endswith("_predictions_raw"):
+        return "raw"
+    return "later" if "agent" in head else "three_files"
+
+
+def _first(told: Mapping[str, Row], places: Iterable[tuple[str, str]]) -> Any:
+    """The first value that some file has at one of these places."""
+    return next((told[file][key] for file, key in places if told[file].get(key)), None)
+
+
 def _scores_alone(document: Document, facts: Mapping[Path, Row]) -> AgentFile:
-    """Metrics of answers that nobody has any more."""
+    """Metrics by question without the predictions that they are of."""
     about = {**_about(document.path, facts), **{key: value for key, value in document.head.items() if value}}
     name = str(about.get("agent_name") or stem_of(document.path))
     agent = Agent(name=name, timestamp=timestamp_of(about.get("timestamp"), document.path))

@@ -1,40 +1,36 @@
 """RAGiCamp's evaluator on Assay's engine: an agent answers a dataset's questions, metrics score the answers.
 
 The three files go to the folder of `output_path`; its own name does not matter. The rows that they are made from are in
-`.assay/<dataset>/<agent>` beside them: the same call goes on where an earlier one stopped, asks and pays for nothing
+`.assay/<dataset>/<agent>` beside them: the same call resumes where an earlier one stopped, asks and pays for nothing
 twice, and `assay compare` can tell agents apart.
 """
 
 import asyncio
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import msgspec
 
 from assay.analysis.look.export import Export, Tables
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.evaluate import Evaluator as ScoringStep
 from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.import_rows import means_config
 from assay.engine.experiment.sources import find_source
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
-from assay.formats.ragicamp.examples import Examples
-from assay.formats.ragicamp.merging import shared
-from assay.formats.ragicamp.metric_scorers import Metrics, references_of
-from assay.formats.ragicamp.names import agent_file
+from assay.formats.ragicamp.dataset import Examples
+from assay.formats.ragicamp.metric_scorers import OVERALL, Metrics
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest
-from assay.store.files import write_file
 from assay.store.names import safe_name
-from assay.store.repositories import DatasetRepository, RunRepository
+from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
-from assay.text.template import question, variables
 from assay.threads import run_blocking
 
 ROWS = ".assay"
@@ -91,7 +87,7 @@ class Evaluator:
         save_predictions: bool = True,
         output_path: str | Path | None = None,
     ) -> Flat:
-        """The same for callers that are async: several agents can be evaluated side by side."""
+        """`evaluate` for callers that are async: several agents can be evaluated side by side."""
         if num_examples is not None and num_examples < 1:
             raise UserError(f"num_examples must be at least 1, got {num_examples}")
         path = output_path or self.output_path
@@ -162,9 +158,8 @@ class _Job:
             ingest(self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name)
             run = await self._answer()
             found = await self._score()
-            found |= await self._overall()
             if target is not None:
-                await asyncio.to_thread(self._write, target, found)
+                await asyncio.to_thread(self._write, target)
         counts = {name: count for name, count in run.counts.items() if name != "transient"}
         return {
             **found,
@@ -185,48 +180,24 @@ class _Job:
         return await runner.run_async(self.id, [self.task], id=self.id, name=self.agent_name, retry_errors=again)
 
     async def _score(self) -> dict[str, float | None]:
-        """The mean of each metric, as the summary has it."""
+        """What the summary has for each metric: its mean, or what its `compute` gave for all answers."""
         if not self.metrics.scorers:
             return {}
         step = ScoringStep(self.store, models=self.metrics.models, datasets=self.datasets)
         again = self.settings.retry_errors
         await step.evaluate_async([self.id], self.metrics.scorers, id=self.id, name=self.agent_name, retry_errors=again)
-        mean = bind_metric(type="mean", facets=["model_name"])
-        rows = await Aggregator(self.store).aggregate_async([self.id], [mean], id=self.id, name=self.agent_name)
-        return {row["label"]: row["value"] for row in rows}
-
-    async def _overall(self) -> dict[str, float]:
-        """What metrics that are objects say of all answers together; one that fails leaves the means."""
-        found: dict[str, float] = {}
-        if not self.metrics.objects:
-            return found
-        answers = {
-            row.item_id: row.response for row in RunRepository(self.store).responses(self.id) if row.outcome == "ok"
-        }
-        items = [item for item in self.datasets.items(self.id) if item.id in answers]
-        asked, said = [question(variables(item)) for item in items], [answers[item.id] for item in items]
-        for metric in self.metrics.objects:
-            try:
-                found |= await metric.overall(asked, said, [references_of(item) for item in items])
-            except (Exception, SystemExit) as error:  # a user's metric may raise anything
-                self.settings.notes.append(f"{metric.name}.compute failed, its mean stands: {error}")
+        means_config(self.store.folder, self.agent_name)
+        metrics = [bind_metric(type="mean", facets=["model_name"]), *self.metrics.computed(asyncio.get_running_loop())]
+        # `compute` is a user's code, which may take long or wait for this loop: it runs in a thread.
+        aggregate = partial(Aggregator(self.store).aggregate, [self.id], metrics, id=self.id, name=self.agent_name)
+        rows = await asyncio.to_thread(aggregate) if len(metrics) > 1 else aggregate()
+        found: dict[str, float | None] = {row["label"]: row["value"] for row in rows if row["metric_type"] == "mean"}
+        for row in rows:
+            found |= row.get(OVERALL, {})
+            if "error" in row:
+                self.settings.notes.append(f"{row['metric_name']} failed, its mean stands: {row['error']}")
         return found
 
-    def _write(self, folder: Path, found: Mapping[str, float | None]) -> None:
-        tables = Tables(find_source(self.store.folder))
-        self.settings.notes += write_files(
-            Export(tables, "responses", folder), dataset=self.examples.name, plain_names=self.settings.plain_names
-        )
-        if self.metrics.objects:
-            with shared(folder):
-                self._put_overall(folder, found)
-
-    def _put_overall(self, folder: Path, found: Mapping[str, float | None]) -> None:
-        """The summary shows what the metrics themselves said of all answers."""
-        for dataset in ("", self.examples.name):
-            path = agent_file(folder, self.agent_name, "summary", dataset)
-            summary = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
-            if summary.get("dataset_name") == self.examples.name:
-                summary["overall_metrics"] = dict(sorted({**summary["overall_metrics"], **found}.items()))
-                write_file(path, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
-                return
+    def _write(self, folder: Path) -> None:
+        export = Export(Tables(find_source(self.store.folder)), "responses", folder)
+        self.settings.notes += write_files(export, dataset=self.examples.name, plain_names=self.settings.plain_names)

@@ -1,6 +1,6 @@
 """RAGiCamp's JSON files as they are found: what each is, and its rows one at a time.
 
-Files of a writer that crashed end in the middle: whatever is whole before that is read.
+A file of a writer that crashed ends in the middle: what is whole before that is read.
 """
 
 import csv
@@ -14,7 +14,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
-from assay.store.json_stream import BrokenJson, json_parts
+from assay.text.json_stream import BrokenJson, json_parts
 
 Kind = Literal["questions", "predictions", "scores", "facts"]
 Broken = Callable[[str], None]
@@ -35,7 +35,7 @@ class Document(msgspec.Struct):
     tail: Row = {}
 
     def rows(self, broken: Broken = lambda what: None) -> Iterator[tuple[str, int, Row]]:
-        """(place, number, row) of each; what is no row, or no JSON, is said to `broken`."""
+        """(place, number, row) of each; what is not a row, or not JSON, is reported to `broken`."""
         if self.path.suffix == ".csv":
             yield from _table(self.path, broken)
             return
@@ -50,7 +50,7 @@ class Document(msgspec.Struct):
                     elif isinstance(row, dict):
                         yield f"{self.path} [{number}]", number, clean(cast("Row", row))
                     else:
-                        broken(f"{self.path} [{number}] is no object and is left out")
+                        broken(f"{self.path} [{number}] is not an object and is left out")
         except BrokenJson as error:
             broken(f"{self.path} is not whole, what follows is not read: {error}")
         except OSError as error:
@@ -128,7 +128,7 @@ def timestamp_of(text: Any, path: Path | None = None) -> float:
 
 
 def date_of(timestamp: float) -> str:
-    """The same as text, with the microseconds that RAGiCamp writes."""
+    """A Unix time as text, with the microseconds that RAGiCamp writes."""
     try:
         moment = datetime.fromtimestamp(timestamp, UTC)
     except (OverflowError, ValueError, OSError):  # no time of this world

@@ -1,6 +1,6 @@
 """The folder that agents share: one writer at a time changes it, and the questions file only grows.
 
-Whoever writes waits for the others, since agents may run side by side in several processes. Every file is whole when it
+A writer waits for the others, since agents may run side by side in several processes. Every file is whole when it
 gets its name.
 """
 
@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 
 from assay.formats.ragicamp.files import Document, look
-from assay.formats.ragicamp.names import KINDS, FileKind, agent_file, questions_file
 from assay.formats.ragicamp.rows import Row, id_of, question_row
 from assay.interfaces import Log
 from assay.store.files import store_error, write_file
@@ -23,15 +22,28 @@ from assay.store.index import ItemIndex
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
+from assay.store.names import safe_name
 
 _LOCK = ".ragicamp.lock"
 _BLOCK = 1 << 20
 Note = Callable[[str], None]
+FileKind = Literal["predictions", "summary"]
+KINDS: tuple[FileKind, ...] = ("predictions", "summary")
+
+
+def questions_file(folder: Path, dataset: str) -> Path:
+    return folder / f"{safe_name(dataset)}_questions.json"
+
+
+def agent_file(folder: Path, agent: str, kind: FileKind, dataset: str = "") -> Path:
+    """With a dataset: the longer name, for an agent whose plain one is taken."""
+    stem = f"{safe_name(agent)}_{safe_name(dataset)}" if dataset else safe_name(agent)
+    return folder / f"{stem}_{kind}.json"
 
 
 @contextmanager
 def shared(folder: Path) -> Generator[None]:
-    """Wait until nobody else changes the folder. The lock ends with its holder."""
+    """Wait until no other process changes the folder. The lock ends with its holder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -128,7 +140,7 @@ def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
 def put_in_place(
     files: Mapping[FileKind, Path], folder: Path, agent: str, dataset: str, *, plain_names: bool
 ) -> list[Path]:
-    """Give an agent's whole files their names: the seed's, unless another dataset's results have them. Call it within
+    """Give an agent's whole files their names: RAGiCamp's, unless another dataset's results have them. Call it within
     `shared`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
     taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)

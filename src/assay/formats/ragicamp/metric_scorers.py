@@ -1,32 +1,35 @@
 """What an evaluator is given as its metrics, as scorers of the engine: names, `{name, params}`, and objects.
 
 An object has a `name` and `compute_single(prediction, references)`, which gives a number or a dict of numbers for one
-question, or `compute(predictions, references)`, which gives them for all. What `compute` says of all of them is what
-the summary shows under `overall_metrics`: not every measure is a mean.
+question, or `compute(predictions, references)`, which gives them for all. What `compute` gives for all of them is a
+metric of the engine, and what the summary shows under `overall_metrics`: not every measure is a mean.
 """
 
 import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
 from assay import registry
 from assay.config import load
+from assay.engine.aggregate.bind import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import check_scorers
 from assay.engine.experiment.bind import bind_models
 from assay.errors import UserError
-from assay.formats.ragicamp.aliases import NAMES
+from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
-from assay.interfaces import Model, Score
+from assay.interfaces import Group, Model, Score, Values
 from assay.records import Item, Response
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
+from assay.text.template import question, variables
 
 _JUDGE = "judge_model"
+_OF_ITEM = ("data", "ground_truth", "metadata")
+OVERALL = "overall_metrics"  # the field of a metric row that has what `compute` gave
 
 
 class Metrics:
@@ -78,6 +81,10 @@ class Metrics:
         self.models |= found
         return next(iter(found))
 
+    def computed(self, loop: asyncio.AbstractEventLoop) -> list[BoundMetric]:
+        """The metrics of objects that have numbers for all answers together."""
+        return [metric for one in self.objects if (metric := one.metric(loop)) is not None]
+
     async def close(self) -> None:
         for model in self._own.values():
             await model.close()
@@ -93,7 +100,7 @@ class ObjectMetric:
         self._single = getattr(metric, "compute_single", None)
         if not callable(self._single) and not callable(self._compute):
             fix = "give a name, {name, params}, or an object with `name`, `compute` and `compute_single`"
-            raise UserError(f"an object of the type {type(metric).__name__} is no metric", where=where, fix=fix)
+            raise UserError(f"an object of the type {type(metric).__name__} is not a metric", where=where, fix=fix)
 
     def scorer(self) -> BoundScorer:
         method = self._single if callable(self._single) else self._compute
@@ -140,16 +147,46 @@ class ObjectMetric:
             raise TypeError(f"{self.name} gave no number but {type(results[0]).__name__}")
         return [Score(label=label, score=value) for label, value in by_label.items()]
 
-    async def overall(
-        self, questions: list[str], predictions: list[str], references: list[list[str]]
-    ) -> dict[str, float]:
-        """What `compute` says of all answers; nothing where there is no such method."""
-        if not callable(self._compute) or not predictions:
-            return {}
-        more = {"questions": questions} if "questions" in inspect.signature(self._compute).parameters else {}
-        call = partial(self._compute, predictions=predictions, references=references, **more)
-        found = call() if inspect.iscoroutinefunction(self._compute) else await asyncio.to_thread(call)
-        return numbers_in(await found if inspect.isawaitable(found) else found, self.name)
+    def metric(self, loop: asyncio.AbstractEventLoop) -> BoundMetric | None:
+        """`compute` as a metric of the engine: its numbers for all answers, in the order of the questions. None where
+        there is no such method. An async one runs in the `loop`; the aggregation must run elsewhere."""
+        compute = self._compute
+        if not callable(compute):
+            return None
+        asks = "questions" in inspect.signature(compute).parameters
+
+        def overall(group: Group) -> Values:
+            texts, columns = group.columns["response.response"], group.columns
+            rows = [at for at, text in enumerate(texts) if text is not None and self._is_first(columns, at)]
+            rows.sort(key=columns["item"].__getitem__)
+            items = [Item(id="", **{name: columns[f"item.{name}"][at] for name in _OF_ITEM}) for at in rows]
+            more = {"questions": [question(variables(item)) for item in items]} if asks else {}
+            try:
+                found = compute(
+                    predictions=[texts[at] for at in rows], references=[references_of(item) for item in items], **more
+                )
+                if inspect.iscoroutine(found):
+                    found = asyncio.run_coroutine_threadsafe(found, loop).result()
+            except (Exception, SystemExit) as error:  # a user's metric may raise anything
+                raise UserError(str(error)) from error
+            numbers = numbers_in(found, self.name)
+            return Values(value=numbers.get(self.name), fields={OVERALL: numbers}, reason="see its numbers")
+
+        columns = ["item", "scorer", "part", "response.response", *(f"item.{name}" for name in _OF_ITEM)]
+        marks = {"columns": columns, "verdicts": False, "ordered": False, "name": "ragicamp.compute", "version": 1}
+        overall.__assay__ = marks  # type: ignore[attr-defined]
+        return bind_metric(
+            name=f"{self.name}.compute",
+            type="ragicamp.compute",
+            function=overall,
+            facets=["model_name"],
+            include=["*"],
+            together=self.name,
+        )
+
+    def _is_first(self, columns: Mapping[str, list[Any]], at: int) -> bool:
+        """Whether a row is the first of those that this metric gave one answer."""
+        return columns["scorer"][at] == self.name and not (columns["part"][at] or [0])[0]
 
 
 def references_of(item: Item) -> list[str]:

@@ -1,17 +1,238 @@
-"""RAGiCamp's results: the three files, the five before them, raw predictions, and the folders that came later."""
+"""RAGiCamp's results as items, responses and evaluations, streamed: all five generations of its files.
 
+What is odd about the files is counted and reported; only what cannot be told apart is refused.
+"""
+
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from assay.engine.experiment.dataset import file_stamp
 from assay.engine.experiment.import_rows import Foreign
-from assay.formats.ragicamp.readers import read
+from assay.errors import UserError
+from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
+from assay.formats.ragicamp.files import Document, documents
+from assay.formats.ragicamp.rows import ERROR_MARK, IDS, Row, asked, clean, id_of, item_row, read_prediction
+from assay.records import Evaluation, Response
 from assay.registry import reader
+from assay.store.keys import digest, id_hash
+from assay.store.keyset import Seen
+
+Case = tuple[Response, list[Evaluation]]
+_SAID = {
+    "broken": "what could not be read of the files, {count:,} in all: {first}",
+    "unasked": "{count:,} predictions have no question in the questions file: each is its own question, the first is "
+    "{first!r}",
+    "apart": "{count:,} questions have an id that another question has: they got ids of their own, the first is "
+    "{first!r}",
+    "unanswered": "{count:,} questions have no prediction: {first}",
+    "textless": "{count:,} rows have metrics but no prediction, the first is {first!r}",
+    "moved": "{count:,} scores stood beside their neighbours' answers, because RAGiCamp left out errors when it wrote "
+    "them back: they are where they belong again, the first is that of {first!r}",
+    "lists": "{count:,} lists of values in a summary do not have one for each prediction and are left out: {first}",
+}
+_NAMES = {"bleurt_scores": "bleurt", "individual_scores": "llm_judge_score"}  # lists in summaries, and what they hold
 
 
 @reader
 def ragicamp(path: Path, *, dataset: str = "") -> list[Foreign]:
-    """A folder with RAGiCamp's results, or one of its files.
+    """A folder with RAGiCamp's results of any generation, or one of its files.
 
     Parameters:
     dataset: only the results on this dataset
     """
     return list(read(path, dataset=dataset))
+
+
+def read(path: Path, *, dataset: str = "") -> list["Results"]:
+    """The results at a path, one for each dataset; none if there is nothing of RAGiCamp's."""
+    every = [found for found in found_in(documents(path), path) if not dataset or found.dataset == dataset]
+    return [Results(found) for found in every]
+
+
+class Results:
+    """One dataset's questions, and what agents answered. Passes may be made again; each starts from the files."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.dataset = found.dataset
+        self.odd: dict[str, list[Any]] = {}
+        self._apart: dict[int, str] | None = None
+        self._items = 0
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What tells that the files are still those that were read."""
+        return {"format": "ragicamp", "files": [file_stamp(one.path.absolute()) for one in self.found.documents()]}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the files say beyond rows."""
+        agents = self.found.agents
+        said = {file.agent.name: file.overall for file in agents if file.overall}
+        kinds = sorted({GENERATIONS[file.generation] for file in agents}) or [GENERATIONS["three_files"]]
+        return {"read_from": kinds, "agents": sorted({file.agent.name for file in agents}), "overall_metrics": said}
+
+    def notes(self) -> list[str]:
+        return [_SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()]
+
+    def items(self) -> Iterator[tuple[str, Row]]:
+        """(place, dataset row) of every question, those of the questions files first."""
+        self.odd = {}
+        self._apart = {}
+        ids, pairs, self._items = Seen(), Seen(), 0
+        for place, id, row in self._asked():
+            of_file, (text, pair) = place is not None, _pair(id, row)
+            if not pairs.add(pair):
+                continue
+            own = id
+            if not ids.add(id_hash(id)):
+                if not text:
+                    continue
+                own = self._apart[pair] = f"{id}~{pair:016x}"
+                self._note("apart", own)
+            elif not of_file and self.found.questions:
+                self._note("unasked", id)
+            self._items += 1
+            yield place or str(self.found.agents[0].document.path), item_row(row, own)
+
+    def _asked(self) -> Iterator[tuple[str | None, str, Row]]:
+        for document in self.found.questions:
+            for place, number, row in document.rows(self._broken):
+                yield place, id_of(row, number), row
+        for file in self.found.agents:
+            for _, number, row in file.document.rows():
+                yield None, id_of(row, number), asked(row)
+
+    def cases(self) -> Iterator[Case]:
+        """Every answer with its evaluations, agent by agent."""
+        if self._apart is None:
+            for _ in self.items():
+                pass
+        self.odd = {what: said for what, said in self.odd.items() if what in ("apart", "unasked")}
+        answered: dict[str, int] = {}
+        files: dict[tuple[str, int], list[AgentFile]] = {}
+        for file in self.found.agents:
+            files.setdefault((file.agent.name, file.agent.sample_index), []).append(file)
+        for several in files.values():
+            seen = Seen() if len(several) > 1 else None
+            for file in several:
+                for place, id, row in self._own_rows(file):
+                    if seen is not None and not seen.add(id_hash(id)):
+                        continue  # a file that tells more had it
+                    answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
+                    yield read_prediction(row, id, file.agent, place)
+        self._find_unanswered(answered)
+
+    def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:
+        """(place, id, row) of a file's predictions, one for a question."""
+        own = Seen()
+        for place, number, row in self._rows(file):
+            id = self._id(id_of(row, number), row)
+            if not own.add(id_hash(id)):
+                what = f"two predictions of {file.agent.name!r} are for {id!r}"
+                raise UserError(what, where=place, fix="keep one of them")
+            yield place, id, row
+
+    def _find_unanswered(self, answered: dict[str, int]) -> None:
+        samples = {file.agent.name: file.agent.total_samples for file in self.found.agents}
+        for name, count in answered.items():
+            if count < self._items and samples[name] == 1:
+                self.odd.setdefault("unanswered", [0, f"of {name}"])[0] += self._items - count
+
+    def _id(self, id: str, row: Row) -> str:
+        return self._apart.get(_pair(id, row)[1], id) if self._apart else id
+
+    def _rows(self, file: AgentFile) -> Iterator[tuple[str, int, Row]]:
+        rows = file.document.rows(self._broken)
+        if file.document.kind == "scores":
+            rows = ((place, number, _without_answer(row)) for place, number, row in rows)
+        elif file.generation == "five_files":
+            rows = self._scored(file, rows)
+        elif file.generation == "folders" and _is_shifted(file.document):
+            rows = self._put_back(rows)
+        for place, number, row in rows:
+            if row.get("prediction") is None:
+                self._note("textless", id_of(row, number))
+            yield place, number, row
+
+    def _scored(self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]) -> Iterator[tuple[str, int, Row]]:
+        """The old predictions with their metrics, which are in another file, or as lists in the summary."""
+        scores = _Scores(file.scores, self._broken)
+        lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
+        count = file.document.head.get("results", {}).get("num_examples")
+        for name, values in list(lists.items()):
+            if len(values) != count:
+                self._note("lists", name)
+                del lists[name]
+        for place, number, row in rows:
+            metrics = {name: values[number] for name, values in lists.items() if number < len(values)}
+            yield place, number, clean({**row, "metrics": {**metrics, **scores.take(number)}})
+
+    def _put_back(self, rows: Iterator[tuple[str, int, Row]]) -> Iterator[tuple[str, int, Row]]:
+        """The n-th answer that is not an error has the n-th scores of the file: they wait until their answer comes."""
+        waiting: deque[Any] = deque()
+        for place, number, row in rows:
+            waiting.append(row.get("metrics"))
+            if _is_error(row):
+                yield place, number, {**row, "metrics": {}}
+                continue
+            if len(waiting) > 1:
+                self._note("moved", id_of(row, number))
+            yield place, number, {**row, "metrics": waiting.popleft()}
+
+    def _broken(self, what: str) -> None:
+        self._note("broken", what)
+
+    def _note(self, what: str, first: str) -> None:
+        self.odd.setdefault(what, [0, first])[0] += 1
+
+
+class _Scores:
+    """The old metrics by the number of their question; those that come too early wait."""
+
+    def __init__(self, document: Document | None, broken: Any) -> None:
+        self._rows = iter(()) if document is None else document.rows(broken)
+        self._early: dict[int, Row] = {}
+
+    def take(self, wanted: int) -> Row:
+        if wanted in self._early:
+            return self._early.pop(wanted)
+        for _, number, row in self._rows:
+            index = row.get("question_index")
+            at = int(index) if isinstance(index, (int, float)) else number
+            if at == wanted:
+                return _metrics_of(row)
+            self._early[at] = _metrics_of(row)
+        return {}
+
+
+def _metrics_of(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in (*IDS, "question")}
+
+
+def _without_answer(row: Row) -> Row:
+    kept = {name: row[name] for name in ("question_index", "question") if name in row}
+    return {**kept, "metrics": _metrics_of(row)}
+
+
+def _is_error(row: Row) -> bool:
+    return str(row.get("prediction") or "").startswith(ERROR_MARK)
+
+
+def _is_shifted(document: Document) -> bool:
+    """Whether the scores of a file are those of its answers without errors, written back from the top: as many rows as
+    there are errors have none, and they are the last."""
+    errors, scored = bytearray(), bytearray()
+    for _, _, row in document.rows():
+        errors.append(_is_error(row))
+        scored.append(bool(row.get("metrics")))
+    first = len(errors) - sum(errors)
+    return any(errors[:first]) and all(scored[:first]) and not any(scored[first:])
+
+
+def _pair(id: str, row: Row) -> tuple[str, int]:
+    """The question's text, and a number for id and text together."""
+    text = " ".join(str(row.get("question") or "").split())
+    return text, int.from_bytes(digest("question", id.encode(), text.encode("utf-8", "replace"))[:8], "big")

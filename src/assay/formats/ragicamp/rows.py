@@ -28,7 +28,7 @@ _PREDICTION_FIELDS = {
     *_QUESTION_FIELDS, "prediction", "metrics", "prompt", "outcome", "error", "response", "evaluations",
 }  # fmt: skip
 _NOWHERE = object()  # equal to no value
-_NO_NUMBER = "the stored score is no number"
+_NO_NUMBER = "the stored score is not a number"
 _NOT_THERE = "the files have no prediction for this question"
 
 

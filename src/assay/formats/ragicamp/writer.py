@@ -4,7 +4,7 @@ Files are written beside their place and get their names one by one under the fo
 write to one folder at the same time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -12,15 +12,24 @@ from typing import Any, cast
 import msgspec
 
 from assay.analysis.look.export import Export, Tables
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.bind import bind_metric
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
-from assay.formats.ragicamp.joining import Group, Joining
-from assay.formats.ragicamp.merging import Note, document, merge_questions, put_in_place, shared
-from assay.formats.ragicamp.names import FileKind, Samples
+from assay.formats.ragicamp.joining import Group, Joining, Samples
+from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, put_in_place, shared
+from assay.formats.ragicamp.metric_scorers import OVERALL
 from assay.formats.ragicamp.rows import Row, counted, prediction_row
-from assay.formats.ragicamp.summaries import Scores
+from assay.interfaces import Store
+from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer
 from assay.store.files import store_error, write_file
+from assay.store.stores import FlatStore
+
+STATISTICS = ("mean", "min", "max", "std", "median")
+_PARAMS: dict[str, dict[str, Any]] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
+_FACET = "model_name"
+_ID = "scores"
 
 
 @writer(name="ragicamp", folder=True)
@@ -64,6 +73,61 @@ def dataset_name(tables: Tables) -> str:
     return own or str(given.get("name") or "") or stem or tables.source.name
 
 
+# ---- statistics: the engine's metrics over the scores that the predictions show
+
+
+class Scores:
+    """Collects scores by agent in a folder of its own, and has the engine make statistics of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._store: Store = FlatStore(folder)
+        self._log = self._store.log("evaluation", _ID)
+        self._encode = msgspec.json.Encoder().encode
+        self._lines: list[bytes] = []
+
+    def add(self, agent: str, item_id: str, metrics: Iterable[tuple[str, str, float | None]]) -> None:
+        """(metric, scorer, score) of one prediction; a score of None counts as an error."""
+        for name, scorer, score in metrics:
+            outcome: EvaluationOutcome = "errored" if score is None else "scored"
+            row = Evaluation(item_id=item_id, label=name, model_name=agent, score=score, scorer=scorer, outcome=outcome)
+            self._lines.append(self._encode(row) + b"\n")
+        if len(self._lines) > 1000:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._log.append(b"".join(self._lines))
+        self._lines.clear()
+
+    def statistics(self) -> dict[str, dict[str, Row]]:
+        """By agent and metric: mean, min, max, population std, median, count, errors and the mean's interval."""
+        self._flush()
+        if not self._log.segments():
+            return {}
+        metrics = [bind_metric(type=name, params=_PARAMS.get(name), facets=[_FACET]) for name in STATISTICS]
+        found: dict[str, dict[str, Row]] = {}
+        for row in Aggregator(self._store).aggregate([_ID], metrics, id=_ID):
+            entry = found.setdefault(str(row[_FACET]), {}).setdefault(row["label"], {})
+            entry |= dict(_statistic(row))
+        return {agent: {name: _ordered(entry) for name, entry in sorted(of.items())} for agent, of in found.items()}
+
+
+def _ordered(entry: Row) -> Row:
+    """RAGiCamp's four first."""
+    return {**{name: entry[name] for name in STATISTICS}, **entry}
+
+
+def _statistic(row: Row) -> Iterator[tuple[str, Any]]:
+    yield row["metric_name"], row["value"]
+    if row["metric_name"] == "mean":
+        yield "count", row["used_sample_count"]
+        yield "errors", row["errored_count"]
+        for name in ("ci_low", "ci_high", "ci_level", "ci_method"):
+            yield name, row.get(name)
+
+
+# ---- predictions and summaries
+
+
 class _Agents:
     """Writes the files of all agents, not yet under their names."""
 
@@ -78,9 +142,11 @@ class _Agents:
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
         files = self._write_predictions(tables, note)  # what was joined goes before statistics take its memory
         found = self._scores.statistics()
+        computed = _computed(tables)
         for name, head in self._heads.items():
             statistics = found.get(name, {})
             overall = {metric: entry["mean"] for metric, entry in statistics.items()}
+            overall = dict(sorted({**overall, **computed.get(head["model_name"], {})}.items()))
             summary = {**head, "overall_metrics": overall, "metric_statistics": statistics}
             write_file(files[name]["summary"], msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         return files
@@ -115,6 +181,14 @@ class _Agents:
             "sample_index": agent.sample_index if self._samples == "separate" else None,
             "total_samples": agent.total_samples,
         }
+
+
+def _computed(tables: Tables) -> dict[str, Row]:
+    """By model: what metrics gave for all answers together, which is not a mean."""
+    found: dict[str, Row] = {}
+    for row in tables.rows("metrics") if "metrics" in tables else ():
+        found.setdefault(str(row.get("model_name")), {}).update(row.get(OVERALL) or {})
+    return found
 
 
 def _rows(joining: Joining, group: Group, scores: Scores, extras: bool) -> Iterator[Row]:

@@ -1,12 +1,15 @@
 """SyGra's evaluation tasks: `graph_config.yaml` folders with their Python helpers, models.yaml, metrics and reports.
 
-`run(task, …)` is what `assay sygra` does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
+`graph/` is a graph as a task of the engine, `data/` its records and sinks, `metrics/` its metrics; here are the
+command, the run (`experiment`, `scoring`, `post_process`) and what helpers import. `run(task, …)` is what `assay sygra`
+does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.sygra import graphs as graphs  # registers the task `sygra.graph`
-from assay.formats.sygra.metrics import aliases as aliases  # registers scorers and metrics
+from assay.formats.sygra import task as task  # registers the task kind `graph`
+from assay.formats.sygra.metrics import measures as measures  # registers the metrics `sygra.…`
+from assay.formats.sygra.metrics import scorers as scorers  # registers the scorers `sygra.…`
 from assay.formats.sygra.modules import install as install
 
 if TYPE_CHECKING:
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(task: str, **options: Any) -> "Result":
-    """Run a task folder with the options of `assay sygra`; the same call goes on where an earlier one stopped."""
+    """Run a task folder with the options of `assay sygra`; the same call resumes an earlier one."""
     from assay.formats.sygra.experiment import Options, SygraRun
     from assay.threads import run_blocking
 

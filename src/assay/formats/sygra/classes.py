@@ -1,12 +1,12 @@
-"""The classes that a task's Python helpers inherit from, under the names that they import them by."""
+"""What task helpers import: the classes that they inherit from, and `sygra.utils.constants`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from assay.errors import UserError
-from assay.tasks.graph.messages import SygraMessage, SygraState
-from assay.tasks.graph.output import OutputGenerator
+from assay.formats.sygra.graph.messages import SygraMessage, SygraState
+from assay.formats.sygra.graph.output import OutputGenerator
 from assay.text.reasoning import without_reasoning
 
 
@@ -25,7 +25,7 @@ class NodePostProcessor(ABC):
 
 
 class NodePostProcessorWithState(ABC):
-    """The same, with a look at the state."""
+    """Like NodePostProcessor, and it is given the state."""
 
     @abstractmethod
     def apply(self, resp: SygraMessage, state: SygraState) -> Any: ...
@@ -90,3 +90,16 @@ class BaseTaskExecutor:
 
 class DefaultTaskExecutor(BaseTaskExecutor):
     pass
+
+
+SYGRA_START = "__start__"
+SYGRA_END = "__end__"
+START = "START"
+END = "END"
+BACKEND = "langgraph"
+ERROR_PREFIX = "###SERVER_ERROR###"
+GRAPH_OUTPUT_KEY = "output_keys"
+CHAT_CONVERSATION_MULTITURN = "multiturn"
+CHAT_CONVERSATION_SINGLETURN = "singleturn"
+VAR_CHAT_HISTORY = "__chat_history__"
+LIST_SEPARATOR = "|"

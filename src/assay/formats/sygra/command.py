@@ -35,9 +35,14 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
 @click.option("-od", "--output-dir", help="Where files go; by default the task's folder.")
 @click.option("-rn", "--run-name", default="", help="Begins the names of the files.")
 @_truth("-owt", "--output-with-ts", default=True, help="Whether file names carry the time.")
-@_truth("-r", "--resume", help="False begins anew; otherwise a run goes on where it stopped.")
+@_truth("-r", "--resume", help="False begins anew; otherwise a run resumes.")
 @click.option("--output-format", type=click.Choice(["json", "jsonl"]), help="By default jsonl above 25,000 records.")
-@click.option("--report-keys", type=click.Choice(["seed", "field"]), help="How results are named in the report.")
+@click.option(
+    "--report-keys",
+    type=click.Choice(["name", "field", "seed"]),
+    metavar="[name|field]",
+    help="How results are named in the report.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="For samplers and random joins.")
 @click.option("--retry-errors", is_flag=True, help="Try failed records again, permanent errors too.")
 @click.option("--draw", is_flag=False, flag_value="-", metavar="[FILE]", help="Draw the graph (.svg, .mmd) and stop.")
@@ -62,7 +67,7 @@ def command(
 ) -> None:
     """Run every record of a task through its graph, then its post-processors.
 
-    The same command goes on where an earlier one stopped.
+    The same command resumes an earlier run.
     """
     from assay.cli._running import failure_as_event, run_step
     from assay.errors import UserError
@@ -85,7 +90,7 @@ def command(
 
 
 def _draw(task: str, file: str) -> None:
-    from assay.formats.sygra.graphs import drawn
+    from assay.formats.sygra.task import drawn
 
     text = drawn(task, "svg" if file.endswith(".svg") else "mmd", Path())
     if file == "-":
@@ -113,6 +118,6 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
         click.echo(f"note: {plain(note)}", err=True)
     for view in report_view(result):
         console.print(view)
-    files = [result.output, *(each.file for each in result.processed), result.metadata]
+    files = [result.output, *(processed.file for processed in result.processed), result.metadata]
     for file in filter(None, files):
         click.echo(f"file: {file}")

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Report, column_of, dialect, entries, said
-from assay.formats.sygra.metrics.results import BadParameter, UnknownName
+from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Entry, column_of, dialect, entries
+from assay.formats.sygra.metrics.columns import collated
+from assay.formats.sygra.metrics.results import BadParameter, UnknownName, error_text
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
 
 _MOST_NODES = 256
@@ -24,10 +25,10 @@ def parse_response_as_json(s: Any) -> dict[str, Any] | None:
     text = s if isinstance(s, str) else str(s)
     for candidate in (text, _in_braces(text)):
         try:
-            found = json.loads(candidate)
+            value = json.loads(candidate)
         except (ValueError, RecursionError):
             continue
-        return found if isinstance(found, dict) else {"value": found}
+        return value if isinstance(value, dict) else {"value": value}
     return None
 
 
@@ -61,9 +62,9 @@ class UnitMetrics(LambdaFunction):
         for make, names in _compiled(lambda_node_dict):
             results = make().evaluate([golden], [predicted])
             if results:
-                found = results[0].to_dict()
+                result = results[0].to_dict()
                 for name in names:
-                    state[name] = found
+                    state[name] = result
         return state
 
 
@@ -73,9 +74,9 @@ _nodes: dict[int, tuple[Mapping[str, Any], list[tuple[Callable[[], Any], list[st
 def _compiled(node: Mapping[str, Any]) -> list[tuple[Callable[[], Any], list[str]]]:
     """What gives each metric of a node, and the names of its result. Our own metrics hold no state: they are made once
     for a node; a user's is made anew for each record."""
-    known = _nodes.get(id(node))
-    if known is not None and known[0] is node:
-        return known[1]
+    compiled = _nodes.get(id(node))
+    if compiled is not None and compiled[0] is node:
+        return compiled[1]
     made: list[tuple[Callable[[], Any], list[str]]] = []
     for name, params in _unit_metrics(node):
         make = partial(UnitMetricRegistry.get_metric, name, **params)
@@ -102,24 +103,24 @@ def check_unit_metrics(node: Mapping[str, Any], where: str = "") -> list[str]:
     except AssayError as error:
         raise UserError(error.what, where=where, fix=error.fix) from None
     except Exception as error:  # a user's constructor may raise anything
-        raise UserError(f"a unit metric cannot be made: {said(error)}", where=where) from error
+        raise UserError(f"a unit metric cannot be made: {error_text(error)}", where=where) from error
     return [name for name, _ in made]
 
 
 def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    found: dict[str, Mapping[str, Any]] = {}
+    metrics: dict[str, Mapping[str, Any]] = {}
     for entry in node.get("unit_metrics_map") or ():
-        each = entry if isinstance(entry, Mapping) else {"name": entry}
-        name, params = str(each.get("name") or ""), each.get("params", {})
+        configured = entry if isinstance(entry, Mapping) else {"name": entry}
+        name, params = str(configured.get("name") or ""), configured.get("params", {})
         if not isinstance(params, Mapping):
             shown = "null" if params is None else type(params).__name__
             raise BadParameter(f"`params` of the unit metric {name!r} is {shown}: leave it out or write {{}}")
-        if name in found:
+        if name in metrics:
             raise BadParameter(
                 f"two unit metrics are called {name!r}: one would hide the other", fix="keep one of them"
             )
-        found[name] = params
-    return list(found.items())
+        metrics[name] = params
+    return list(metrics.items())
 
 
 def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
@@ -128,6 +129,11 @@ def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
     if node[key] not in state:
         raise UnknownName(f"{key}: the state has no {node[key]!r}", fix=f"it has {', '.join(sorted(map(str, state)))}")
     return state[node[key]]
+
+
+def result_names(node: Mapping[str, Any]) -> list[str]:
+    """The variables that the results of a lambda node's unit metrics are stored as."""
+    return [name for metric, _ in _unit_metrics(node) for name in _names(node, metric)]
 
 
 def _names(node: Mapping[str, Any], metric: str) -> list[str]:
@@ -140,30 +146,27 @@ def _names(node: Mapping[str, Any], metric: str) -> list[str]:
 class MetricCollatorPostProcessor(GraphPostProcessor):
     """Computes the aggregator metrics of a run and reports them, in a list of one.
 
-    `report_keys` is `seed` (results under the aggregator's name) or `field` (`<column>-<aggregator>`); by default the
-    names of the columns tell which. Other parameters are accepted and not used.
+    `report_keys` is `name` (results under the aggregator's name; also called `seed`) or `field`
+    (`<column>-<aggregator>`); by default the names of the columns tell which. Other parameters are not used.
     """
 
     def __init__(
         self,
         aggregator_metrics_map: Sequence[Mapping[str, Any] | str] | None = None,
         unit_metrics_results: str = "text",
-        report_keys: Dialect | None = None,
+        report_keys: Dialect | Literal["seed"] | None = None,
         **others: Any,
     ) -> None:
-        given = aggregator_metrics_map or ()
-        self.aggregator_metrics_map = [each if isinstance(each, Mapping) else {"name": each} for each in given]
+        configured = aggregator_metrics_map or ()
+        self.aggregator_metrics_map = [entry if isinstance(entry, Mapping) else {"name": entry} for entry in configured]
         self.unit_metrics_results = unit_metrics_results
-        self.report_keys: Dialect | None = report_keys
+        self.report_keys: Dialect | None = "name" if report_keys == "seed" else report_keys
+
+    def entries(self) -> tuple[list[Entry], Dialect]:
+        """The aggregators, made anew, and how the report names them."""
+        configured, default = self.aggregator_metrics_map, self.unit_metrics_results
+        style = self.report_keys or dialect(column_of(entry, default) for entry in configured)
+        return entries(configured, default, style), style
 
     def process(self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-        configured, default = self.aggregator_metrics_map, self.unit_metrics_results
-        style = self.report_keys or dialect(column_of(each, default) for each in configured)
-        report = Report(entries(configured, default, style), style)
-        try:
-            for row in data:
-                report.add(row)
-        except Exception as error:
-            summary = {"total_records": report.total, "status": "fatal_error", "error": said(error)}
-            return [{"evaluation_summary": summary, "results": {}}]
-        return [report.made()]
+        return [collated(*self.entries(), data)]

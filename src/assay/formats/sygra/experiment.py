@@ -1,7 +1,7 @@
 """One task folder, one command: records in; output file, post-processors' files and sinks out.
 
 The engine's rows live beside the output in `.assay/<digest>/`; the digest is that of the task, its graph, its data and
-its models. So the same command goes on after a crash and pays no call twice, and all files are projections of the
+its models. So the same command resumes after a crash and pays no call twice, and all files are projections of the
 rows, written whole or not at all.
 """
 
@@ -10,12 +10,14 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from assay.config import LoggingConfig
+from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import ingest
@@ -23,19 +25,20 @@ from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
-from assay.formats.sygra.files import Begun, Names, begin, keep, set_aside
 from assay.formats.sygra.functions import running_task
-from assay.formats.sygra.graphs import bind_graph, models_used
-from assay.formats.sygra.loading import Loader
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
-from assay.formats.sygra.names import find_task, read_yaml
+from assay.formats.sygra.modules import Loader
+from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside
 from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
 from assay.formats.sygra.run_metadata import run_metadata
+from assay.formats.sygra.scoring import RunStore, Scoring
+from assay.formats.sygra.task import bind_graph, models_used
 from assay.interfaces import Limits, Task
 from assay.records import Item, Manifest
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
+from assay.store.names import INSIDE
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 
@@ -78,7 +81,7 @@ class Result(msgspec.Struct, kw_only=True):
     @property
     def ok(self) -> bool:
         bad = {"failed", "fatal_error", "partial"}
-        return self.failed < self.total and not any(each.status in bad for each in self.processed)
+        return self.failed < self.total and not any(processed.status in bad for processed in self.processed)
 
 
 class SygraRun:
@@ -99,13 +102,13 @@ class SygraRun:
         uses = {name: bound.use for name, bound in self.models.items()}
         self.graph = bind_graph(self.task, self.source, self.load, uses)
         self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
-        self.folder = self.output_dir / ".assay" / self._digest()
+        self.folder = self.output_dir / INSIDE / self._digest()
 
     def _bind_models(self) -> dict[str, BoundModel]:
         names = models_used(self.source, self.task)
-        found = read_models(self.task.base, names, os.environ)
+        entries = read_models(self.task.base, names, os.environ)
         size = self.options.batch_size
-        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in found.items()}
+        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in entries.items()}
 
     def _digest(self) -> str:
         """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
@@ -122,21 +125,21 @@ class SygraRun:
 
     @property
     def _data_config(self) -> dict[str, Any]:
-        found = self.source.get("data_config") or {}
-        if not isinstance(found, dict):
-            raise UserError("data_config is no mapping", where=f"{self.task.graph}: data_config")
-        return found
+        config = self.source.get("data_config") or {}
+        if not isinstance(config, dict):
+            raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
+        return config
 
     # -- the run
 
     async def run(self, stop: Stop | None = None) -> Result:
-        """Every record through the graph, then the files; the same command goes on where an earlier one stopped."""
+        """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
         for note in [*self.load.notes(), *_unused(self.task.folder)]:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
-        store = FlatStore(self.folder)
+        store = RunStore(self.folder)
         async with AsyncExitStack() as stack:
             stack.enter_context(store.lock("run", store.id))
             stack.enter_context(self._logging())
@@ -145,15 +148,18 @@ class SygraRun:
             try:
                 dataset = await asyncio.to_thread(ingest, store, store.id, self._rows, name=self.task.name)
             except NoRecords:
-                self._write_nothing()
+                await self._write_nothing()
                 raise
             datasets = DatasetRepository(store)
             self._declare(next(datasets.items(store.id)))
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
-            await self._run_graph(store, datasets, stop)
+            shared = self._shared(datasets, stop)
+            await self._run_graph(store, shared)
             self._note_present()
-            result = await asyncio.to_thread(self._write, store, dataset, begun)
+            columns = self.graph.columns
+            scoring = Scoring(store, columns, name=self.task.name, base=self.task.base, **shared)
+            result = await self._write(store, dataset, begun, scoring)
             begun.finished = True
             keep(self.folder, begun)
         return result
@@ -175,17 +181,19 @@ class SygraRun:
         """The fields of the first record are variables of the graph, whether or not the others have them."""
         self.graph.inner.plan.declared.update(map(str, first.data))
 
-    async def _run_graph(self, store: FlatStore, datasets: DatasetRepository, stop: Stop | None) -> None:
-        runner = Runner(
-            store,
-            models={name: bound.model for name, bound in self.models.items()},
-            limits={name: bound.limits for name, bound in self.models.items()},
-            default_limits=Limits(max_concurrency=self.options.batch_size),
-            seed=self.options.seed,
-            progress=self.progress,
-            stop=stop,
-            datasets=datasets,
-        )
+    def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
+        return {
+            "models": {name: bound.model for name, bound in self.models.items()},
+            "limits": {name: bound.limits for name, bound in self.models.items()},
+            "default_limits": Limits(max_concurrency=self.options.batch_size),
+            "seed": self.options.seed,
+            "progress": self.progress,
+            "stop": stop,
+            "datasets": datasets,
+        }
+
+    async def _run_graph(self, store: FlatStore, shared: Shared) -> None:
+        runner = Runner(store, **shared)
         again = self.options.retry_errors
         task = cast("Task", self.graph.inner)  # `running_task` is set already, for all records
         try:
@@ -197,7 +205,7 @@ class SygraRun:
     def _note_present(self) -> None:
         present = sum(lane.present for lane in self.progress.of("run"))
         if present and not any(lane.done for lane in self.progress.of("run")):
-            self.progress.note(f"all {present} records were there from an earlier run; --resume False runs them again")
+            self.progress.note(f"all {present} records are from an earlier run; --resume False runs them again")
 
     def _logging(self) -> Any:
         file = self.task.base / LOG_FILE
@@ -208,15 +216,15 @@ class SygraRun:
 
     # -- the files
 
-    def _write(self, store: FlatStore, dataset: Manifest, begun: Begun) -> Result:
+    async def _write(self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring) -> Result:
         options = self.options
         logs = store.log("dataset", store.id), store.log("run", store.id)
         media = self.output_dir / Path(self.names.of("output", begun.stamp, "json")).stem
-        records = Records(*logs, self.graph.fields, media)
+        records = await asyncio.to_thread(Records, *logs, self.graph.fields, media)
         format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
         output = self.output_dir / self.names.of("output", begun.stamp, format)
-        write_records(output, records.lines(), format)
-        failed, errors = failures(store.log("run", store.id))
+        await asyncio.to_thread(write_records, output, records.lines(), format)
+        failed, errors = await asyncio.to_thread(failures, store.log("run", store.id))
         result = Result(
             folder=str(self.folder),
             output=str(output),
@@ -226,18 +234,22 @@ class SygraRun:
             notes=self.progress.notes,
         )
         paths = self.names.distinct(self.output_dir, begun.stamp)
-        result.processed = run_processors(self.processors, records, output, paths)
-        for note in write_sinks(self._data_config, lambda: iter(records), base=self.task.base):
+        result.processed = await run_processors(self.processors, records, output, paths, scoring)
+        await scoring.finish()
+        sunk = partial(write_sinks, self._data_config, lambda: iter(records), base=self.task.base)
+        for note in await asyncio.to_thread(sunk):
             self.progress.note(note)
         if not options.disable_metadata:
-            result.metadata = str(self._write_metadata(store, dataset, result, begun))
+            path = await asyncio.to_thread(self._write_metadata, store, dataset, result, begun)
+            result.metadata = str(path)
         return result
 
-    def _write_nothing(self) -> None:
-        """Whoever reads the report learns from it, too, that there was no record."""
+    async def _write_nothing(self) -> None:
+        """The report says as well that there was no record."""
         begun = begin(self.folder, self.output_dir, self.names)
         output = self.output_dir / self.names.of("output", begun.stamp, self.options.output_format or "json")
-        for done in run_processors(self.processors, [], output, self.names.distinct(self.output_dir, begun.stamp)):
+        paths = self.names.distinct(self.output_dir, begun.stamp)
+        for done in await run_processors(self.processors, [], output, paths):
             if done.file:
                 self.progress.note(f"there was no record: see {done.file}")
         begun.finished = True
@@ -279,7 +291,7 @@ class SygraRun:
 
 
 def _unused(folder: Path) -> list[str]:
-    """What a task folder defines and nobody here calls."""
+    """What a task folder defines and Assay does not call."""
     file = folder / "task_executor.py"
     text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
     defined = any(line.startswith("class TaskExecutor") for line in text.splitlines())

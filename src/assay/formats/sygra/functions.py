@@ -93,7 +93,7 @@ def extract_and_load_json(text: str) -> Any:
 
 def extract_pattern(string: str, pattern: str) -> list[str]:
     """What the pattern finds, empty finds left out."""
-    return [found for found in re.findall(pattern, string) if found]
+    return [match for match in re.findall(pattern, string) if match]
 
 
 def flatten_dict(d: Mapping[str, Any], parent_key: str = "", sep: str = "_") -> dict[str, Any]:

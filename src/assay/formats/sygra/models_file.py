@@ -1,12 +1,12 @@
 """`models.yaml` and the `SYGRA_<MODEL>_<KEY>` variables, as models of the engine.
 
-An entry comes from the first models.yaml that is there, a custom file replaces whole entries, and variables set single
+An entry comes from the first models.yaml that exists, a custom file replaces whole entries, and variables set single
 keys; a model that only variables describe needs no file. What cannot be served is refused by name.
 """
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,37 @@ import msgspec
 from assay import registry
 from assay.config.models import with_version
 from assay.errors import UserError
-from assay.formats.sygra.balanced import Balanced
-from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.graph import ModelUse
+from assay.formats.sygra.graph.called import code_of
+from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import read_yaml
-from assay.interfaces import Limits, Model
+from assay.interfaces import Completion, Limits, Model, Request
 from assay.registry import nearest
-from assay.tasks.graph import ModelUse
-from assay.tasks.graph.called import code_of
+
+
+class Balanced:
+    """Asks the address with the fewest calls in flight. The addresses are not part of what it is."""
+
+    keeps_time = True
+
+    def __init__(self, name: str, parts: Sequence[Model]) -> None:
+        self.name = name
+        self.identity: Mapping[str, Any] = parts[0].identity
+        self._parts = parts
+        self._in_flight = [0] * len(parts)
+
+    async def complete(self, request: Request) -> Completion:
+        place = self._in_flight.index(min(self._in_flight))
+        self._in_flight[place] += 1
+        try:
+            return await self._parts[place].complete(request)
+        finally:
+            self._in_flight[place] -= 1
+
+    async def close(self) -> None:
+        for part in self._parts:
+            await part.close()
+
 
 FILES = ("sygra/config/models.yaml", "config/models.yaml", "models.yaml")
 CUSTOM_FILE = "studio/config/custom_models.yaml"
@@ -56,20 +80,20 @@ def load_environment(base: Path) -> None:
 def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The entries of the models that a graph uses; one that nothing describes is an error."""
     file = next((base / name for name in FILES if (base / name).is_file()), None)
-    known = {} if file is None else read_yaml(file)
+    entries = {} if file is None else read_yaml(file)
     custom = base / environ.get("SYGRA_CUSTOM_MODELS_PATH", CUSTOM_FILE)
-    known.update(read_yaml(custom) if custom.is_file() else {})
-    found: dict[str, dict[str, Any]] = {}
+    entries.update(read_yaml(custom) if custom.is_file() else {})
+    models: dict[str, dict[str, Any]] = {}
     for name in names:
-        entry = known.get(name)
+        entry = entries.get(name)
         entry = {**(entry if isinstance(entry, dict) else {}), **_from_environment(name, environ)}
         if not entry:
             prefix = _prefix(name)
             where = str(file) if file else f"no {' or '.join(FILES)} in {base}"
-            fix = f"set {prefix}URL and {prefix}MODEL, or add it to models.yaml; {nearest(name, known)}".rstrip("; ")
+            fix = f"set {prefix}URL and {prefix}MODEL, or add it to models.yaml; {nearest(name, entries)}".rstrip("; ")
             raise UserError(f"the model {name!r} is not described anywhere", where=where, fix=fix)
-        found[name] = entry
-    return found
+        models[name] = entry
+    return models
 
 
 def bind_model(name: str, entry: Mapping[str, Any], load: Loader, *, max_concurrency: int) -> BoundModel:
@@ -105,15 +129,15 @@ def _cleaning(entry: Mapping[str, Any], load: Loader, where: str) -> tuple[Calla
     dotted = entry.get("post_process")
     if not tokens and not dotted:
         return None, {}
-    found = load(str(dotted), f"{where}, post_process") if dotted else None
-    process = found().apply if isinstance(found, type) else found
+    processor = load(str(dotted), f"{where}, post_process") if dotted else None
+    process = processor().apply if isinstance(processor, type) else processor
 
     def clean(text: str) -> str:
         for token in tokens:
             text = text.replace(token, "")
         return text if process is None else process(text)
 
-    return clean, {"special_tokens": tokens, "post_process": code_of(found) if found else None}
+    return clean, {"special_tokens": tokens, "post_process": code_of(processor) if processor else None}
 
 
 def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[Model]:
@@ -121,8 +145,8 @@ def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[
     if kind not in _OPENAI_TYPES:
         make = registry.model.get(kind, where=f"{where}, model_type")
         allowed = registry.parameters(make)
-        given = {key: value for key, value in entry.items() if key in allowed and key not in _OWN_KEYS}
-        return [make(name, **registry.check_params(make, given, where=where))]
+        params = {key: value for key, value in entry.items() if key in allowed and key not in _OWN_KEYS}
+        return [make(name, **registry.check_params(make, params, where=where))]
     urls = entry.get("url")
     addresses = [str(url) for url in (urls if isinstance(urls, list) else [urls]) if url]
     if not addresses:
@@ -173,13 +197,13 @@ def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
 
 def _from_environment(name: str, environ: Mapping[str, str]) -> dict[str, Any]:
     prefix = _prefix(name)
-    found: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     for variable, text in environ.items():
         if variable.startswith(prefix):
             key = variable.removeprefix(prefix)
             key = "auth_token" if key in ("TOKEN", "AUTH_TOKEN") else key.lower()
-            found[key] = [part for part in text.split("|") if part] if "|" in text else text
-    return found
+            entry[key] = [part for part in text.split("|") if part] if "|" in text else text
+    return entry
 
 
 def _prefix(name: str) -> str:

@@ -1,8 +1,11 @@
-"""The modules `sygra.…` and `tasks.eval.utils` for code that imports them: each name stands for ours.
+"""The modules `sygra.…` and `tasks.eval.utils` for code that imports them, and what dotted names in a task's YAML mean:
+functions, classes and modules of the user's folder, or ours.
 
-`install()` makes them importable. Nothing of ours is loaded before a name is asked for. A `tasks/eval/utils.py` of the
-user's own is found first, and so is an installed langchain, of which helpers may use messages and tools; names that
-are not offered fail with an error that says what to use instead.
+`install()` makes the modules importable; each name in them stands for ours, and nothing of ours is loaded before a name
+is asked for. A `tasks/eval/utils.py` of the user's own is found first, and so is an installed langchain, of which
+helpers may use messages and tools; names that are not offered fail with an error that says what to use instead. A
+user's folder is importable until another one is bound. Its modules are imported anew for each binding, so that in a
+notebook the code that runs is the code of the files.
 """
 
 import difflib
@@ -11,22 +14,28 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from assay.errors import UserError
 from assay.registry import nearest
 
 _HERE = "assay.formats.sygra"
 _UNIT = f"{_HERE}.metrics.unit"
 _AGGREGATE = f"{_HERE}.metrics.aggregate"
 _CLASSES = f"{_HERE}.classes"
-_MESSAGES = "assay.tasks.graph.messages"
+_MESSAGES = f"{_HERE}.graph.messages"
+_CONSTANTS = (
+    *("SYGRA_START", "SYGRA_END", "START", "END", "BACKEND", "ERROR_PREFIX", "GRAPH_OUTPUT_KEY", "LIST_SEPARATOR"),
+    *("CHAT_CONVERSATION_MULTITURN", "CHAT_CONVERSATION_SINGLETURN", "VAR_CHAT_HISTORY"),
+)
 
 
 def _offered() -> dict[str, dict[str, str]]:
     """By module: each name in it, and the module of ours that has it; `*` stands for all that ours has."""
     graph, metrics = "sygra.core.graph", "sygra.core.eval.metrics"
-    found = {
+    offered = {
         f"{graph}.functions.node_processor": _in(
             _CLASSES, "NodePreProcessor", "NodePostProcessor", "NodePostProcessorWithState"
         ),
@@ -40,11 +49,11 @@ def _offered() -> dict[str, dict[str, str]]:
         "sygra.processors.data_transform": _in(f"{_HERE}.data.transforms", "*"),
         "sygra.processors.output_record_generator": _in(_CLASSES, "BaseOutputGenerator"),
         "sygra.utils.utils": _in(f"{_HERE}.functions", "*"),
-        "sygra.utils.constants": _in(f"{_HERE}.constants", "*"),
+        "sygra.utils.constants": _in(_CLASSES, *_CONSTANTS),
         "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
         "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
         "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
-        "langchain_core.tools": _in("assay.tasks.graph.tools", "tool"),
+        "langchain_core.tools": _in(f"{_HERE}.graph.tools", "tool"),
         f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
     }
     unit = {
@@ -71,9 +80,9 @@ def _offered() -> dict[str, dict[str, str]]:
     }
     for folder, home, modules in (("unit_metrics", _UNIT, unit), ("aggregator_metrics", _AGGREGATE, aggregate)):
         for module, names in modules.items():
-            found[f"{metrics}.{folder}.{module}"] = _in(home, *names)
-            found[f"sygra.core.metrics.{folder}.{module}"] = _in(home, *names)  # where they were at first
-    return found
+            offered[f"{metrics}.{folder}.{module}"] = _in(home, *names)
+            offered[f"sygra.core.metrics.{folder}.{module}"] = _in(home, *names)  # where they were at first
+    return offered
 
 
 def _in(home: str, *names: str) -> dict[str, str]:
@@ -120,10 +129,10 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec:
     if not is_package and name not in OFFERED:
         parent = name.rpartition(".")[0]
         raise ModuleNotFoundError(f"Assay does not offer the module {name!r}; {_instead(name, parent)}", name=name)
-    return importlib.machinery.ModuleSpec(name, _Loader(), is_package=is_package)
+    return importlib.machinery.ModuleSpec(name, _StandLoader(), is_package=is_package)
 
 
-class _Loader(importlib.abc.Loader):
+class _StandLoader(importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _Stand(spec.name)
 
@@ -140,9 +149,9 @@ class _Stand(ModuleType):
         offered = OFFERED.get(self.__name__, {})
         home = offered.get(name) or offered.get("*")
         if home is not None:
-            found = importlib.import_module(home)
-            if name in offered or hasattr(found, name):
-                return getattr(found, name)
+            home_module = importlib.import_module(home)
+            if name in offered or hasattr(home_module, name):
+                return getattr(home_module, name)
         inner = f"{self.__name__}.{name}"
         if inner in OFFERED or any(module.startswith(f"{inner}.") for module in OFFERED):
             return importlib.import_module(inner)
@@ -165,14 +174,111 @@ def _instead(name: str, module: str) -> str:
         close = difflib.get_close_matches(name, OFFERED, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
     else:
-        known = [*offered, *(_public(offered["*"]) if "*" in offered else [])]
-        hint = nearest(name, (entry for entry in known if entry != "*")) + "; "
+        names = [*offered, *(_public(offered["*"]) if "*" in offered else [])]
+        hint = nearest(name, (entry for entry in names if entry != "*")) + "; "
     return f"{hint}write it yourself, in a module beside the task"
 
 
 def _public(home: str) -> list[str]:
-    found = vars(importlib.import_module(home))
-    if "__all__" in found:
-        return found["__all__"]
-    own = [name for name, value in found.items() if getattr(value, "__module__", home) == home]
-    return [name for name in own if name[0] != "_" and not isinstance(found[name], ModuleType)]
+    members = vars(importlib.import_module(home))
+    if "__all__" in members:
+        return members["__all__"]
+    names = [name for name, value in members.items() if getattr(value, "__module__", home) == home]
+    return [name for name in names if name[0] != "_" and not isinstance(members[name], ModuleType)]
+
+
+_loaded: set[str] = set()  # modules of users' folders
+_bases: set[str] = set()  # users' folders: a part of `tasks` must not be found in an earlier one
+
+
+class Loader:
+    """Resolves dotted names against one folder; call it with the name and the place that it is written at."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base.resolve()
+        install()
+        _forget()
+        for folder in {str(self.base), *_bases} & {*sys.path}:
+            sys.path.remove(folder)
+        sys.path.insert(0, str(self.base))
+        _bases.add(str(self.base))
+
+    def __call__(self, dotted: str, where: str = "") -> Any:
+        if not isinstance(dotted, str) or not all(part.isidentifier() for part in dotted.split(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError(
+                f"{dotted!r} is not a dotted name", where=where, fix="write it like `tasks.mine.task_executor.Name`"
+            )
+        before = set(sys.modules)
+        try:
+            module, rest = self._module(dotted, where)
+        finally:
+            _loaded.update(name for name in set(sys.modules) - before if self._is_own(sys.modules[name]))
+        target: Any = module
+        for number, part in enumerate(rest):
+            try:
+                target = getattr(target, part)
+            except ImportError as error:  # a module that stands in for another says what it offers
+                raise UserError(str(error), where=where) from None
+            except AttributeError:
+                holder = ".".join([module.__name__, *rest[:number]])
+                public = [name for name in dir(target) if name[0] != "_"]
+                what = f"{dotted!r} cannot be imported: {holder!r} has no {part!r}"
+                raise UserError(what, where=where, fix=nearest(part, public)) from None
+        return target
+
+    def notes(self) -> list[str]:
+        """What the user should know about where names came from."""
+        file = self.base / "tasks" / "eval" / "utils.py"
+        return [f"tasks.eval.utils is your own {file.relative_to(self.base)}, not Assay's"] if file.is_file() else []
+
+    def _module(self, dotted: str, where: str) -> tuple[ModuleType, list[str]]:
+        """The longest part of the name that is a module, and what is left of it."""
+        parts = dotted.split(".")
+        for size in range(len(parts), 0, -1):
+            name = ".".join(parts[:size])
+            try:
+                return importlib.import_module(name), parts[size:]
+            except ModuleNotFoundError as error:
+                if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+                    raise _failed(dotted, error, where) from error
+                missing = error
+            except (Exception, SystemExit) as error:
+                raise _failed(dotted, error, where) from error
+            if "does not offer" in str(missing):
+                raise UserError(str(missing), where=where)
+        raise UserError(
+            f"{dotted!r} cannot be imported: there is no module {parts[0]!r}",
+            where=where,
+            fix=f"names count from {self.base}; run the command from the folder that holds `tasks/`",
+        )
+
+    def _is_own(self, module: ModuleType) -> bool:
+        file = getattr(module, "__file__", None)
+        return file is not None and Path(file).is_relative_to(self.base) and "site-packages" not in file
+
+
+def _failed(dotted: str, error: BaseException, where: str) -> UserError:
+    frame, place = error.__traceback__, ""
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        if not file.startswith("<") and "importlib" not in file and file != __file__:
+            place = f"{file}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        place = f"{error.filename}:{error.lineno}"
+    missing = isinstance(error, ModuleNotFoundError) and "does not offer" not in str(error)
+    fix = f"pip install what provides {error.name!r}, or do without it" if missing else ""  # type: ignore[attr-defined]
+    return UserError(
+        f"{dotted!r} cannot be imported: {type(error).__name__}: {error}",
+        where=", ".join(filter(None, (where, place))),
+        fix=fix,
+    )
+
+
+def _forget() -> None:
+    """Let users' modules be imported anew, and none of another folder's `tasks` stand in for this one's."""
+    for name in list(sys.modules):
+        if name in _loaded or name.partition(".")[0] == "tasks":
+            del sys.modules[name]
+    _loaded.clear()
+    importlib.invalidate_caches()

@@ -1,9 +1,14 @@
-"""Task names: which folder with a `graph_config.yaml` a name means, and the YAML in it.
+"""Names: which folder with a `graph_config.yaml` a task's name means, the YAML in it, and the names of a run's files.
 
-Names count from the current folder, dotted or with slashes, with or without `tasks` before them. YAML is read by the
-rules of version 1.1 (`yes` is true), because these files were written for such a reader.
+Task names count from the current folder, dotted or with slashes, with or without `tasks` before them. YAML is read by
+the rules of version 1.1 (`yes` is true), because these files were written for such a reader. File names carry the time
+at which the run began. A run that was killed continues under its first time, so it leaves one file; a command after a
+finished run is a new run.
 """
 
+import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,8 @@ import yaml
 
 from assay.errors import UserError
 from assay.registry import nearest
+from assay.store.files import write_file
+from assay.store.stores import FlatStore
 
 GRAPH_FILE = "graph_config.yaml"
 
@@ -47,7 +54,7 @@ def find_task(name: str, base: Path) -> TaskFolder:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty one."""
     try:
-        found = yaml.load(path.read_text("utf-8-sig"), Loader=yaml.CSafeLoader)
+        content = yaml.load(path.read_text("utf-8-sig"), Loader=yaml.CSafeLoader)
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -55,9 +62,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         what = getattr(error, "problem", None) or str(error)
         line = "" if mark is None else f":{mark.line + 1}"
         raise UserError(f"{path.name} is not YAML: {what}", where=f"{path}{line}") from None
-    if found is not None and not isinstance(found, dict):
-        raise UserError(f"{path.name} must hold keys and values, not {type(found).__name__}", where=str(path))
-    return found or {}
+    if content is not None and not isinstance(content, dict):
+        raise UserError(f"{path.name} must hold keys and values, not {type(content).__name__}", where=str(path))
+    return content or {}
 
 
 def _candidates(written: str, base: Path) -> list[Path]:
@@ -82,3 +89,77 @@ def _shown(path: Path, base: Path) -> Path:
 
 def _known(base: Path) -> list[str]:
     return [_dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))]
+
+
+STATE = "sygra.json"
+_KINDS = ("json", "jsonl")
+_FORBIDDEN = set('/\\:*?"<>|\0')
+
+
+class Names:
+    """`[run_name_]output[_time].json`, and the like with a post-processor's name for `output`."""
+
+    def __init__(self, run_name: str, with_time: bool) -> None:
+        bad = sorted(_FORBIDDEN & set(run_name)) or [c for c in run_name if not c.isprintable()]
+        if bad or run_name in (".", "..") or len(run_name.encode()) > 150:
+            raise UserError(
+                f"run_name {run_name!r} cannot be part of a file's name", fix="use letters, digits, `-`, `_` and `.`"
+            )
+        self._prefix = f"{run_name}_" if run_name else ""
+        self.with_time = with_time
+
+    def of(self, name: str, stamp: str, suffix: str) -> str:
+        time_part = f"_{stamp}" if self.with_time else ""
+        return f"{self._prefix}{name}{time_part}.{suffix}"
+
+    def distinct(self, folder: Path, stamp: str) -> Callable[[str], Path]:
+        """Where the file of a post-processor goes; the second of one name gets a number."""
+        taken: Counter[str] = Counter()
+
+        def path_of(name: str) -> Path:
+            taken[name] += 1
+            number = f"-{taken[name]}" if taken[name] > 1 else ""
+            return folder / self.of(f"{name}{number}", stamp, "json")
+
+        return path_of
+
+
+class Begun(msgspec.Struct):
+    """When the current run began, as a file name and in seconds."""
+
+    stamp: str
+    started: float
+    finished: bool = False
+
+
+def begin(folder: Path, output_dir: Path, names: Names) -> Begun:
+    """The run that was begun here and not finished, or a new one, whose name no other file has."""
+    path = folder / STATE
+    try:
+        earlier = msgspec.json.decode(path.read_bytes(), type=Begun)
+    except (FileNotFoundError, msgspec.DecodeError):
+        earlier = None
+    if earlier is not None and not earlier.finished:
+        return earlier
+    now = time.time()
+    stamp = first = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(now))
+    number = 1
+    while names.with_time and any((output_dir / names.of("output", stamp, kind)).exists() for kind in _KINDS):
+        number += 1
+        stamp = f"{first}-{number}"
+    begun = Begun(stamp, now)
+    keep(folder, begun)
+    return begun
+
+
+def keep(folder: Path, begun: Begun) -> None:
+    write_file(folder / STATE, msgspec.json.encode(begun))
+
+
+def set_aside(folder: Path) -> None:
+    """Make room for a run from the beginning; its existing rows stay beside it under another name."""
+    if folder.exists():
+        store = FlatStore(folder)
+        with store.lock("run", store.id):  # no other process may be writing to it
+            pass
+        folder.rename(folder.with_name(f"{folder.name}-{time.strftime('%Y-%m-%d_%H-%M-%S')}-{time.time_ns() % 10**9}"))

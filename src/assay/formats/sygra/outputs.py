@@ -1,9 +1,13 @@
 """Output files as projections of the engine's rows: one record for each item, in the order of the dataset.
 
 Memory holds the places of an item and its row, and no records: a million of them are written in flat memory. A record
-that failed keeps its id, has null in every mapped field, and says why in `error`.
+that failed keeps its id, has null in every mapped field, and says why in `error`. An image or another medium, a data
+URL in a record, becomes a file beside the output; its path takes its place.
 """
 
+import base64
+import binascii
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +19,37 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.formats.sygra.media import MARK, with_files
 from assay.interfaces import Log
 from assay.store.files import write_file
+from assay.store.names import safe_name
+
+MARK = b";base64,"
+_URL = re.compile(r"data:[\w.+-]+/([\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]+)")
+
+
+def with_files(line: bytes, folder: Path) -> bytes:
+    """A record's JSON with paths for its data URLs; equal content is one file."""
+    return msgspec.json.encode(_replaced(msgspec.json.decode(line), folder, "value"))
+
+
+def _replaced(value: Any, folder: Path, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(entry, folder, key) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_replaced(entry, folder, name) for entry in value]
+    url = _URL.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
+    if url is None:
+        return value
+    try:
+        content = base64.b64decode(url[2], validate=False)
+    except binascii.Error:  # text that only looks like one
+        return value
+    kind = re.sub(r"\W.*", "", url[1]) or "bin"
+    path = folder / f"{safe_name(name)}-{blake2b(content, digest_size=8).hexdigest()}.{kind}"
+    if not path.exists():
+        write_file(path, content)
+    return str(path)
+
 
 Format = Literal["json", "jsonl"]
 LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless a format is asked for
@@ -105,8 +137,8 @@ def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDAr
     row_places = np.full(len(ids), _ABSENT, np.int64)
     for places, row_ids in _chunks(responses) if len(ids) else ():
         at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
-        known = ids[at] == row_ids
-        row_places[at[known]] = places[known]
+        matched = ids[at] == row_ids
+        row_places[at[matched]] = places[matched]
     kept = row_places != _LEFT_OUT
     return (item_places, row_places) if kept.all() else (item_places[kept], row_places[kept])
 
@@ -117,11 +149,11 @@ def _chunks(log: Log) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     places, hashes = array("q"), array("Q")
     for place, line in log.scan():
         try:
-            found = decode(line)
-        except msgspec.DecodeError:  # a blank or torn line is no row
+            row = decode(line)
+        except msgspec.DecodeError:  # a blank or torn line is not a row
             continue
-        text = (found.item_id or found.id).encode("utf-8", "surrogatepass")
-        places.append(_LEFT_OUT if found.outcome == "skipped" else place)
+        text = (row.item_id or row.id).encode("utf-8", "surrogatepass")
+        places.append(_LEFT_OUT if row.outcome == "skipped" else place)
         hashes.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
         if len(places) == _CHUNK:
             yield np.array(places, np.int64), np.array(hashes, np.uint64)

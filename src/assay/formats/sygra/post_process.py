@@ -4,17 +4,20 @@ A processor of the user's gets a list as long as the records are few, and beyond
 disk; one of ours always gets the sequence. One that fails keeps no other from running.
 """
 
+import asyncio
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.loading import Loader
-from assay.formats.sygra.outputs import LARGEST_JSON, json_value
+from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
+from assay.formats.sygra.modules import Loader
+from assay.formats.sygra.outputs import LARGEST_JSON, Records, json_value
+from assay.formats.sygra.scoring import Scoring
 from assay.store.files import write_file
 
 _PREVIOUS = "use_previous_output"
@@ -67,14 +70,14 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
         raise UserError("params must be a mapping", where=f"{where}.params")
     made = load(entry["processor"], f"{where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
-    given: dict[str, Any] = dict(params or {})
+    arguments: dict[str, Any] = dict(params or {})
     accepted = _accepted(made)
     if accepted is not None and _PREVIOUS not in accepted:
-        given.pop(_PREVIOUS, None)
+        arguments.pop(_PREVIOUS, None)
     if report_keys is not None and is_ours and (accepted is None or "report_keys" in accepted):
-        given["report_keys"] = report_keys
+        arguments["report_keys"] = report_keys
     try:
-        instance = made(**given)
+        instance = made(**arguments)
     except Exception as error:
         raise UserError(
             f"{entry['processor']} cannot be made: {type(error).__name__}: {error}", where=f"{where}.params"
@@ -93,10 +96,15 @@ def _accepted(made: Any) -> set[str] | None:
     return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {p.name for p in parameters}
 
 
-def run_processors(
-    processors: Sequence[Processor], records: Sequence[dict[str, Any]], output: Path, path_of: Any
+async def run_processors(
+    processors: Sequence[Processor],
+    records: Sequence[dict[str, Any]],
+    output: Path,
+    path_of: Callable[[str], Path],
+    scoring: Scoring | None = None,
 ) -> list[Processed]:
-    """Run them one after the other; `path_of(name)` is where the file of a processor goes."""
+    """Run them one after the other; `path_of(name)` is where the file of a processor goes. With `scoring`, a collator's
+    report is a view of the rows that it makes."""
     previous: Any = None
     done: list[Processed] = []
     for processor in processors:
@@ -105,23 +113,31 @@ def run_processors(
         if processor.uses_previous and len(done) > 1 and done[-2].error is not None:
             result.error = f"it needs the output of {done[-2].name}, which failed"
             continue
-        try:
-            data = previous if processor.uses_previous and len(done) > 1 else _data(processor, records)
-            previous = processor.made.process(data, {"output_file": str(output), "params": processor.params})
-            previous = previous if isinstance(previous, Sequence | Mapping) else list(previous or [])
-            plain = json_value(previous)
-        except Exception as error:  # user code: the records are written, and the others still run
-            result.error = f"{type(error).__name__}: {error}"
-            continue
-        path: Path = path_of(processor.name)
+        before = done[-2].name if processor.uses_previous and len(done) > 1 else ""
+        data = previous if before else records
+        if scoring is not None and type(processor.made) is MetricCollatorPostProcessor:
+            previous = [await scoring.report(processor.made, data, before)]
+        else:
+            try:
+                previous = await asyncio.to_thread(_processed, processor, data, output)
+            except Exception as error:  # user code: the records are written, and the others still run
+                result.error = f"{type(error).__name__}: {error}"
+                continue
+        plain = json_value(previous)
+        path = path_of(processor.name)
         write_file(path, json.dumps(plain, indent=4).encode())
         result.file = str(path)
         result.report = _report(plain)
     return done
 
 
-def _data(processor: Processor, records: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    return records if processor.is_ours or len(records) > LARGEST_JSON else list(records)
+def _processed(processor: Processor, data: Any, output: Path) -> Any:
+    if isinstance(data, Records) and not processor.is_ours and len(data) <= LARGEST_JSON:
+        data = list(data)
+    made = processor.made.process(data, {"output_file": str(output), "params": processor.params})
+    made = made if isinstance(made, Sequence | Mapping) else list(made or [])
+    json_value(made)
+    return made
 
 
 def _report(plain: Any) -> dict[str, Any] | None:

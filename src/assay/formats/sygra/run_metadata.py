@@ -84,7 +84,7 @@ def latency(seconds: "array[float]") -> dict[str, float | None]:
     size = len(ordered)
     if not size:
         return dict.fromkeys(("min", "max", "mean", "median", "std_dev", "p50", "p95", "p99"))
-    found = {
+    statistics = {
         "min": ordered[0],
         "max": ordered[-1],
         "mean": ordered.mean(),
@@ -92,7 +92,7 @@ def latency(seconds: "array[float]") -> dict[str, float | None]:
         "std_dev": ordered.std(ddof=1) if size > 1 else 0.0,
         **{f"p{percent}": _percentile(ordered, percent) for percent in (50, 95, 99)},
     }
-    return {name: round(float(value), 6) for name, value in found.items()}
+    return {name: round(float(value), 6) for name, value in statistics.items()}
 
 
 def _percentile(ordered: Any, percent: int) -> float:
@@ -176,7 +176,7 @@ def _time(seconds: float) -> str:
 
 
 def _git(base: Path) -> dict[str, Any]:
-    """What the folder is a checkout of; nulls where it is none."""
+    """What the folder is a checkout of; nulls where it is not one."""
     commit = _asked(base, "rev-parse", "HEAD")
     status = _asked(base, "status", "--porcelain") if commit else None
     return {

@@ -14,11 +14,11 @@ _LONGEST_ERROR = 300
 
 def report_view(result: Any) -> Iterator[Any]:
     """The parts to print; `result` has `total`, `failed`, `errors` and `processed`."""
-    for each in result.processed:
-        if each.error is not None:
-            yield Text(f"{plain(each.name)} failed: {plain(each.error)}", style="red")
-        elif each.report is not None:
-            yield from _report(each.name, each.report)
+    for processed in result.processed:
+        if processed.error is not None:
+            yield Text(f"{plain(processed.name)} failed: {plain(processed.error)}", style="red")
+        elif processed.report is not None:
+            yield from _report(processed.name, processed.report)
     done = result.total - result.failed
     failed = f", {result.failed:,} failed" if result.failed else ""
     yield Text(f"records: {result.total:,}, {done:,} done{failed}", style="yellow" if result.failed else "")

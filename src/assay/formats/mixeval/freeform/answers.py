@@ -183,7 +183,7 @@ def _holds(answer: _Answer, target: _Target) -> bool | None:
 
 def _says_phrase(answer: _Answer, target: _Target) -> bool | None:
     if target.quantity is not None and (target.quantity.unit or " " not in target.phrases[0]):
-        return False  # a number is no phrase: 3 is not in "3 or 4", 5 km not in "-5 km"; but "50 Cent" is one
+        return False  # a number is not a phrase: 3 is not in "3 or 4", 5 km not in "-5 km"; but "50 Cent" is one
     found: bool | None = False
     for phrase in target.phrases:
         stated = answer.states(phrase)

@@ -1,7 +1,8 @@
 """Whether an answer gives a number, with its unit. Which of several numbers is meant is decided by where they stand and
-by the kind that is asked for (a year, a unit); where that does not tell, nobody is taken for the answer."""
+by the kind that is asked for (a year, a unit); where that does not decide, none is taken for the answer."""
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence
@@ -80,7 +81,7 @@ def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
 
 
 def _in_bold(answer: Conclusion) -> str:
-    """The bold parts that begin with a number: "**Step 1**" is no answer."""
+    """The bold parts that begin with a number: "**Step 1**" is not an answer."""
     spans = (with_digits(span).strip() for span in dict.fromkeys(answer.bold))
     return " ; ".join(span for span in spans if span.lstrip("-$€£~≈ ")[:1].isdigit())
 
@@ -106,18 +107,13 @@ def _meant(text: str, unit: str, year: bool) -> Found:
 def _candidates(text: str, unit: str, year: bool) -> list[Number]:
     """The numbers of a text that may be the answer: of the kind, and of the unit if any has one, that is asked for."""
     numbers = [number for number in find_numbers(text) if not _is_denied(text, number)]
-    if len(numbers) > 1:
-        kept = [number for number in numbers if not text.startswith(("st", "nd", "rd", "th"), number.end)] or numbers
-        if year:
-            numbers = [number for number in kept if _is_year(number)] or kept
-        else:
-            numbers = [number for number in kept if not _says_when(text, number)] or kept
-    if not unit or not numbers:
+    for fits in _SIEVES[year] if len(numbers) > 1 else ():
+        numbers = [number for number in numbers if fits(text, number)] or numbers
+    if not unit:
         return numbers
     units = [unit_of(text, number)[0] for number in numbers]
-    same = [number for number, own in zip(numbers, units, strict=True) if own == unit]
-    bare = [number for number, own in zip(numbers, units, strict=True) if not own]
-    return same or bare
+    same = [number for number, other in zip(numbers, units, strict=True) if other == unit]
+    return same or [number for number, other in zip(numbers, units, strict=True) if not other]
 
 
 def _is_denied(text: str, number: Number) -> bool:
@@ -131,6 +127,17 @@ def _is_year(number: Number) -> bool:
 
 def _says_when(text: str, number: Number) -> bool:
     return _is_year(number) and _WHEN.search(text, max(0, number.start - _BEFORE), number.start) is not None
+
+
+def _is_ordinal(text: str, number: Number) -> bool:
+    return text.startswith(("st", "nd", "rd", "th"), number.end)
+
+
+# What a number must be to stay a candidate while others do: by whether a year is asked for.
+_SIEVES: dict[bool, tuple[Callable[[str, Number], bool], ...]] = {
+    True: (lambda text, number: not _is_ordinal(text, number), lambda text, number: _is_year(number)),
+    False: (lambda text, number: not _is_ordinal(text, number), lambda text, number: not _says_when(text, number)),
+}
 
 
 def with_digits(text: str) -> str:

@@ -1,10 +1,19 @@
 """`data_config` of a graph_config.yaml: where records come from, what is done to them, and where results go.
 
-Everything streams: a million records pass in flat memory, except where a transform of the user's wants a list.
+Only records may be here, nothing of graphs or metrics. Everything streams: a million records pass in flat memory,
+except where a transform of the user's wants a list.
 """
 
-from assay.formats.sygra.data.ids import item_ids
-from assay.formats.sygra.data.records import Load, NoRecords, Record, Records, open_records, open_source
+from assay.formats.sygra.data.records import (
+    Load,
+    NoRecords,
+    Record,
+    Records,
+    id_text,
+    item_ids,
+    open_records,
+    open_source,
+)
 from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.data.sinks import check_sinks, write_sinks
 
@@ -14,6 +23,7 @@ __all__ = [
     "Record",
     "Records",
     "check_sinks",
+    "id_text",
     "item_ids",
     "open_records",
     "open_source",

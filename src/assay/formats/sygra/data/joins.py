@@ -8,13 +8,64 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.data.spool import Spool
-from assay.formats.sygra.data.transform import Record, Records
+from assay.formats.sygra.data.transform import Record, Records, as_text
 from assay.registry import nearest
 from assay.store.keys import canonical, digest, short
+
+
+class Spool:
+    """All records of one source. `columns` are the fields of any of them, in the order of their first appearance."""
+
+    def __init__(self, records: Records, *, where: str) -> None:
+        self.columns: dict[str, None] = {}
+        self._starts = array("Q")
+        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
+        self._file = TemporaryFile(prefix="assay-")  # noqa: SIM115  closed with the spool
+        try:
+            self._fill(records, where)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _fill(self, records: Records, where: str) -> None:
+        encode = msgspec.json.Encoder(enc_hook=as_text).encode
+        at = 0
+        for record in records:
+            if not record.keys() <= self.columns.keys():
+                self.columns.update(dict.fromkeys(record))
+            try:
+                line = encode(record)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise UserError(f"a record cannot be written as JSON: {error}", where=where) from None
+            self._starts.append(at)
+            at += self._file.write(line + b"\n")
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, number: int) -> Record:
+        self._file.seek(self._starts[number])
+        return self._decode(self._file.readline())
+
+    def __iter__(self) -> Iterator[Record]:
+        for number in range(len(self)):
+            yield self[number]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
 
 JOINER = "->"
 JOIN_TYPES = ("primary", "column", "sequential", "cross", "random", "vstack")
@@ -120,14 +171,14 @@ class _Side:
 def _by_column(records: Records, side: _Side, primary: _Side, seed: int) -> Records:
     """Every record with each record of `side` that has the same key, else with nulls. Null is a key like others."""
     config, where = side.part.config, side.part.where
-    own = primary.column(str(config["primary_key"]), f"{where}.primary_key")
+    primary_key = primary.column(str(config["primary_key"]), f"{where}.primary_key")
     theirs = side.column(str(config["join_key"]), f"{where}.join_key")
     index = _Index(side, theirs)
     nothing: Record = dict.fromkeys(side.names.values())
     for record in records:
-        key = record[own]
+        key = record[primary_key]
         if key is not None and index.kinds and _kind(key) not in index.kinds:
-            what = f"no {theirs!r} can equal {own!r} {key!r}: one is text, the other is not"
+            what = f"no {theirs!r} can equal {primary_key!r} {key!r}: one is text, the other is not"
             raise UserError(what, where=where, fix="write both columns alike")
         matches = index.find(key) or [nothing]
         for match in matches:
@@ -157,8 +208,8 @@ class _Index:
         number = short(digest("join", wanted))
         left = bisect_left(self._sorted, number)
         right = bisect_right(self._sorted, number, left)
-        found = [self._side[at] for at in self._order[left:right].tolist()]
-        return [record for record in found if canonical(record[self._column]) == wanted]
+        records = [self._side[at] for at in self._order[left:right].tolist()]
+        return [record for record in records if canonical(record[self._column]) == wanted]
 
 
 def _kind(key: Any) -> str:

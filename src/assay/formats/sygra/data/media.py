@@ -55,13 +55,13 @@ class _Media(Streamed):
         targets = mapping(params, "output_fields")
         for record in chain([first], records):
             if names:
-                found = {targets.get(name, name): self._all(record[name]) for name in names if name in record}
-                record = {**record, **found}
+                urls = {targets.get(name, name): self._all(record[name]) for name in names if name in record}
+                record = {**record, **urls}
             yield record
 
     def _all(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self.encoded(one) or one for one in value]
+            return [self.encoded(entry) or entry for entry in value]
         return self.encoded(value) or value
 
     def content(self, value: Any, suffixes: Sequence[str]) -> tuple[bytes, str] | None:
@@ -99,9 +99,9 @@ class CreateImageUrlTransform(_Media):
             buffer = io.BytesIO()
             value.save(buffer, format=kind)
             return _data_url(f"image/{kind.lower()}", buffer.getvalue())
-        found = self.content(value, _IMAGE_SUFFIXES)
-        kind = _image_kind(found[0]) if found else ""
-        return _data_url(f"image/{kind}", found[0]) if found and kind else None
+        media = self.content(value, _IMAGE_SUFFIXES)
+        kind = _image_kind(media[0]) if media else ""
+        return _data_url(f"image/{kind}", media[0]) if media and kind else None
 
 
 class CreateAudioUrlTransform(_Media):
@@ -114,10 +114,10 @@ class CreateAudioUrlTransform(_Media):
     def encoded(self, value: Any) -> str | None:
         if isinstance(value, Mapping) and "array" in value and value.get("sampling_rate"):
             return _data_url("audio/wav", _wave(value["array"], int(value["sampling_rate"])))
-        found = self.content(value, tuple(_SOUND_SUFFIXES))
-        if found is None:
+        media = self.content(value, tuple(_SOUND_SUFFIXES))
+        if media is None:
             return None
-        content, suffix = found
+        content, suffix = media
         kind = _SOUND_SUFFIXES.get(suffix) or _sound_kind(content)
         return _data_url(f"audio/{kind}", content) if kind else None
 

@@ -1,21 +1,71 @@
-"""`data_config.source` as a stream of records with ids: read, reduced to `fields`, transformed, joined, cut."""
+"""`data_config.source` as a stream of records with ids: read, reduced to `fields`, transformed, joined, cut.
 
-from collections.abc import Mapping
+If the first record has an id, ids are given. Else a record's id is its `id_column`, or the id that it has, or the
+SHA-256 of its JSON: equal records have equal ids.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain, islice
 from itertools import count as numbers
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.applying import Load, Stage, stages
-from assay.formats.sygra.data.ids import with_ids
 from assay.formats.sygra.data.joins import Part, check_parts, joined
 from assay.formats.sygra.data.media import CreateAudioUrlTransform, CreateImageUrlTransform
 from assay.formats.sygra.data.sinks import check_sinks
 from assay.formats.sygra.data.sources import folders_of, raw_records
-from assay.formats.sygra.data.transform import Record, Records
-from assay.formats.sygra.data.values import cleaned
+from assay.formats.sygra.data.transform import Load, Record, Records, Stage, as_text, cleaned, stages
+from assay.registry import nearest
+
+_NO_ID = (None, "")
+
+
+def with_ids(records: Records, id_column: str = "") -> Records:
+    """Every record with an `id`."""
+    first = next(records, None)
+    if first is None:
+        return
+    column = "id" if first.get("id") else id_column or "id"
+    if column not in first and column == id_column:
+        fix = f"correct `id_column`: {nearest(id_column, map(str, first))}"
+        raise UserError(f"records have no field {id_column!r}", where="data_config.id_column", fix=fix)
+    for record in chain([first], records):
+        id = next((record[name] for name in (column, "id") if record.get(name) not in _NO_ID), None)
+        yield {**record, "id": content_id(record) if id is None else id}
+
+
+def content_id(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, sort_keys=True, default=as_text)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def id_text(id: Any) -> str:
+    """A record's id as the engine has it."""
+    return id if isinstance(id, str) else json.dumps(id, sort_keys=True, default=as_text)
+
+
+def item_ids(records: Iterable[Record]) -> Iterator[tuple[str, Record]]:
+    """(id as text, record). Ids may repeat, as those of equal records and of stacked datasets do: the engine is then
+    given `a`, `a-2`, `a-3`. Memory holds about ten bytes for each."""
+    from assay.store.keyset import Seen
+
+    seen = Seen()
+    repeats: dict[str, int] = {}
+    for record in records:
+        name = text = id_text(record["id"])
+        while not seen.add(_hash(name)):
+            repeats[text] = repeats.get(text, 1) + 1
+            name = f"{text}-{repeats[text]}"
+        yield name, record
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
 
 __all__ = ["Load", "Record", "Records", "open_records", "open_source"]
 
@@ -60,11 +110,11 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = SOURCE, see
     if not isinstance(source, list):
         raise UserError(f"a source must be a mapping or a list, got {source!r}", where=where)
     parts: list[Part] = []
-    for number, one in enumerate(source):
+    for number, entry in enumerate(source):
         place = f"{where}[{number}]"
-        if not isinstance(one, Mapping):
-            raise UserError(f"a source must be a mapping, got {one!r}", where=place)
-        parts.append(Part(one, place, _opener(one, base, load, place)))
+        if not isinstance(entry, Mapping):
+            raise UserError(f"a source must be a mapping, got {entry!r}", where=place)
+        parts.append(Part(entry, place, _opener(entry, base, load, place)))
     check_parts(parts)
     return joined(parts, seed)
 
@@ -80,7 +130,10 @@ def _opener(source: Mapping[str, Any], base: Path, load: Load, where: str) -> pa
 def _stages(source: Mapping[str, Any], base: Path, load: Load, where: str) -> list[Stage]:
     folders = folders_of(source, base)
     media = [CreateImageUrlTransform(folders), CreateAudioUrlTransform(folders)]
-    return [*(partial(one.stream, params={}) for one in media), *stages(source.get("transformations"), load, where)]
+    return [
+        *(partial(transform.stream, params={}) for transform in media),
+        *stages(source.get("transformations"), load, where),
+    ]
 
 
 def _passed(records: Records, fields: set[str] | None, through: list[Stage]) -> Records:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.applying import Load
+from assay.formats.sygra.data.transform import Load
 from assay.registry import nearest
 
 Check = Callable[[Mapping[str, Any]], list[str]]
@@ -41,17 +41,17 @@ def row_schema(config: Mapping[str, Any], *, load: Load, where: str = "schema_co
 def _by_class(schema: Any, where: str) -> Check:
     validate = getattr(schema, "model_validate", None) or getattr(schema, "parse_obj", None)
     if not callable(validate):
-        raise UserError(f"{schema!r} is no schema", where=where, fix="name a class that inherits pydantic.BaseModel")
+        raise UserError(f"{schema!r} is not a schema", where=where, fix="name a class that inherits pydantic.BaseModel")
 
     def check(record: Mapping[str, Any]) -> list[str]:
         try:
             validate(dict(record))
         except Exception as error:  # a user's validator may raise anything
-            found: Any = getattr(error, "errors", None)
-            if not callable(found):
+            errors: Any = getattr(error, "errors", None)
+            if not callable(errors):
                 return [f"{type(error).__name__}: {error}"]
-            problems: Any = found()
-            return [f"{'.'.join(map(str, one['loc'])) or 'record'}: {one['msg']}" for one in problems]
+            problems: Any = errors()
+            return [f"{'.'.join(map(str, problem['loc'])) or 'record'}: {problem['msg']}" for problem in problems]
         return []
 
     return check
@@ -121,7 +121,7 @@ def _parse(tokens: list[str], text: str, where: str) -> tuple[Convert, list[str]
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:
-    return UserError(f"{text!r} is no type: {part!r} is not understood", where=where, fix=nearest(part, _TYPES))
+    return UserError(f"{text!r} is not a type: {part!r} is not understood", where=where, fix=nearest(part, _TYPES))
 
 
 def _text(value: Any, inner: list[Convert]) -> str:

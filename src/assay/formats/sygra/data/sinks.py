@@ -15,9 +15,8 @@ from typing import Any
 
 from assay.errors import AssayError, RunFailed, UserError
 from assay.formats.sygra.data.joins import JOINER
-from assay.formats.sygra.data.table_files import write_csv, write_parquet
-from assay.formats.sygra.data.transform import Record
-from assay.formats.sygra.data.values import as_text, cleaned
+from assay.formats.sygra.data.tables import write_csv, write_parquet
+from assay.formats.sygra.data.transform import Record, as_text, cleaned
 from assay.registry import nearest
 from assay.store.files import write_file
 
@@ -51,9 +50,9 @@ def write_sinks(data_config: Mapping[str, Any] | None, records: Open, *, base: P
     sinks = _sinks(data_config)
     several = isinstance((data_config or {}).get("sink"), list)
     for sink, where in sinks:
-        own = _of_alias(records, str(sink.get("alias") or OTHERS)) if several else records
+        chosen = _of_alias(records, str(sink.get("alias") or OTHERS)) if several else records
         try:
-            notes.append(_write(sink, own, base, where))
+            notes.append(_write(sink, chosen, base, where))
         except AssayError as error:
             failed.append((where, error))
     if failed:
@@ -64,13 +63,13 @@ def write_sinks(data_config: Mapping[str, Any] | None, records: Open, *, base: P
 
 
 def _sinks(data_config: Mapping[str, Any] | None) -> list[tuple[Mapping[str, Any], str]]:
-    found: Any = (data_config or {}).get("sink") or []
+    sinks: Any = (data_config or {}).get("sink") or []
     where = "data_config.sink"
-    if isinstance(found, Mapping):
-        return [(found, where)]
-    if not isinstance(found, list) or not all(isinstance(sink, Mapping) for sink in found):
-        raise UserError(f"a sink must be a mapping or a list of them, got {found!r}", where=where)
-    return [(sink, f"{where}[{number}]") for number, sink in enumerate(found)]
+    if isinstance(sinks, Mapping):
+        return [(sinks, where)]
+    if not isinstance(sinks, list) or not all(isinstance(sink, Mapping) for sink in sinks):
+        raise UserError(f"a sink must be a mapping or a list of them, got {sinks!r}", where=where)
+    return [(sink, f"{where}[{number}]") for number, sink in enumerate(sinks)]
 
 
 def _kind(sink: Mapping[str, Any], where: str) -> str:

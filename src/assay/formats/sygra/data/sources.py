@@ -1,7 +1,8 @@
 """One source of a `data_config` as raw records, through the engine's own readers: a file, or a Hugging Face dataset.
 
 Paths count from the task's base folder, as they do for the original. A dataset that lies there as a folder is read from
-there; the hub is asked only for what does not.
+there, by the front matter of its README: files that our own readers know need neither the package `datasets` nor its
+cache, which may hold an older content. The hub is asked only for what does not lie there.
 """
 
 import codecs
@@ -16,12 +17,73 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from assay import registry
-from assay.datasets._files import opened
+from assay.datasets._files import files, opened
 from assay.errors import UserError
-from assay.formats.sygra.data.csv_types import typed
-from assay.formats.sygra.data.repository import data_files
+from assay.formats.sygra.data.tables import typed
 from assay.formats.sygra.data.transform import Record, Records
 from assay.registry import nearest
+
+
+def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] | None:
+    """The files of a split; None if the README does not tell."""
+    configs = _configs(folder / "README.md")
+    if not configs:
+        return None
+    by_name = {str(config.get("config_name") or "default"): config for config in configs}
+    chosen = by_name.get(subset) if subset else _default(by_name)
+    if chosen is None:
+        what = f"{folder.name!r} has no config {subset!r}" if subset else f"{folder.name!r} has several configs"
+        raise UserError(what, where=f"{where}.config_name", fix=nearest(subset, by_name))
+    patterns: dict[str, list[str]] = {}
+    for name, pattern in _patterns(chosen.get("data_files")):
+        patterns.setdefault(name, []).append(pattern)
+    if not patterns:
+        return None
+    if split not in patterns:
+        raise UserError(f"{folder.name!r} has no split {split!r}", where=f"{where}.split", fix=nearest(split, patterns))
+    inside = folder / str(chosen.get("data_dir") or "")
+    return files([str(inside / pattern) for pattern in patterns[split]], where=str(folder / "README.md"))
+
+
+def _configs(readme: Path) -> list[Mapping[str, Any]]:
+    import yaml
+
+    try:
+        begin, _, rest = readme.read_text("utf-8").partition("---\n")
+    except (OSError, UnicodeError):
+        return []
+    front, end, _ = rest.partition("\n---")
+    if begin.strip() or not end:
+        return []
+    try:
+        front_matter: Any = yaml.safe_load(front)
+    except yaml.YAMLError as error:
+        raise UserError(f"the front matter is not YAML: {error}", where=str(readme)) from None
+    configs: Any = front_matter.get("configs") if isinstance(front_matter, dict) else None
+    return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
+
+
+def _default(configs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    if len(configs) == 1:
+        return next(iter(configs.values()))
+    return next((config for config in configs.values() if config.get("default") is True), configs.get("default"))
+
+
+def _patterns(written: Any) -> Iterator[tuple[str, str]]:
+    """(split, pattern) of the ways that `data_files` may be written: a pattern, a list, a mapping, a list of
+    `{split, path}`."""
+    if isinstance(written, str):
+        yield "train", written
+    elif isinstance(written, dict):
+        for split, paths in written.items():
+            yield from ((str(split), str(path)) for path in (paths if isinstance(paths, list) else [paths]))
+    elif isinstance(written, list):
+        for entry in written:
+            if isinstance(entry, dict):
+                yield from _patterns({entry.get("split") or "train": entry.get("path")})
+            else:
+                yield "train", str(entry)
+
 
 FORMATS = ("json", "jsonl", "csv", "tsv", "parquet")
 _PACKED = {".gz", ".zst"}
@@ -48,16 +110,16 @@ def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
 
 def folders_of(source: Mapping[str, Any], base: Path) -> list[Path]:
     """Where the files lie that records of this source may name."""
-    own = source.get("file_path") or source.get("repo_id") or ""
-    place = base / str(own)
+    name = source.get("file_path") or source.get("repo_id") or ""
+    place = base / str(name)
     return [base, place if place.is_dir() else place.parent]
 
 
 def format_of(path: Path, otherwise: str, where: str) -> str:
     """The format that a file's name tells, or else the config."""
     names = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
-    found = names[-1].removeprefix(".") if names else ""
-    format = found if found in FORMATS else otherwise
+    ending = names[-1].removeprefix(".") if names else ""
+    format = ending if ending in FORMATS else otherwise
     if format not in FORMATS:
         what = f"the format of {path.name!r} is unknown"
         raise UserError(what, where=where, fix=f"name the file with one of: .{', .'.join(FORMATS)}")
@@ -79,12 +141,12 @@ def _path(source: Mapping[str, Any], base: Path, where: str) -> Path:
 
 def _file(path: Path, format: str, encoding: str, where: str) -> Records:
     try:
-        known = codecs.lookup(encoding).name
+        codec = codecs.lookup(encoding).name
     except LookupError:
         raise UserError(f"unknown encoding {encoding!r}", where=f"{where}.encoding") from None
-    if known in _UTF8 or format == "parquet":
+    if codec in _UTF8 or format == "parquet":
         return _rows(path, format)
-    return _recoded(path, format, known)
+    return _recoded(path, format, codec)
 
 
 def _rows(path: Path, format: str) -> Records:
@@ -99,7 +161,7 @@ def _rows(path: Path, format: str) -> Records:
 
 
 def _check_list(path: Path) -> None:
-    """The engine takes further shapes of JSON for datasets; here a file that is no list is a mistake."""
+    """The engine takes further shapes of JSON for datasets; here a file that is not a list is a mistake."""
     with opened(path) as file:
         begin = file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
     if begin and not begin.startswith(b"["):
@@ -182,14 +244,14 @@ def _token(token: str) -> Generator[None]:
 def _splits(written: Any, where: str) -> list[tuple[str, int, int | None]]:
     """`train`, `train[:100]`, `train+test` or a list of them, as (name, start, stop); each once."""
     texts: Sequence[Any] = written if isinstance(written, list) else str(written).split("+")
-    found: dict[tuple[str, int, int | None], None] = {}
+    splits: dict[tuple[str, int, int | None], None] = {}
     for text in texts:
         match = _SPLIT.fullmatch(str(text))
         if match is None:
             what = f"the split {text!r} is not understood"
             raise UserError(what, where=f"{where}.split", fix="write `train`, `train[:100]` or `[train, test]`")
-        found[match[1], int(match[2] or 0), int(match[3]) if match[3] else None] = None
-    return list(found)
+        splits[match[1], int(match[2] or 0), int(match[3]) if match[3] else None] = None
+    return list(splits)
 
 
 def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard: Any, where: str) -> list[Path]:
@@ -198,8 +260,8 @@ def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard:
         fix = "leave `shard` out, or put the dataset's folder below the task's base folder"
         raise UserError("shards can be read from a folder only", where=f"{where}.shard", fix=fix)
     pattern = str(shard.get("regex") or "*")
-    found = [path for split, _, _ in splits for path in sorted((folder / subset).glob(f"{split}{pattern}"))]
-    chosen = [path for number, path in enumerate(found) if not shard.get("index") or number in shard["index"]]
+    paths = [path for split, _, _ in splits for path in sorted((folder / subset).glob(f"{split}{pattern}"))]
+    chosen = [path for number, path in enumerate(paths) if not shard.get("index") or number in shard["index"]]
     if not chosen:
         fix = f"files there: {', '.join(sorted(path.name for path in (folder / subset).glob('*'))[:10]) or 'none'}"
         raise UserError(f"no shard matches {pattern!r}", where=f"{where}.shard", fix=fix)

@@ -1,21 +1,33 @@
 """Aggregator metrics: numbers over the results of one unit metric, with SyGra's payloads and formulas.
 
-They are as SyGra computes them, pooled over all records where it pools; `sound.py` has what one would rather quote.
-Ours count as they go (`start`, `add`, `payload`), so that a million records need no list.
+They are as SyGra computes them, pooled over all records where it pools; `sound` has what one would rather quote. Ours
+count as they go (`start`, `add`, `payload`), so that a million records need no list.
 """
 
-from abc import abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping
 from math import comb
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.registries import AggregatorMetricRegistry, aggregator_metric
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
-from assay.metrics.label_scores import LabelCounts
+from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting, LabelPairs, for_each_k, quoted
+from assay.formats.sygra.metrics.results import (
+    AggregatorMetricRegistry,
+    BaseMetricMetadata,
+    UnitMetricResult,
+    aggregator_metric,
+)
+from assay.interfaces import Group, Values
+from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
+from assay.metrics.pass_at_k import pass_at_k
+from assay.metrics.pass_hat_k import pass_hat_k
+from assay.metrics.pass_rate import pass_rate
+from assay.metrics.step_efficiency import step_efficiency
+from assay.stats.attempts import attempt_counts, efficiency, first_passes
 from assay.store.keys import id_hash
 
 __all__ = [
@@ -34,54 +46,7 @@ __all__ = [
 ]
 
 Key = Annotated[str, Meta(min_length=1)]
-
-
-class BaseAggregatorMetric(ConfiguredMetric):
-    """What a user's own aggregator metric inherits from."""
-
-    @abstractmethod
-    def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
-
-    def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
-        return sum(1 for result in results if result.correct)
-
-    def _safe_divide(self, numerator: float, denominator: float) -> float:
-        return numerator / denominator if denominator else 0.0
-
-
-class Counting(BaseAggregatorMetric):
-    """A metric that needs to see each result only once, and keeps none."""
-
-    parameters: type[msgspec.Struct]
-    about: BaseMetricMetadata
-
-    def validate_config(self) -> None:
-        found = settings(self.parameters, self.config, type(self).__name__)
-        for name, value in msgspec.structs.asdict(found).items():
-            setattr(self, name, value)
-
-    def get_metadata(self) -> BaseMetricMetadata:
-        return self.about
-
-    def calculate(self, results: Sequence[UnitMetricResult]) -> dict[str, Any]:
-        self.start()
-        for result in results:
-            self.add(result)
-        return self.payload()
-
-    @abstractmethod
-    def start(self) -> None:
-        """Forget what was counted."""
-
-    @abstractmethod
-    def add(self, result: UnitMetricResult) -> None: ...
-
-    @abstractmethod
-    def payload(self) -> dict[str, Any]: ...
-
-    def seed_payload(self) -> dict[str, Any]:
-        """The payload of the older dialect, where it differs."""
-        return self.payload()
+METADATA = "detailed_results.metadata"
 
 
 # ---- shares of all records
@@ -112,6 +77,9 @@ class AccuracyMetric(_Pooled):
     def payload(self) -> dict[str, Any]:
         return {"accuracy": self._safe_divide(self.correct, self.total)}
 
+    def mean(self, group: Group) -> Values:
+        return pass_rate(group)
+
 
 class _K(msgspec.Struct):
     k: Annotated[int, Meta(ge=0)]
@@ -131,10 +99,16 @@ class PassAtKMetric(_Pooled):
     def payload(self) -> dict[str, Any]:
         return {f"pass@{k}": self._chance(k) for k in range(1, self.k + 1)}
 
-    def seed_payload(self) -> dict[str, Any]:
-        if self.total and not 0 < self.k <= self.total:
-            raise ValueError(f"k = {self.k}, but there are {self.total} results")
-        return {"pass@k": self._chance(self.k)}
+    def value(self, payload: Mapping[str, Any]) -> float | None:
+        return payload.get(f"pass@{self.k}")
+
+    def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
+        if total and not 0 < self.k <= total:
+            raise ValueError(f"k = {self.k}, but there are {total} results")
+        return {"pass@k": payload.get(f"pass@{self.k}", 0.0)}
+
+    def sound(self, group: Group) -> dict[str, Any]:
+        return {"pass@k": for_each_k("pass@", self.k, pass_at_k, group)}
 
     def _chance(self, k: int) -> float:
         if k > self.total:
@@ -156,9 +130,15 @@ class PassPowerKMetric(_Pooled):
         rate = self._safe_divide(self.correct, self.total)
         return {"success_rate": rate, **{f"pass^{k}": rate**k for k in range(1, self.k + 1)}}
 
-    def seed_payload(self) -> dict[str, Any]:
-        rate = self._safe_divide(self.correct, self.total)
-        return {"success_rate": rate, "pass^k": rate**self.k if self.total else 0.0}
+    def value(self, payload: Mapping[str, Any]) -> float | None:
+        return payload.get(f"pass^{self.k}")
+
+    def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
+        rate = payload["success_rate"]
+        return {"success_rate": rate, "pass^k": rate**self.k if total else 0.0}
+
+    def sound(self, group: Group) -> dict[str, Any]:
+        return {"pass^k": for_each_k("pass^", self.k, pass_hat_k, group)}
 
 
 # ---- labels
@@ -167,20 +147,38 @@ class PassPowerKMetric(_Pooled):
 class Labelled(Counting):
     """Labels are what stands under a key of either side, as text; a side without the key is left out."""
 
+    reads = (PREDICTED, ACTUAL)
     predicted_key: str | None = None
     golden_key: str | None = None
 
+    reason = "an average over labels is not a mean over items"
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Where the classes of the sound numbers are: a metric of one side takes its key for both."""
+        return self.predicted_key or self.golden_key or "", self.golden_key or self.predicted_key or ""
+
     def start(self) -> None:
         self.counts = LabelCounts()
+        self._pairs = LabelPairs()
 
     def add(self, result: UnitMetricResult) -> None:
-        self.counts.add(
-            label(result.predicted, self.predicted_key), label(result.golden, self.golden_key), bool(result.correct)
-        )
+        predicted, golden = (_label(side, key) for side, key in zip(_sides(result), self.keys, strict=True))
+        correct = bool(result.correct)
+        self.counts.add(predicted if self.predicted_key else None, golden if self.golden_key else None, correct)
+        self._pairs.add(predicted, golden, correct)
+
+    def sound(self, group: Group) -> dict[str, Any]:
+        one_attempt = len(group.item) == int(group.item[-1]) + 1
+        return {"classification": self._pairs.report(self.keys[1], one_attempt)}
 
 
-def label(side: dict[str, Any], key: str | None) -> str | None:
-    return str(side[key]) if key is not None and key in side else None
+def _sides(result: UnitMetricResult) -> tuple[dict[str, Any], dict[str, Any]]:
+    return result.predicted, result.golden
+
+
+def _label(side: dict[str, Any], key: str) -> str | None:
+    return str(side[key]) if key in side else None
 
 
 class _PredictedKey(msgspec.Struct):
@@ -195,8 +193,8 @@ class PrecisionMetric(Labelled):
     )
 
     def payload(self) -> dict[str, Any]:
-        average, each = self.counts.precision()
-        return {"average_precision": average, "precision_per_class": each}
+        average, by_label = self.counts.precision()
+        return {"average_precision": average, "precision_per_class": by_label}
 
 
 class _GoldenKey(msgspec.Struct):
@@ -209,8 +207,8 @@ class RecallMetric(Labelled):
     about = BaseMetricMetadata(name="recall", display_name="Recall", description="How often each true label is found")
 
     def payload(self) -> dict[str, Any]:
-        average, each = self.counts.recall()
-        return {"average_recall": average, "recall_per_class": each}
+        average, by_label = self.counts.recall()
+        return {"average_recall": average, "recall_per_class": by_label}
 
 
 class _BothKeys(msgspec.Struct):
@@ -228,8 +226,8 @@ class F1ScoreMetric(Labelled):
     )
 
     def payload(self) -> dict[str, Any]:
-        average, each = self.counts.f1()
-        return {"average_f1_score": average, "f1_score_per_class": each}
+        average, by_label = self.counts.f1()
+        return {"average_f1_score": average, "f1_score_per_class": by_label}
 
 
 # ---- steps
@@ -244,6 +242,7 @@ class StepEfficiencyMetric(Counting):
     """How many retries each step of a mission took until it was right; 17 bytes a record."""
 
     parameters = _Penalty
+    reads = (METADATA,)
     about = BaseMetricMetadata(
         name="step_efficiency",
         display_name="Step Efficiency",
@@ -262,14 +261,20 @@ class StepEfficiencyMetric(Counting):
         self.verdicts.append(bool(result.correct))
 
     def payload(self) -> dict[str, Any]:
-        import numpy as np
-
-        from assay.stats.attempts import attempt_counts, efficiency, first_passes
-
         passed = np.frombuffer(self.verdicts, dtype=np.bool_)
         first = first_passes(np.frombuffer(self.steps, dtype=np.uint64), np.frombuffer(self.retries), passed)
         values = efficiency(first, self.penalty_per_retry)
         return {"step_efficiency": float(values.mean()) if len(values) else 0.0, **attempt_counts(first)}
+
+    def attempts(self) -> npt.NDArray[np.int32]:
+        retries = np.nan_to_num(np.frombuffer(self.retries), nan=0.0, posinf=0.0, neginf=0.0)
+        return retries.clip(0, 2**31 - 1).astype(np.int32)
+
+    def mean(self, group: Group) -> Values:
+        return step_efficiency(group, penalty=self.penalty_per_retry)
+
+    def sound(self, group: Group) -> dict[str, Any]:
+        return {"step_efficiency": quoted(self.mean(group), group)}
 
 
 def retry_number(metadata: dict[str, Any]) -> float:

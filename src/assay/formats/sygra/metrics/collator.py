@@ -1,21 +1,23 @@
 """The report over all records: each configured aggregator over one column of unit-metric results.
 
-One pass over the records, whatever their number; only a user's own aggregator gets them as a list. An aggregator that
-fails leaves the others' numbers alone. A record that failed is counted and enters no metric.
+A report is a view of metric rows, for a run those of its `metrics.jsonl`, and of a census of the records. An aggregator
+that fails leaves the others' numbers alone. A record that failed is counted and enters no metric.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
 
-from assay.errors import AssayError
-from assay.formats.sygra.metrics.aggregate import AggregatorMetricRegistry, BaseAggregatorMetric, Counting
-from assay.formats.sygra.metrics.results import BadParameter, UnitMetricResult, UnknownName
-from assay.formats.sygra.metrics.sound import Verdicts
+from assay.engine.aggregate.bind import OWN_KEYS, BoundMetric, bind_metric
+from assay.formats.sygra.metrics.aggregate import AggregatorMetricRegistry, Labelled
+from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting
+from assay.formats.sygra.metrics.measures import OURS
+from assay.formats.sygra.metrics.results import BadParameter, UnknownName, error_text
+from assay.records import MetricRow
 
-Dialect = Literal["seed", "field"]
+Dialect = Literal["name", "field"]
 SUFFIX = "_result"
 
 
@@ -27,23 +29,39 @@ class Entry(msgspec.Struct):
     key: str
     metric: BaseAggregatorMetric | None
     copied: dict[str, str]
-    results: list[UnitMetricResult] = []
     problem: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Of the evaluation rows that it counts."""
+        return f"{self.field} with {', '.join(self.copied)}" if self.copied else self.field
+
+    def bound(self, name: str = "", base: str = "") -> BoundMetric:
+        """As a metric of the engine; `base` is the folder that a user's module is found from."""
+        made = self.metric
+        assert made is not None
+        if isinstance(made, Counting) and OURS.get(self.name) is type(made):
+            type_ = f"sygra.{self.name}"
+            params = {field: getattr(made, field) for field in made.parameters.__struct_fields__}
+        else:
+            type_ = "sygra.aggregator"
+            params = {"metric": self.name, "params": made.config, "module": type(made).__module__, "base": base}
+        return bind_metric(name=name or self.key, type=type_, params=params, include=[self.label])
 
 
 def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) -> Dialect:
-    """`seed` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
-    known = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
-    is_seed = all(field.endswith(SUFFIX) and (known is None or field in known) for field in fields)
-    return "seed" if is_seed else "field"
+    """`name` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
+    columns = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
+    is_older = all(field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields)
+    return "name" if is_older else "field"
 
 
 def column_of(configured: Mapping[str, Any], default: str) -> str:
     """The column that an entry reads; of a list it is the first."""
-    found: Any = configured.get("unit_metrics_results", default)
-    if isinstance(found, list):
-        found = cast("list[Any]", found)[0] if found else ""
-    return str(found or "")
+    column: Any = configured.get("unit_metrics_results", default)
+    if isinstance(column, list):
+        column = cast("list[Any]", column)[0] if column else ""
+    return str(column or "")
 
 
 def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialect) -> list[Entry]:
@@ -51,11 +69,11 @@ def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialec
 
     Two of one name on different columns would hide one another under the plain name, so both get the long one.
     """
-    made = [_entry(each, column_of(each, default)) for each in configured]
+    made = [_entry(aggregator, column_of(aggregator, default)) for aggregator in configured]
     seen: set[str] = set()
     for entry in made:
         columns = {other.field for other in made if other.name == entry.name}
-        entry.key = entry.name if style == "seed" and len(columns) == 1 else f"{entry.field}-{entry.name}"
+        entry.key = entry.name if style == "name" and len(columns) == 1 else f"{entry.field}-{entry.name}"
         if entry.key in seen:
             entry.problem = entry.problem or f"two aggregator metrics are called {entry.key!r}: keep one of them"
         seen.add(entry.key)
@@ -72,100 +90,65 @@ def _entry(configured: Mapping[str, Any], field: str) -> Entry:
         entry.copied = msgspec.convert(configured.get("metadata") or {}, dict[str, str])
         entry.metric = AggregatorMetricRegistry.get_metric(name, **params)
     except Exception as error:  # a user's constructor may raise anything: this entry says it, the others stand
-        entry.problem = said(error)
+        entry.problem = error_text(error)
     return entry
 
 
-def said(error: Exception) -> str:
-    """What an error says, without the quotes that a KeyError puts around it."""
-    if isinstance(error, AssayError):
-        return error.what
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return text or type(error).__name__
+class Census:
+    """What a report says about the records themselves, from one pass over them."""
 
-
-class _Column:
-    """One column of unit-metric results, with what is copied into their metadata, and the entries that read it."""
-
-    def __init__(self, field: str, copied: Mapping[str, str], readers: list[Entry]) -> None:
-        self.field = field
-        self.copied = copied
-        self.readers = readers
-        self.verdicts = Verdicts()
-        self._takers: list[tuple[Entry, Callable[[UnitMetricResult], None]]] = []
-        for entry in readers:
-            assert entry.metric is not None
-            self.verdicts.serve(entry.metric)
-            counting = _counting(entry.metric)
-            if counting is not None:
-                counting.start()
-            self._takers.append((entry, entry.results.append if counting is None else counting.add))
-
-    def add(self, row: dict[str, Any], number: int) -> bool:
-        """Whether the record has a result here; one that is malformed is an entry's problem, not the report's."""
-        found: Any = row.get(self.field)
-        if not isinstance(found, dict):
-            return False
-        try:
-            result = UnitMetricResult.from_dict(cast("dict[str, Any]", found))
-        except ValueError as error:
-            for entry in self.readers:
-                entry.problem = entry.problem or f"{self.field} of record {row.get('id', number)!r}: {error}"
-            return True
-        if self.copied:
-            more = {name: row.get(source, "unknown") for name, source in self.copied.items()}
-            result.metadata = {**result.metadata, **more}
-        self.verdicts.add(result, row)
-        for entry, add in self._takers:
-            if entry.problem is None:
-                try:
-                    add(result)
-                except (TypeError, ValueError) as error:
-                    entry.problem = said(error)
-        return True
-
-
-def _counting(metric: BaseAggregatorMetric) -> Counting | None:
-    """The metric if it counts as it goes; a subclass with a `calculate` of its own wants the list."""
-    return metric if isinstance(metric, Counting) and type(metric).calculate is Counting.calculate else None
-
-
-class Report:
-    """The report of one pass over the records."""
-
-    def __init__(self, made: list[Entry], style: Dialect) -> None:
-        self._entries = made
-        self._style: Dialect = style
-        self._columns = self._by_column()
-        self._names: dict[str, None] = {}
+    def __init__(self, made: Sequence[Entry]) -> None:
+        self.columns = list(
+            dict.fromkeys(entry.field for entry in made if entry.metric is not None and not entry.problem)
+        )
+        self.names: dict[str, None] = {}
+        self.malformed: dict[str, str] = {}
         self.total = self.scored = self.failed = 0
-
-    def _by_column(self) -> list[_Column]:
-        read: dict[tuple[str, bytes], list[Entry]] = {}
-        for entry in self._entries:
-            if entry.metric is not None and entry.problem is None:
-                read.setdefault((entry.field, msgspec.json.encode(entry.copied)), []).append(entry)
-        return [_Column(field, readers[0].copied, readers) for (field, _), readers in read.items()]
 
     def add(self, record: Any) -> None:
         if not isinstance(record, dict):
-            raise BadParameter(f"record {self.total} is no object but {type(record).__name__}")
+            raise BadParameter(f"record {self.total} is not an object but {type(record).__name__}")
         row = cast("dict[str, Any]", record)
-        if not self._names.keys() >= row.keys():
-            self._names |= dict.fromkeys(row)
-        has_result = [column.add(row, self.total) for column in self._columns]
-        self.total += 1
-        if any(has_result):
+        if not self.names.keys() >= row.keys():
+            self.names |= dict.fromkeys(row)
+        has_result = not self.columns and not row.get("error")
+        for column in self.columns:
+            result: Any = row.get(column)
+            if isinstance(result, dict):
+                has_result = True
+                self._check(column, cast("dict[str, Any]", result), row)
+        if has_result:
             self.scored += 1
         elif row.get("error"):
             self.failed += 1
-        elif not self._columns:
-            self.scored += 1
+        self.total += 1
 
-    def made(self) -> dict[str, Any]:
-        if not self.total:
+    def _check(self, column: str, result: dict[str, Any], row: dict[str, Any]) -> None:
+        for side in ("golden", "predicted"):
+            if not isinstance(result.get(side, {}), dict):
+                text = f"{column} of record {row.get('id', self.total)!r}: {side} must be a dictionary"
+                self.malformed.setdefault(column, text)
+
+    def fatal(self, error: Exception) -> dict[str, Any]:
+        """The report where a record cannot be read."""
+        summary = {"total_records": self.total, "status": "fatal_error", "error": error_text(error)}
+        return {"evaluation_summary": summary, "results": {}}
+
+
+class Report:
+    """The view of the metric rows, by the keys of their entries."""
+
+    def __init__(self, made: Sequence[Entry], style: Dialect, census: Census, rows: Mapping[str, MetricRow]) -> None:
+        self._entries = made
+        self._style = style
+        self._census = census
+        self._rows = rows
+
+    def shown(self) -> dict[str, Any]:
+        census = self._census
+        if not census.total:
             return {"evaluation_summary": {"total_records": 0, "status": "no_data"}, "results": {}}
-        if self._columns and not self.scored and all(column.field in self._names for column in self._columns):
+        if census.columns and not census.scored and all(column in census.names for column in census.columns):
             problems = {entry.key: entry.problem for entry in self._entries if entry.problem is not None}
             summary = self._summary("no_data") | ({"errors": problems} if problems else {})
             return {"evaluation_summary": summary, "results": {}}
@@ -175,7 +158,7 @@ class Report:
             try:
                 results[entry.key] = self._payload(entry)
             except Exception as error:  # a user's metric may raise anything: the others stand
-                errors[entry.key] = said(error)
+                errors[entry.key] = error_text(error)
         status = "success" if not errors else "partial" if results else "fatal_error"
         summary = self._summary(status)
         if errors:
@@ -186,39 +169,63 @@ class Report:
         return report
 
     def _summary(self, status: str) -> dict[str, Any]:
+        total, scored, failed = self._census.total, self._census.scored, self._census.failed
         clock = {"timestamp": time.strftime("%Y-%m-%d %H:%M:%S")}
-        counts = {"scored": self.scored, "failed": self.failed, "unscored": self.total - self.scored - self.failed}
         succeeded = self._style == "field" and status in ("success", "partial")
-        return {"total_records": self.total, **(clock if succeeded else {}), "status": status, **counts}
+        counts = {"scored": scored, "failed": failed, "unscored": total - scored - failed}
+        return {"total_records": total, **(clock if succeeded else {}), "status": status, **counts}
 
-    def _payload(self, entry: Entry) -> dict[str, Any]:
-        if entry.metric is not None and entry.field not in self._names:
-            columns = list(self._names)
+    def _payload(self, entry: Entry) -> Any:
+        if entry.metric is not None and entry.field not in self._census.names:
+            columns = list(self._census.names)
             raise UnknownName(
                 f"Missing unit metric results field {entry.field!r} in data. Available columns: {columns}"
             )
-        if entry.problem is not None or entry.metric is None:
-            raise BadParameter(entry.problem or "")
-        counting = _counting(entry.metric)
-        if counting is None:
-            return _plain(entry.metric.calculate(entry.results))
-        return counting.seed_payload() if self._style == "seed" else counting.payload()
+        problem = entry.problem or self._census.malformed.get(entry.field)
+        if problem is not None or entry.metric is None:
+            raise BadParameter(problem or "")
+        row = self._rows.get(entry.key, {})
+        if "error" in row:
+            raise BadParameter(row["error"])
+        total = row.get("used_sample_count", 0)
+        if not total:
+            payload = entry.metric.calculate([])
+        elif "payload" in row:
+            payload = row["payload"]
+        else:
+            others = {*OWN_KEYS, "label", "sound", row["metric_type"]}
+            payload = {key: value for key, value in row.items() if key not in others}
+        made = entry.metric
+        if self._style == "name" and isinstance(made, Counting) and type(made).calculate is Counting.calculate:
+            return made.older(payload, total)
+        return payload
 
     def _sound(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """By column; a column that is read with and without copied metadata is one."""
-        found: dict[str, Any] = {}
-        for column in self._columns:
-            if any(entry.key in results for entry in column.readers):
-                found[column.field] = column.verdicts.report(self.total) | found.get(column.field, {})
-        return {field: numbers for field, numbers in found.items() if numbers}
+        by_label: dict[str, list[Entry]] = {}
+        for entry in self._entries:
+            if entry.key in results and "sound" in self._rows.get(entry.key, {}):
+                by_label.setdefault(entry.label, []).append(entry)
+        by_field: dict[str, Any] = {}
+        for readers in by_label.values():
+            field = readers[0].field
+            by_field[field] = self._sound_of(readers) | by_field.get(field, {})
+        return by_field
 
-
-def _plain(value: Any) -> Any:
-    """A user's payload as JSON values; a TypeError names what is none."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_from_numpy)
-
-
-def _from_numpy(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"the payload holds {type(value).__name__}, which is no JSON value")
+    def _sound_of(self, readers: list[Entry]) -> dict[str, Any]:
+        parts = [(entry, self._rows[entry.key]["sound"]) for entry in readers]
+        accuracy = parts[0][1]["accuracy"]
+        total, passed = self._census.total, accuracy["passed_count"]
+        bounds = {
+            "value_if_missing_wrong": passed / total,
+            "value_if_missing_right": (passed + total - accuracy["attempts"]) / total,
+        }
+        labels = {entry.metric.keys: part for entry, part in parts if isinstance(entry.metric, Labelled)}
+        sound = {"accuracy": accuracy | bounds}
+        for keys, part in labels.items():
+            name = "classification" if len(labels) == 1 else f"classification({', '.join(keys)})"
+            sound[name] = part["classification"]
+        for entry, part in parts:
+            if not isinstance(entry.metric, Labelled):
+                sound |= {name: numbers for name, numbers in part.items() if name != "accuracy"}
+        return sound

@@ -1,14 +1,22 @@
-"""What unit metrics give to aggregator metrics, and what every metric says about itself."""
+"""What unit metrics give to aggregator metrics, what each metric says about itself, and the registries of both.
 
+Built-in metrics are there from the first look on. A name that was not registered may also be an entry point (group
+`assay.sygra_unit_metrics` or `assay.sygra_aggregator_metrics`) or the dotted path of a class.
+"""
+
+import importlib
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
-from assay.errors import UserError
+from assay import registry
+from assay.errors import AssayError, UserError
+from assay.registry import nearest
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 _YES, _NO = {"yes", "y", "on", "t"}, {"no", "n", "off", "f"}
@@ -70,6 +78,14 @@ class BaseMetricMetadata(msgspec.Struct, kw_only=True):
         return msgspec.structs.asdict(self)
 
 
+def error_text(error: Exception) -> str:
+    """What an error says, without the quotes that a KeyError puts around it."""
+    if isinstance(error, AssayError):
+        return error.what
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return text or type(error).__name__
+
+
 class ConfiguredMetric(ABC):
     """What unit and aggregator metrics share. The parameters of the YAML are in `self.config`."""
 
@@ -91,12 +107,12 @@ class ConfiguredMetric(ABC):
         return self.metadata.name
 
 
-def settings(kind: type[Settings], given: Mapping[str, Any], owner: str) -> Settings:
+def settings(kind: type[Settings], config: Mapping[str, Any], owner: str) -> Settings:
     """The parameters that a metric knows, leniently converted (`"yes"`, `"3"`); others are ignored, as in SyGra."""
     fields = _fields(kind)
-    known = {each.name: _truth(given[each.name], each.type) for each in fields if each.name in given}
+    parameters = {field.name: _truth(config[field.name], field.type) for field in fields if field.name in config}
     try:
-        return msgspec.convert(known, kind, strict=False)
+        return msgspec.convert(parameters, kind, strict=False)
     except msgspec.ValidationError as error:
         raise BadParameter(f"{owner}: {error}".replace(" - at `$.", " in `"), fix=_parameters(fields)) from None
 
@@ -113,4 +129,111 @@ def _truth(value: Any, kind: Any) -> Any:
 
 
 def _parameters(fields: tuple[msgspec.structs.FieldInfo, ...]) -> str:
-    return "parameters: " + ", ".join(f"{each.name}{' (required)' * each.required}" for each in fields)
+    return "parameters: " + ", ".join(f"{field.name}{' (required)' * field.required}" for field in fields)
+
+
+C = TypeVar("C", bound=type[Any])
+logger = logging.getLogger("assay")
+
+
+class MetricRegistry:
+    """Classes of one kind by name; `home` is the module that defines the base class and the built-in metrics."""
+
+    def __init__(self, kind: str, base: str, home: str) -> None:
+        self.kind = kind
+        self._base = base
+        self._home = f"{__package__}.{home}"
+        self._group = f"assay.sygra_{kind.lower()}_metrics"
+        self._metrics: dict[str, type[Any]] = {}
+
+    def register(self, name: str, metric_class: type[Any]) -> None:
+        """The last one wins, with a warning where it is another class, not a helper that is loaded again."""
+        if not name or not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("Metric name must be a non-empty string")
+        if not isinstance(metric_class, type):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"metric_class must be a class, got {type(metric_class)}")
+        if not self._fits(metric_class):
+            raise ValueError(f"metric_class must inherit from {self._base}, got {metric_class.__name__}")
+        registered = self._metrics.get(name)
+        if registered is not None and (registered.__module__, registered.__qualname__) != (
+            metric_class.__module__,
+            metric_class.__qualname__,
+        ):
+            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, registered.__name__)
+        self._metrics[name] = metric_class
+
+    def get_metric(self, name: str, **params: Any) -> Any:
+        """An instance of the metric, made with these parameters."""
+        return self.get_metric_class(name)(**params)
+
+    def get_metric_class(self, name: str) -> type[Any]:
+        self._discover()
+        metric_class = self._metrics.get(name) or self._elsewhere(name)
+        if metric_class is None:
+            names = self.list_metrics()
+            raise UnknownName(
+                f"{self.kind} metric {name!r} not found in registry. Available metrics: {names}",
+                fix=nearest(str(name), names),
+            )
+        return metric_class
+
+    def has_metric(self, name: str) -> bool:
+        self._discover()
+        return name in self._metrics
+
+    def list_metrics(self) -> list[str]:
+        self._discover()
+        return sorted(self._metrics)
+
+    def unregister(self, name: str) -> bool:
+        self._discover()
+        return self._metrics.pop(name, None) is not None
+
+    def clear(self) -> None:
+        """Forget all metrics, the built-in ones as well."""
+        self._discover()
+        self._metrics.clear()
+
+    def get_metrics_info(self) -> dict[str, dict[str, str]]:
+        self._discover()
+        return {
+            name: {"class": metric_class.__name__, "module": metric_class.__module__}
+            for name, metric_class in self._metrics.items()
+        }
+
+    def decorator(self, name: str) -> Callable[[C], C]:
+        def decorate(metric_class: C) -> C:
+            if not self._fits(metric_class):
+                word = f"@{self.kind.lower()}_metric"
+                raise TypeError(f"{metric_class.__name__} must inherit from {self._base} to use the {word} decorator")
+            self.register(name, metric_class)
+            return metric_class
+
+        return decorate
+
+    def _discover(self) -> None:
+        importlib.import_module(self._home)
+
+    def _fits(self, metric_class: type[Any]) -> bool:
+        return issubclass(metric_class, getattr(importlib.import_module(self._home), self._base))
+
+    def _elsewhere(self, name: str) -> type[Any] | None:
+        entry = registry._entry_points(self._group).get(name)
+        module, _, attribute = str(name).rpartition(".")
+        try:
+            metric_class = entry.load() if entry is not None else None
+            if metric_class is None and module and all(part.isidentifier() for part in name.split(".")):
+                metric_class = getattr(importlib.import_module(module), attribute, None)
+        except Exception as error:
+            where = entry.value if entry is not None else module
+            what = f"{self.kind} metric {name!r} cannot be imported: {type(error).__name__}: {error}"
+            raise UnknownName(what, where=where) from error
+        if metric_class is not None and not (isinstance(metric_class, type) and self._fits(metric_class)):
+            raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base}")
+        return metric_class
+
+
+UnitMetricRegistry = MetricRegistry("Unit", "BaseUnitMetric", "unit")
+AggregatorMetricRegistry = MetricRegistry("Aggregator", "BaseAggregatorMetric", "aggregate")
+unit_metric = UnitMetricRegistry.decorator
+aggregator_metric = AggregatorMetricRegistry.decorator

@@ -1,20 +1,27 @@
-"""Unit metrics: is one prediction right? Each says so by the measure that our scorer of the same kind uses.
+"""Unit metrics: is one prediction right? The functions `equal`, `alike`, `same_direction` and the core's `contains` say
+so, for the classes here and for the scorers of the same names.
 
 Whatever goes wrong in a comparison makes a wrong answer with the error in its metadata; it never ends a run.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.registries import UnitMetricRegistry, unit_metric
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
+from assay.formats.sygra.metrics.results import (
+    BaseMetricMetadata,
+    ConfiguredMetric,
+    UnitMetricRegistry,
+    UnitMetricResult,
+    settings,
+    unit_metric,
+)
 from assay.scorers.within_box import contains
 from assay.text.blocks import differences, ratio
-from assay.text.normalise import Normalisation, normaliser
+from assay.text.normalise import normaliser
 
 __all__ = [
     "ActionWithinBboxMetric",
@@ -44,7 +51,7 @@ class BaseUnitMetric(ConfiguredMetric):
 
 
 class _BuiltIn(BaseUnitMetric):
-    """A metric that is told by its parameters, its description and a judgement on one pair."""
+    """A metric that is described by its parameters, its description and a judgement on one pair."""
 
     parameters: type[msgspec.Struct]
     about: BaseMetricMetadata
@@ -61,16 +68,19 @@ class _BuiltIn(BaseUnitMetric):
         if len(golden) != len(predicted):
             counts = f"(got {len(golden)} and {len(predicted)})"
             raise ValueError(f"{type(self).__name__}: golden and predicted must have same length {counts}")
-        return [self._result(one, other) for one, other in zip(golden, predicted, strict=True)]
+        return [
+            self._result(golden_side, predicted_side)
+            for golden_side, predicted_side in zip(golden, predicted, strict=True)
+        ]
 
     def _result(self, golden: Any, predicted: Any) -> UnitMetricResult:
         if self.wraps:
             golden, predicted = _wrapped(golden), _wrapped(predicted)
         try:
-            correct, found = self.judge(golden, predicted)
+            correct, details = self.judge(golden, predicted)
         except Exception as error:
-            correct, found = False, {"error": str(error)}
-        return UnitMetricResult(correct, golden, predicted, {"validator": self.about.name, **found})
+            correct, details = False, {"error": str(error)}
+        return UnitMetricResult(correct, golden, predicted, {"validator": self.about.name, **details})
 
     @abstractmethod
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
@@ -81,11 +91,29 @@ def _wrapped(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
 
 
-def comparable(case_sensitive: bool, normalize_whitespace: bool) -> Normalisation:
-    """The name that our scorers have for the two flags."""
+# ---- what is right
+
+
+def equal(golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True) -> bool:
+    """Whether two texts are equal once made comparable."""
+    normalise = _normaliser(case_sensitive, normalize_whitespace)
+    return normalise(golden) == normalise(predicted)
+
+
+def alike(golden: str, predicted: str, *, case_sensitive: bool = False) -> float:
+    """How alike two texts are, by their common blocks."""
+    normalise = _normaliser(case_sensitive, True)
+    return ratio(normalise(golden), normalise(predicted))
+
+
+def same_direction(golden: Any, predicted: Any) -> bool:
+    return golden == predicted and isinstance(predicted, str) and predicted in DIRECTIONS
+
+
+def _normaliser(case_sensitive: bool, normalize_whitespace: bool) -> Callable[[str], str]:
     if normalize_whitespace:
-        return "spaces" if case_sensitive else "lower_spaces"
-    return "none" if case_sensitive else "lower"
+        return normaliser("spaces" if case_sensitive else "lower_spaces", strip_whitespace=False)
+    return normaliser("none" if case_sensitive else "lower", strip_whitespace=False)
 
 
 # ---- texts
@@ -111,11 +139,9 @@ class ExactMatchMetric(_BuiltIn):
     key: str | None
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        one, other = self._text(golden), self._text(predicted)
-        found = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
-        normalise = normaliser(comparable(self.case_sensitive, self.normalize_whitespace), strip_whitespace=False)
-        correct = normalise(str(one)) == normalise(str(other))
-        return correct, {"golden_text": one, "predicted_text": other, **found}
+        expected, actual = self._text(golden), self._text(predicted)
+        flags = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
+        return equal(str(expected), str(actual), **flags), {"golden_text": expected, "predicted_text": actual, **flags}
 
     def _text(self, value: Any) -> Any:
         if self.key and isinstance(value, dict):
@@ -143,8 +169,8 @@ class FuzzyMatchMetric(_BuiltIn):
     case_sensitive: bool
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        normalise = normaliser(comparable(self.case_sensitive, True))
-        similarity = ratio(normalise(str(self._text(golden))), normalise(str(self._text(predicted))))
+        texts = str(self._text(golden)), str(self._text(predicted))
+        similarity = alike(*texts, case_sensitive=self.case_sensitive)
         return similarity >= self.threshold, {"similarity": similarity, "threshold": self.threshold}
 
     _text = ExactMatchMetric._text
@@ -170,8 +196,8 @@ class TypedValueMatchMetric(_BuiltIn):
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
         texts = str(golden.get(self.golden_text_key, "")), str(predicted.get(self.predicted_text_key, ""))
-        one, other = map(normaliser("lower_spaces"), texts)
-        exact, similarity = one == other, ratio(one, other)
+        expected, actual = map(normaliser("lower_spaces"), texts)
+        exact, similarity = expected == actual, ratio(expected, actual)
         fuzzy = similarity >= self.fuzzy_match_threshold
         return exact or fuzzy, {
             "golden_text": texts[0],
@@ -181,7 +207,7 @@ class TypedValueMatchMetric(_BuiltIn):
             "fuzzy_match": fuzzy,
             "differences": [
                 {"operation": step.operation, "golden": step.first, "predicted": step.second}
-                for step in ([] if exact else differences(one, other))
+                for step in ([] if exact else differences(expected, actual))
             ],
         }
 
@@ -208,15 +234,15 @@ class ActionWithinBboxMetric(_BuiltIn):
     golden_bbox_key: str
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        found = {name: getattr(self, name) for name in ("predicted_x_key", "predicted_y_key", "golden_bbox_key")}
+        details = {name: getattr(self, name) for name in ("predicted_x_key", "predicted_y_key", "golden_bbox_key")}
         box: Any = golden.get(self.golden_bbox_key)
         if not isinstance(box, Mapping):
-            return False, found
+            return False, details
         try:
             x, y = float(predicted[self.predicted_x_key]), float(predicted[self.predicted_y_key])
-            return contains(cast("Mapping[str, Any]", box), x, y), found
+            return contains(cast("Mapping[str, Any]", box), x, y), details
         except (KeyError, TypeError, ValueError):
-            return False, found
+            return False, details
 
 
 class _ScrollDirection(msgspec.Struct):
@@ -236,9 +262,9 @@ class ScrollDirectionMetric(_BuiltIn):
     predicted_direction_key: str
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        one, other = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
-        found = {"golden_direction": one, "predicted_direction": other}
-        return one == other and isinstance(other, str) and other in DIRECTIONS, found
+        expected, actual = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
+        details = {"golden_direction": expected, "predicted_direction": actual}
+        return same_direction(expected, actual), details
 
 
 class _ScrollAmount(msgspec.Struct):
@@ -263,8 +289,8 @@ class ScrollAmountMetric(_BuiltIn):
 
     def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
         due = float(golden.get(self.golden_amount_key, 0.0))
-        given = float(predicted.get(self.predicted_amount_key, 0.0))
-        difference = abs(due - given)
+        actual = float(predicted.get(self.predicted_amount_key, 0.0))
+        difference = abs(due - actual)
         if due:
             percent = difference / abs(due) * 100
             correct = percent <= self.tolerance_percent
@@ -278,5 +304,5 @@ class ScrollAmountMetric(_BuiltIn):
             "tolerance_used": self.tolerance_percent,
             "scroll_threshold": self.scroll_threshold,
             "golden_scroll_amount": due,
-            "predicted_scroll_amount": given,
+            "predicted_scroll_amount": actual,
         }

@@ -1,1 +1,0 @@
-"""Labelling by people: an Argilla server, or files."""

@@ -1,1 +1,0 @@
-"""Types that connectors and the evaluation share."""

@@ -1,1 +1,0 @@
-"""PhariaStudio, a closed service."""

@@ -1,1 +1,0 @@
-"""Tracers: to memory, to a file, to several at once, to OpenTelemetry."""

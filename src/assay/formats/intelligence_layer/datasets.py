@@ -1,0 +1,227 @@
+"""Datasets: what every repository of them can do, and those in one of our stores.
+
+Examples are rows of `items.jsonl`; name, labels and metadata stand in the manifest.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
+from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, to_json
+from assay.interfaces import Log, Store
+from assay.records import Item, Segment
+from assay.store.items import decode_item
+from assay.store.repositories import DatasetRepository as Datasets
+from assay.store.stores import MemoryStore
+
+
+class DatasetRepository(ABC):
+    """Datasets do not change once they are created. An unknown dataset is None where it is asked for itself, and a
+    ValueError where its examples are."""
+
+    @abstractmethod
+    def create_dataset(
+        self,
+        examples: Iterable[Example[Input, ExpectedOutput]],
+        dataset_name: str,
+        id: str | None = None,
+        labels: set[str] | None = None,
+        metadata: SerializableDict | None = None,
+    ) -> Dataset:
+        """Store examples as a dataset; a ValueError if the id is taken or two examples have one id."""
+
+    @abstractmethod
+    def delete_dataset(self, dataset_id: str) -> None:
+        """Remove a dataset with its examples; an unknown one is not an error."""
+
+    @abstractmethod
+    def dataset(self, dataset_id: str) -> Dataset | None:
+        """What is known of a dataset beside its examples."""
+
+    def datasets(self) -> Iterable[Dataset]:
+        """All datasets, sorted by id."""
+        for dataset_id in self.dataset_ids():
+            dataset = self.dataset(dataset_id)
+            if dataset is not None:
+                yield dataset
+
+    @abstractmethod
+    def dataset_ids(self) -> Iterable[str]:
+        """The ids of all datasets, sorted."""
+
+    @abstractmethod
+    def example(
+        self,
+        dataset_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+    ) -> Example[Input, ExpectedOutput] | None:
+        """One example of a dataset, or None if the dataset has no such example."""
+
+    @abstractmethod
+    def examples(
+        self,
+        dataset_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        examples_to_skip: frozenset[str] | None = None,
+    ) -> Iterable[Example[Input, ExpectedOutput]]:
+        """The examples sorted by id, as text: "10" comes before "9"."""
+
+
+def item_of(example: Example[Any, Any]) -> Item:
+    if not isinstance(example.id, str) or not example.id:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadValue(f"an example's id must be text, got {example.id!r}", fix="leave `id` out: it is then made")
+    return Item(
+        id=example.id,
+        data=to_json(example.input),
+        ground_truth=to_json(example.expected_output),
+        metadata=to_json(example.metadata or {}),
+    )
+
+
+def example_of(
+    item: Item, input_type: type[Input], expected_output_type: type[ExpectedOutput]
+) -> Example[Input, ExpectedOutput]:
+    """The example again; a ValueError (pydantic's for its models) if it is not of these types."""
+    return Example(
+        id=item.id,
+        input=from_json(item.data, input_type),
+        expected_output=from_json(item.ground_truth, expected_output_type),
+        metadata=item.metadata or None,
+    )
+
+
+def sorted_items(examples: Iterable[Example[Any, Any]]) -> list[Item]:
+    """The rows of a new dataset in the order in which examples are read; ids that repeat are refused."""
+    items = sorted((item_of(example) for example in examples), key=lambda item: item.id)
+    for item, following in pairwise(items):
+        if item.id == following.id:
+            raise BadValue(f"two examples have the id {item.id!r}", fix="give each example its own id, or none")
+    return items
+
+
+class StoredDatasetRepository(DatasetRepository):
+    """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._datasets = Datasets(store)
+        self._order: tuple[str, list[Segment], list[int] | None] | None = None
+
+    def create_dataset(
+        self,
+        examples: Iterable[Example[Input, ExpectedOutput]],
+        dataset_name: str,
+        id: str | None = None,
+        labels: set[str] | None = None,
+        metadata: SerializableDict | None = None,
+    ) -> Dataset:
+        dataset_id = id or new_id()
+        if self.dataset(dataset_id) is not None:
+            raise BadValue(
+                f"there is a dataset {dataset_id!r} already, and datasets do not change",
+                fix="give another id, or delete it first",
+            )
+        dataset = Dataset(id=dataset_id, name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        items = sorted_items(examples)
+        try:
+            self._datasets.create(
+                items, name=dataset_name, id=dataset_id, labels=dataset.labels, metadata=to_json(dataset.metadata)
+            )
+        except UserError as error:
+            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+        return dataset
+
+    def delete_dataset(self, dataset_id: str) -> None:
+        self._datasets.delete(dataset_id)
+
+    def dataset(self, dataset_id: str) -> Dataset | None:
+        manifest = self._datasets.get(dataset_id)
+        if manifest is None:
+            return None
+        return Dataset(id=manifest.id, name=manifest.name, labels=set(manifest.labels), metadata=manifest.metadata)
+
+    def dataset_ids(self) -> Iterable[str]:
+        return self._datasets.ids()
+
+    def example(
+        self,
+        dataset_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+    ) -> Example[Input, ExpectedOutput] | None:
+        self._refuse_unknown(dataset_id)
+        item = self._datasets.item(dataset_id, example_id)
+        return None if item is None else example_of(item, input_type, expected_output_type)
+
+    def examples(
+        self,
+        dataset_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        examples_to_skip: frozenset[str] | None = None,
+    ) -> Iterable[Example[Input, ExpectedOutput]]:
+        self._refuse_unknown(dataset_id)
+        skipped = examples_to_skip or frozenset()
+        items = self._items(dataset_id)
+        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+
+    def store_in_order(self, dataset_id: str) -> Store | None:
+        """The store, if its rows are what `examples` gives, in the same order; rows that others stored need not be."""
+        is_ours = type(self).examples.__module__.startswith("assay.") and self._datasets.get(dataset_id) is not None
+        return self.store if is_ours and self._positions(dataset_id) is None else None
+
+    def _items(self, dataset_id: str) -> Iterator[Item]:
+        index = self._datasets.index(dataset_id)
+        positions = self._positions(dataset_id)
+        if positions is None:
+            yield from index
+        else:
+            for position in positions:
+                yield decode_item(index.log.read(position), index.source)
+
+    def _positions(self, dataset_id: str) -> list[int] | None:
+        """Where the rows are, sorted by id; None if they are sorted already. Made once while the rows stay the same."""
+        log = self.store.log("dataset", dataset_id)
+        segments = log.segments()
+        if self._order is None or self._order[:2] != (dataset_id, segments):
+            self._order = dataset_id, segments, _sorted_positions(log)
+        return self._order[2]
+
+    def _refuse_unknown(self, dataset_id: str) -> None:
+        if self._datasets.get(dataset_id) is None:
+            raise BadValue(f"the repository has no dataset {dataset_id!r}")
+
+
+class _Id(msgspec.Struct):
+    id: str
+
+
+def _sorted_positions(log: Log) -> list[int] | None:
+    decode = msgspec.json.Decoder(_Id).decode
+    last: str | None = None
+    for _, line in log.scan():
+        try:
+            item_id = decode(line).id
+        except ValueError:  # a row of others, perhaps without an id of its own
+            break
+        if last is not None and item_id <= last:
+            break
+        last = item_id
+    else:
+        return None
+    places = [(decode_item(line).id, position) for position, line in log.scan() if line.strip()]
+    return [position for _, position in sorted(places)]
+
+
+class InMemoryDatasetRepository(StoredDatasetRepository):
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())

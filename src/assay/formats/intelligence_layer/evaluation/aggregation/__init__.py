@@ -1,1 +1,0 @@
-"""The third step: the results of evaluations to one object of statistics."""

@@ -1,1 +1,0 @@
-"""Examples, datasets and where they are kept."""

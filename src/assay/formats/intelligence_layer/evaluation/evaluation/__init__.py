@@ -1,1 +1,0 @@
-"""The second step: outputs to results, one for each example."""

@@ -1,1 +1,0 @@
-"""Evaluators and the logics that they call."""

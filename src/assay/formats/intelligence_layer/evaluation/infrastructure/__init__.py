@@ -1,1 +1,0 @@
-"""What repositories share, and ways through several of them."""

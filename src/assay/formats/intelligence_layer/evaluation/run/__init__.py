@@ -1,1 +1,0 @@
-"""Runs of tasks over datasets, their outputs and where these are kept."""

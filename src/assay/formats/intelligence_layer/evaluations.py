@@ -1,0 +1,300 @@
+"""Evaluations: what every repository of them can do, and those in one of our stores.
+
+Results are rows of `evaluation_results.jsonl`; overviews stand in the manifest.
+"""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from uuid import uuid4
+
+import msgspec
+
+from assay.errors import LockedError
+from assay.formats.intelligence_layer.domain import (
+    Evaluation,
+    EvaluationOverview,
+    ExampleEvaluation,
+    FailedExampleEvaluation,
+    PartialEvaluationOverview,
+    in_order,
+)
+from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, rows_of
+from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.interfaces import Log, Store
+from assay.records import Manifest, Segment
+from assay.store.repair import row_decoder
+from assay.store.stores import MemoryStore
+
+_encode = msgspec.json.Encoder().encode_lines
+_WORK = "work_digest"  # in the metadata: what an evaluation that has no overview yet is found by
+
+
+class EvaluationRepository(ABC):
+    """Keeps the results of examples and, when an evaluation is finished, its overview. An unknown evaluation is a
+    ValueError where results are asked for, and None where its overview is."""
+
+    def initialize_evaluation(self) -> str:
+        """The id of a new evaluation."""
+        return str(uuid4())
+
+    @contextmanager
+    def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
+        """The id of a new evaluation; or, in a repository that knows, of the one of the same digest that was begun,
+        has no overview and that nobody is at. With `again` it may have an overview: its errors are retried."""
+        yield self.initialize_evaluation()
+
+    @abstractmethod
+    def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None: ...
+
+    @abstractmethod
+    def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None: ...
+
+    def evaluation_overviews(self) -> Iterable[EvaluationOverview]:
+        """All overviews, sorted by id."""
+        for evaluation_id in self.evaluation_overview_ids():
+            overview = self.evaluation_overview(evaluation_id)
+            if overview is not None:
+                yield overview
+
+    @abstractmethod
+    def evaluation_overview_ids(self) -> Sequence[str]:
+        """The ids of all overviews, sorted."""
+
+    @abstractmethod
+    def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None: ...
+
+    @abstractmethod
+    def example_evaluation(
+        self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
+    ) -> ExampleEvaluation[Evaluation] | None: ...
+
+    @abstractmethod
+    def example_evaluations(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Sequence[ExampleEvaluation[Evaluation]]:
+        """All results, sorted by the ids of their examples."""
+
+    def successful_example_evaluations(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Sequence[ExampleEvaluation[Evaluation]]:
+        results = self.example_evaluations(evaluation_id, evaluation_type)
+        return [each for each in results if not isinstance(each.result, FailedExampleEvaluation)]
+
+    def failed_example_evaluations(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Sequence[ExampleEvaluation[Evaluation]]:
+        results = self.example_evaluations(evaluation_id, evaluation_type)
+        return [each for each in results if isinstance(each.result, FailedExampleEvaluation)]
+
+
+class AsyncEvaluationRepository(EvaluationRepository):
+    """Keeps the overviews of what was submitted beside those of what came back."""
+
+    @abstractmethod
+    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None: ...
+
+    @abstractmethod
+    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None: ...
+
+    def partial_evaluation_overviews(self) -> Iterable[PartialEvaluationOverview]:
+        """All of them, sorted by id."""
+        for evaluation_id in self.partial_evaluation_overview_ids():
+            overview = self.partial_evaluation_overview(evaluation_id)
+            if overview is not None:
+                yield overview
+
+    @abstractmethod
+    def partial_evaluation_overview_ids(self) -> Sequence[str]:
+        """Their ids, sorted."""
+
+
+class StoredEvaluationRepository(EvaluationRepository):
+    """An evaluation exists as soon as it has a row or an overview."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
+        self._found: tuple[str, list[Segment], dict[str, list[int]]] | None = None
+        self._opening = threading.Lock()
+        self._open: set[str] = set()
+
+    @contextmanager
+    def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
+        with ExitStack() as held:
+            with self._opening:
+                evaluation_id = self._unfinished(digest, again, held) or self._begun(digest, held)
+                self._open.add(evaluation_id)
+                held.callback(self._open.discard, evaluation_id)
+            yield evaluation_id
+
+    def store_evaluation_overview(self, evaluation_overview: EvaluationOverview) -> None:
+        overview = evaluation_overview
+        log = self._log(overview.id)
+        log.sync()
+        self._logs.pop(overview.id)
+        manifest = self.store.manifest("evaluation", overview.id) or _manifest(overview)
+        if not manifest.digest:  # not made by the engine, which has noted all of this
+            counts = {"scored": overview.successful_evaluation_count, "errored": overview.failed_evaluation_count}
+            manifest.counts = {name: count for name, count in counts.items() if count}
+            manifest.segments = log.segments()
+        manifest.name = overview.description
+        manifest.started, manifest.ended = overview.start_date.timestamp(), overview.end_date.timestamp()
+        manifest.complete = True
+        manifest.labels = sorted(overview.labels)
+        manifest.metadata |= to_json(overview.metadata)
+        manifest.plan["overview"] = to_json(overview)
+        self.store.put_manifest(manifest)
+
+    def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        stored = manifest.plan.get("overview") if manifest else None
+        return None if stored is None else from_json(stored, EvaluationOverview)
+
+    def evaluation_overview_ids(self) -> Sequence[str]:
+        return self._ids_with("overview")
+
+    def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None:
+        self._log(example_evaluation.evaluation_id).append(_encode(rows_of(example_evaluation)))
+
+    def example_evaluation(
+        self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
+    ) -> ExampleEvaluation[Evaluation] | None:
+        log = self._known(evaluation_id)
+        places = self._places(evaluation_id, log).get(example_id)
+        if not places:
+            return None
+        return result_of(row_decoder(StoredResult)(log.read(places[-1])), evaluation_id, evaluation_type)
+
+    def example_evaluations(
+        self, evaluation_id: str, evaluation_type: type[Evaluation]
+    ) -> Sequence[ExampleEvaluation[Evaluation]]:
+        return list(self.results(evaluation_id, evaluation_type))
+
+    def results(self, evaluation_id: str, evaluation_type: type[Evaluation]) -> Iterator[ExampleEvaluation[Evaluation]]:
+        """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
+        log = self._known(evaluation_id)
+        last = {row.place: position for position, row in _results(log)}
+        decode = row_decoder(StoredResult)
+        for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
+            yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
+
+    def has_own_rows(self, evaluation_id: str) -> bool:
+        """Whether the store has what `example_evaluations` gives."""
+        return type(self).example_evaluations.__module__.startswith("assay.")
+
+    def takes_rows(self) -> bool:
+        """Whether rows may be written into the store without `store_example_evaluation`."""
+        return type(self).store_example_evaluation.__module__.startswith("assay.")
+
+    def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
+        """An evaluation to continue, locked until `held` is closed."""
+        for evaluation_id in self.store.ids("evaluation"):
+            if evaluation_id not in self._open and self._waits(evaluation_id, digest, again):
+                with ExitStack() as trying:
+                    try:
+                        trying.enter_context(self.store.lock("evaluation", evaluation_id))
+                    except LockedError:  # another process is at it
+                        continue
+                    if self._waits(evaluation_id, digest, again):  # which may just have finished it
+                        held.push(trying.pop_all())
+                        return evaluation_id
+        return None
+
+    def _waits(self, evaluation_id: str, digest: str, again: bool) -> bool:
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        if manifest is None or manifest.metadata.get(_WORK) != digest:
+            return False
+        return again or "overview" not in manifest.plan
+
+    def _begun(self, digest: str, held: ExitStack) -> str:
+        evaluation_id, now = self.initialize_evaluation(), time.time()
+        held.enter_context(self.store.lock("evaluation", evaluation_id))
+        if self.store.manifest("evaluation", evaluation_id) is None:
+            begun = Manifest(kind="evaluation", id=evaluation_id, created=now, started=now, metadata={_WORK: digest})
+            self.store.put_manifest(begun)
+        return evaluation_id
+
+    def _ids_with(self, overview: str) -> list[str]:
+        manifests = (self.store.manifest("evaluation", id) for id in self.store.ids("evaluation"))
+        return sorted(manifest.id for manifest in manifests if manifest is not None and overview in manifest.plan)
+
+    def _log(self, evaluation_id: str) -> Log:
+        log = self._logs.get(evaluation_id)
+        if log is None:
+            log = self._logs[evaluation_id] = self.store.log("evaluation", evaluation_id)
+        return log
+
+    def _known(self, evaluation_id: str) -> Log:
+        log = self._logs.get(evaluation_id) or self.store.log("evaluation", evaluation_id)
+        if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
+            raise BadValue(f"the repository has no evaluation {evaluation_id!r}")
+        return log
+
+    def _places(self, evaluation_id: str, log: Log) -> dict[str, list[int]]:
+        """Where the results of each example are; made once for as long as the log does not change."""
+        segments = log.segments()
+        if self._found is None or self._found[:2] != (evaluation_id, segments):
+            places: dict[str, list[int]] = {}
+            for position, row in _results(log):
+                places.setdefault(row.item_id, []).append(position)
+            self._found = evaluation_id, segments, places
+        return self._found[2]
+
+
+class StoredPartials(StoredEvaluationRepository):
+    """Overviews of what was submitted, beside those of what came back."""
+
+    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
+        partial = partial_evaluation_overview
+        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
+        manifest.plan["partial"] = to_json(partial)
+        self.store.put_manifest(manifest)
+
+    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
+        manifest = self.store.manifest("evaluation", partial_evaluation_id)
+        stored = manifest.plan.get("partial") if manifest else None
+        return None if stored is None else from_json(stored, PartialEvaluationOverview)
+
+    def partial_evaluation_overview_ids(self) -> Sequence[str]:
+        return self._ids_with("partial")
+
+
+def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
+    decode = row_decoder(StoredResult)
+    for position, line in log.scan():
+        if line and not line.isspace():
+            row = decode(line)
+            if row.has_value:
+                yield position, row
+
+
+def _manifest(overview: EvaluationOverview | PartialEvaluationOverview) -> Manifest:
+    """The manifest of an evaluation whose results are stored one by one."""
+    runs = in_order(overview.run_overviews)
+    datasets = sorted({run.dataset_id for run in runs})
+    return Manifest(
+        kind="evaluation",
+        id=overview.id,
+        name=overview.description,
+        created=overview.start_date.timestamp(),
+        started=overview.start_date.timestamp(),
+        inputs=[
+            *({"kind": "run", "id": run.id} for run in runs),
+            *({"kind": "dataset", "id": dataset} for dataset in datasets),
+        ],
+        labels=sorted(overview.labels),
+        metadata=to_json(overview.metadata),
+    )
+
+
+class InMemoryEvaluationRepository(StoredEvaluationRepository):
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+
+
+class AsyncInMemoryEvaluationRepository(StoredPartials, AsyncEvaluationRepository):
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())

@@ -1,0 +1,269 @@
+"""The second step by the original's names: a logic over stored runs, on Assay's engine.
+
+An evaluation that was stopped or killed resumes, also in a new process, when the same runs are evaluated again with the
+same logic and parameters: examples that have a result are not evaluated again.
+"""
+
+import math
+import warnings
+from abc import ABC
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from typing import Any, Generic, Literal, final
+
+from assay.engine.evaluate.evaluate import Evaluator as Engine
+from assay.formats.intelligence_layer.datasets import DatasetRepository
+from assay.formats.intelligence_layer.domain import (
+    Evaluation,
+    EvaluationOverview,
+    Example,
+    ExampleEvaluation,
+    ExpectedOutput,
+    FailedExampleEvaluation,
+    RunOverview,
+    SuccessfulExampleOutput,
+)
+from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, run_store, shown
+from assay.formats.intelligence_layer.evaluation_rows import ExampleScorer, failure_of, stray_output, work_digest
+from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
+from assay.formats.intelligence_layer.logics import EvaluationLogic, EvaluationLogicBase, arguments_of, settled
+from assay.formats.intelligence_layer.navigator import EvaluationLineage, RepositoryNavigator
+from assay.formats.intelligence_layer.runs import RunRepository
+from assay.formats.intelligence_layer.tracer import utc_now
+from assay.formats.intelligence_layer.types import BadValue, Input, Output
+from assay.interfaces import Store
+from assay.store.index import id_number
+from assay.store.repositories import DatasetRepository as Datasets
+from assay.store.stores import MemoryStore
+
+Items = Literal["refuse", "intersection"]
+"""What to do about runs that cover different examples."""
+DEFAULT_MAX_WORKERS = 10
+
+
+class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
+    """Reads what a logic needs. The four types come from the type arguments of the logic's class."""
+
+    def __init__(
+        self,
+        dataset_repository: DatasetRepository,
+        run_repository: RunRepository,
+        evaluation_repository: EvaluationRepository,
+        description: str,
+        evaluation_logic: EvaluationLogicBase[Input, Output, ExpectedOutput, Evaluation],
+    ) -> None:
+        self._dataset_repository = dataset_repository
+        self._run_repository = run_repository
+        self._evaluation_repository = evaluation_repository
+        self._evaluation_logic: Any = evaluation_logic
+        self.description = description
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return arguments_of(type(self._evaluation_logic), EvaluationLogicBase)
+
+    def input_type(self) -> type[Input]:
+        return settled(self, self._types, "Input", "input_type")
+
+    def output_type(self) -> type[Output]:
+        return settled(self, self._types, "Output", "output_type")
+
+    def expected_output_type(self) -> type[ExpectedOutput]:
+        return settled(self, self._types, "ExpectedOutput", "expected_output_type")
+
+    def evaluation_type(self) -> type[Evaluation]:
+        return settled(self, self._types, "Evaluation", "evaluation_type")
+
+    def failed_evaluations(
+        self, evaluation_id: str
+    ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
+        """The lineages of the examples that could not be evaluated."""
+        failed = self._evaluation_repository.failed_example_evaluations(evaluation_id, self.evaluation_type())
+        lineages = (self.evaluation_lineage(evaluation_id, each.example_id) for each in failed)
+        return (lineage for lineage in lineages if lineage is not None)
+
+    def evaluation_lineages(
+        self, evaluation_id: str
+    ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
+        return self._navigator().evaluation_lineages(
+            evaluation_id, self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        )
+
+    def evaluation_lineage(
+        self, evaluation_id: str, example_id: str
+    ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation] | None:
+        return self._navigator().evaluation_lineage(
+            evaluation_id,
+            example_id,
+            self.input_type(),
+            self.expected_output_type(),
+            self.output_type(),
+            self.evaluation_type(),
+        )
+
+    def _navigator(self) -> RepositoryNavigator:
+        return RepositoryNavigator(self._dataset_repository, self._run_repository, self._evaluation_repository)
+
+    def _load_run_overviews(self, *run_ids: str) -> list[RunOverview]:
+        """The runs in the order of the arguments; an id that is given twice is one run."""
+        if not run_ids:
+            raise BadValue("At least one run-id needs to be provided", fix="name the runs to evaluate")
+        overviews: list[RunOverview] = []
+        for run_id in dict.fromkeys(run_ids):
+            overview = self._run_repository.run_overview(run_id)
+            if overview is None:
+                raise BadValue(f"No RunOverview found for run-id: {run_id}")
+            overviews.append(overview)
+        return overviews
+
+    def _dataset_of(self, run_overviews: Sequence[RunOverview], items: Items) -> str:
+        """The one dataset of runs that can be evaluated together."""
+        datasets = {run.dataset_id for run in run_overviews}
+        if len(datasets) > 1:
+            raise BadValue(
+                f"All run overviews must reference the same dataset, found {', '.join(sorted(datasets))}",
+                fix="evaluate the runs of each dataset by themselves",
+            )
+        self._check_coverage(run_overviews, items)
+        return run_overviews[0].dataset_id
+
+    def _check_coverage(self, run_overviews: Sequence[RunOverview], items: Items) -> None:
+        """Runs over different examples are compared only if that is wanted, and never silently."""
+        if len(run_overviews) == 1:
+            return
+        totals = {run.id: run.failed_example_count + run.successful_example_count for run in run_overviews}
+        covered = [set(self._run_repository.example_output_ids(run.id)) for run in run_overviews]
+        common = set[str].intersection(*covered)
+        lacking = len(set[str].union(*covered)) - len(common)
+        if items == "intersection":
+            if lacking:
+                warnings.warn(
+                    f"the runs share {len(common)} examples; {lacking} that not all of them have are left out",
+                    stacklevel=4,
+                )
+        elif lacking or len(set(totals.values())) > 1:
+            shown = ", ".join(f"{run}: {total}" for run, total in totals.items())
+            raise BadValue(
+                f"All run overviews must contain the same number of items and the same examples: {shown}; "
+                f"{lacking} examples are not in all of them",
+                fix='complete the runs, or compare what they share with items="intersection"',
+            )
+
+
+class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
+    """Evaluates stored runs; `max_workers` examples are evaluated at a time."""
+
+    def __init__(
+        self,
+        dataset_repository: DatasetRepository,
+        run_repository: RunRepository,
+        evaluation_repository: EvaluationRepository,
+        description: str,
+        evaluation_logic: EvaluationLogic[Input, Output, ExpectedOutput, Evaluation],
+        *,
+        max_workers: int = DEFAULT_MAX_WORKERS,
+    ) -> None:
+        super().__init__(dataset_repository, run_repository, evaluation_repository, description, evaluation_logic)
+        self.max_workers = max_workers
+
+    def evaluate_runs(
+        self,
+        *run_ids: str,
+        num_examples: int | None = None,
+        abort_on_error: bool = False,
+        skip_example_on_any_failure: bool = True,
+        description: str | None = None,
+        labels: set[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        items: Items = "refuse",
+        retry_errors: bool = False,
+    ) -> EvaluationOverview:
+        """Evaluate the outputs of these runs together. Runs that cover different examples are refused, or compared on
+        the examples that they share: `items="intersection"`. With `retry_errors` an earlier evaluation of the same
+        runs and logic continues, and only what failed in it is evaluated again."""
+        start = utc_now()
+        runs = self._load_run_overviews(*run_ids)
+        dataset = self._dataset_of(runs, items)
+        engine = self._engine(dataset, runs)
+        work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
+        with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
+            scorer = self._scorer(evaluation_id, abort_on_error)
+            bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
+            with shown(engine.progress, "Evaluating", self.description), scorer.raising(engine):
+                manifest = engine.evaluate(
+                    [run.id for run in runs], [bound], id=evaluation_id, dataset=dataset, retry_errors=retry_errors
+                )
+            skipped, failed = (manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored"))
+            overview = EvaluationOverview(
+                run_overviews=frozenset(runs),
+                id=evaluation_id,
+                start_date=start,
+                end_date=utc_now(),
+                successful_evaluation_count=(manifest.planned or 0) - failed - skipped,
+                failed_evaluation_count=failed,
+                description=f"{self.description} : {description}" if description else self.description,
+                labels=set(labels or ()),
+                metadata=dict(metadata or {}),
+                skipped_evaluation_count=skipped,
+            )
+            self._evaluation_repository.store_evaluation_overview(overview)
+        return overview
+
+    @final
+    def evaluate(
+        self,
+        example: Example[Input, ExpectedOutput],
+        evaluation_id: str,
+        abort_on_error: bool,
+        *example_outputs: SuccessfulExampleOutput[Output],
+    ) -> Evaluation | FailedExampleEvaluation:
+        """Evaluate one example and store the result; what the logic raises is a result too, unless it shall abort."""
+        result: Evaluation | FailedExampleEvaluation
+        try:
+            result = self._evaluation_logic.do_evaluate(example, *example_outputs)
+        except Exception as error:
+            if abort_on_error:
+                raise
+            result = failure_of(example.id, error)
+        self._keep(evaluation_id, example.id, result)
+        return result
+
+    def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
+        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
+        self._evaluation_repository.store_example_evaluation(evaluation)
+
+    def _scorer(self, evaluation_id: str, abort_on_error: bool) -> ExampleScorer:
+        return ExampleScorer(
+            self._evaluation_logic,
+            (self.input_type(), self.expected_output_type(), self.output_type()),
+            abort=abort_on_error,
+            keep=partial(self._keep, evaluation_id) if self._own_store() is None else None,
+        )
+
+    def _own_store(self) -> Store | None:
+        """Where the repository keeps its rows, if the engine can write there."""
+        repository = self._evaluation_repository
+        if not isinstance(repository, StoredEvaluationRepository) or not repository.takes_rows():
+            return None
+        return repository.store
+
+    def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
+        """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""
+        examples = self._dataset_repository.examples(dataset_id, self.input_type(), self.expected_output_type())
+        stored = dataset_store(self._dataset_repository, dataset_id, examples)
+        datasets = Datasets(stored)
+        index = datasets.index(dataset_id)
+        for run in runs:
+            ids = self._run_repository.example_output_ids(run.id)
+            strays = index.positions(array("Q", map(id_number, ids))) < 0
+            if strays.any():
+                raise stray_output(run.id, ids[int(strays.argmax())])
+        store = StoreByKind(
+            {
+                "dataset": stored,
+                "run": run_store(self._run_repository, runs, self.output_type()),
+                "evaluation": self._own_store() or MemoryStore(),
+            }
+        )
+        return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)

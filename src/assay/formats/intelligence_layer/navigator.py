@@ -1,0 +1,288 @@
+"""Lineages: an example with what became of it in each step, joined from several repositories by its id.
+
+A lineage shows itself as a tree in a notebook, and many of them as a pandas frame; an empty list gives an empty frame
+with the same columns.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic
+
+from assay.errors import UserError
+from assay.formats.intelligence_layer.datasets import DatasetRepository
+from assay.formats.intelligence_layer.domain import (
+    Evaluation,
+    EvaluationOverview,
+    Example,
+    ExampleEvaluation,
+    ExampleOutput,
+    ExpectedOutput,
+    RunOverview,
+    in_order,
+)
+from assay.formats.intelligence_layer.evaluations import EvaluationRepository
+from assay.formats.intelligence_layer.runs import RunRepository
+from assay.formats.intelligence_layer.tracer import Tracer
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, to_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.tree import Tree
+
+    from assay.formats.intelligence_layer.aggregations import AggregationOverview
+
+
+class RunLineage(Generic[Input, ExpectedOutput, Output]):
+    """An example and what one run made of it."""
+
+    def __init__(
+        self,
+        example: Example[Input, ExpectedOutput],
+        output: ExampleOutput[Output],
+        tracer: Tracer | None = None,
+    ) -> None:
+        self.example = example
+        self.output = output
+        self.tracer = tracer
+
+    def _rich_render(self) -> "Tree":
+        from rich.tree import Tree
+
+        tree = Tree("Run Lineage")
+        tree.add(self.example._rich_render())
+        tree.add(self.output._rich_render(skip_example_id=True))
+        return tree
+
+    def _ipython_display_(self) -> None:
+        _show(self._rich_render())
+
+
+class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
+    """An example, what the runs made of it, and how that was evaluated."""
+
+    def __init__(
+        self,
+        example: Example[Input, ExpectedOutput],
+        outputs: Sequence[ExampleOutput[Output]],
+        evaluation: ExampleEvaluation[Evaluation],
+        tracers: Sequence[Tracer | None],
+    ) -> None:
+        self.example = example
+        self.outputs = outputs
+        self.evaluation = evaluation
+        self.tracers = tracers
+
+    def _rich_render(self) -> "Tree":
+        from rich.tree import Tree
+
+        tree = Tree("Run Lineage")
+        tree.add(self.example._rich_render())
+        outputs = tree.add("Outputs")
+        for output in self.outputs:
+            outputs.add(output._rich_render(skip_example_id=True))
+        tree.add(self.evaluation._rich_render(skip_example_id=True))
+        return tree
+
+    def _ipython_display_(self) -> None:
+        _show(self._rich_render())
+
+
+class RepositoryNavigator:
+    """An unknown run or evaluation is a ValueError; an example that lacks a part has no lineage."""
+
+    def __init__(
+        self,
+        dataset_repository: DatasetRepository,
+        run_repository: RunRepository,
+        evaluation_repository: EvaluationRepository | None = None,
+    ) -> None:
+        self._dataset_repository = dataset_repository
+        self._run_repository = run_repository
+        self._evaluation_repository = evaluation_repository
+
+    def run_lineages(
+        self,
+        run_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        output_type: type[Output],
+    ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
+        """The lineages of all examples that the run has an output for, in the order of the examples."""
+        run = self._run(run_id)
+        outputs = {each.example_id: each for each in self._run_repository.example_outputs(run_id, output_type)}
+        examples = self._dataset_repository.examples(run.dataset_id, input_type, expected_output_type)
+        for example in examples:
+            if example.id in outputs:
+                tracer = self._run_repository.example_tracer(run_id, example.id)
+                yield RunLineage(example, outputs[example.id], tracer)
+
+    def run_lineage(
+        self,
+        run_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        output_type: type[Output],
+    ) -> RunLineage[Input, ExpectedOutput, Output] | None:
+        run = self._run(run_id)
+        example = self._dataset_repository.example(run.dataset_id, example_id, input_type, expected_output_type)
+        output = None if example is None else self._run_repository.example_output(run_id, example_id, output_type)
+        if example is None or output is None:
+            return None
+        return RunLineage(example, output, self._run_repository.example_tracer(run_id, example_id))
+
+    def evaluation_lineages(
+        self,
+        evaluation_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        output_type: type[Output],
+        evaluation_type: type[Evaluation],
+    ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
+        """The lineages of all examples that the evaluation has a result for, in the order of the results."""
+        repository, overview = self._evaluation(evaluation_id)
+        lineages: dict[str, list[RunLineage[Input, ExpectedOutput, Output]]] = {}
+        for run in in_order(overview.run_overviews):
+            for lineage in self.run_lineages(run.id, input_type, expected_output_type, output_type):
+                lineages.setdefault(lineage.example.id, []).append(lineage)
+        for evaluation in repository.example_evaluations(evaluation_id, evaluation_type):
+            found = lineages.get(evaluation.example_id)
+            if found:
+                yield _joined(found, evaluation)
+
+    def evaluation_lineage(
+        self,
+        evaluation_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        output_type: type[Output],
+        evaluation_type: type[Evaluation],
+    ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation] | None:
+        repository, overview = self._evaluation(evaluation_id)
+        lineages = (
+            self.run_lineage(run.id, example_id, input_type, expected_output_type, output_type)
+            for run in in_order(overview.run_overviews)
+        )
+        found = [lineage for lineage in lineages if lineage is not None]
+        evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if found else None
+        return None if evaluation is None else _joined(found, evaluation)
+
+    def _run(self, run_id: str) -> RunOverview:
+        overview = self._run_repository.run_overview(run_id)
+        if overview is None:
+            raise BadValue(f"the run repository has no run {run_id!r}")
+        return overview
+
+    def _evaluation(self, evaluation_id: str) -> tuple[EvaluationRepository, EvaluationOverview]:
+        if self._evaluation_repository is None:
+            raise BadValue("there is no evaluation repository", fix="give it to the RepositoryNavigator")
+        overview = self._evaluation_repository.evaluation_overview(evaluation_id)
+        if overview is None:
+            raise BadValue(f"the evaluation repository has no evaluation {evaluation_id!r}")
+        return self._evaluation_repository, overview
+
+
+def _joined(
+    lineages: Sequence[RunLineage[Input, ExpectedOutput, Output]], evaluation: ExampleEvaluation[Evaluation]
+) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]:
+    return EvaluationLineage(
+        lineages[0].example,
+        [lineage.output for lineage in lineages],
+        evaluation,
+        [lineage.tracer for lineage in lineages],
+    )
+
+
+def _show(tree: Any) -> None:
+    from rich import print as show
+
+    show(tree)
+
+
+def run_lineages_to_pandas(run_lineages: "Sequence[RunLineage[Any, Any, Any]]") -> "pd.DataFrame":
+    """One row for each lineage, indexed by example and run."""
+    index = ["example_id", "run_id"]
+    columns = ["input", "expected_output", "metadata", "output", "lineage"]
+    rows = (
+        {**_example(lineage.example), "run_id": lineage.output.run_id, "output": lineage.output.output}
+        | {"lineage": lineage}
+        for lineage in run_lineages
+    )
+    return _frame(rows, index, columns)
+
+
+def evaluation_lineages_to_pandas(
+    evaluation_lineages: "Sequence[EvaluationLineage[Any, Any, Any, Any]]",
+) -> "pd.DataFrame":
+    """One row for each output of each lineage, indexed by example, evaluation and run."""
+    index = ["example_id", "evaluation_id", "run_id"]
+    columns = ["input", "expected_output", "metadata", "output", "result", "tracer", "lineage"]
+    rows = (
+        {
+            **_example(lineage.example),
+            "evaluation_id": lineage.evaluation.evaluation_id,
+            "run_id": output.run_id,
+            "output": output.output,
+            "result": lineage.evaluation.result,
+            "tracer": tracer,
+            "lineage": lineage,
+        }
+        for lineage in evaluation_lineages
+        for output, tracer in zip(lineage.outputs, lineage.tracers, strict=True)
+    )
+    return _frame(rows, index, columns)
+
+
+def aggregation_overviews_to_pandas(
+    aggregation_overviews: "Sequence[AggregationOverview[Any]]",
+    unwrap_statistics: bool = True,
+    strict: bool = True,
+    unwrap_metadata: bool = True,
+) -> "pd.DataFrame":
+    """One row for each overview. `strict` refuses statistics of different classes; without it, fields that an overview
+    lacks are NaN."""
+    overviews = list(aggregation_overviews)
+    kinds = {type(overview.statistics) for overview in overviews}
+    if strict and len(kinds) > 1:
+        shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise BadValue(f"the overviews have statistics of different types: {shown}", fix="pass strict=False")
+    frame = _pandas().DataFrame([overview.model_dump(mode="json") for overview in overviews])
+    if unwrap_statistics and "statistics" in frame:
+        statistics = [_fields(overview.statistics) for overview in overviews]
+        frame = _beside(frame.drop(columns="statistics"), _pandas().DataFrame(statistics), "_statistics")
+    if unwrap_metadata and "metadata" in frame:
+        metadata = _pandas().json_normalize([to_json(overview.metadata) for overview in overviews])
+        frame = _beside(frame.drop(columns="metadata"), metadata, "_metadata")
+    return frame
+
+
+def _example(example: Any) -> dict[str, Any]:
+    return {
+        "example_id": example.id,
+        "input": example.input,
+        "expected_output": example.expected_output,
+        "metadata": example.metadata,
+    }
+
+
+def _fields(statistics: Any) -> dict[str, Any]:
+    found = to_json(statistics)
+    return found if isinstance(found, dict) else {"statistics": found}
+
+
+def _beside(frame: Any, further: Any, ending: str) -> Any:
+    """Both frames' columns; a further one whose name is taken gets an ending."""
+    renamed = further.rename(columns={name: f"{name}{ending}" for name in further if name in frame})
+    return _pandas().concat([frame, renamed], axis=1)
+
+
+def _frame(rows: Iterable[dict[str, Any]], index: list[str], columns: list[str]) -> "pd.DataFrame":
+    return _pandas().DataFrame(list(rows), columns=[*index, *columns]).set_index(index)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        raise UserError("frames need pandas, which is not installed", fix="pip install 'assay[frames]'") from None
+    return pd

@@ -1,0 +1,240 @@
+"""Outputs of examples ⇄ our response rows, overviews of runs ⇄ their manifests, and runs as the original wrote them.
+
+A failure is a row whose outcome is `errored`: no output, of whatever type, can be taken for one. Text is the response
+itself; any other output is the row's `output`, with its JSON as the response. Text that would then be taken for the
+absence of an output is written in both places.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RunOverview
+from assay.formats.intelligence_layer.tracers_files import FileTracer
+from assay.formats.intelligence_layer.types import BadValue, Output, from_json, to_json
+from assay.interfaces import Answer, Log
+from assay.records import Manifest, Response, Segment
+from assay.store.keys import canonical, digest, response_key
+from assay.store.repair import row_decoder
+
+_NOTHING = "null"
+Row = dict[str, Any]
+
+
+class StoredOutput(msgspec.Struct, gc=False):
+    """What is needed of a row to have the output again."""
+
+    item_id: str
+    sample_index: int = 0
+    response: str = ""
+    error: str | None = None
+    task: str = ""
+    outcome: str = "ok"
+    output: Any = None
+
+
+def answer_with(output: Any) -> Answer:
+    """What a row shows of an output."""
+    value = to_json(output)
+    if isinstance(value, str):
+        return Answer(text=value, output=value if value == _NOTHING else None)
+    return Answer(text=msgspec.json.encode(value).decode(), output=value)
+
+
+def row_of(example_output: ExampleOutput[Any]) -> Response:
+    """The row of an output that no engine made."""
+    example_id, output = example_output.example_id, example_output.output
+    failed = output.error_message if isinstance(output, FailedExampleRun) else None
+    answer = answer_with(output) if failed is None else Answer(outcome="errored")
+    fingerprint = digest("output", canonical((answer.text, answer.output, failed)))
+    return Response(
+        item_id=example_id,
+        sample_id=f"{example_id}_sample_0",
+        response=answer.text,
+        timestamp=time.time(),
+        error=failed,
+        key=response_key(example_id, "", 0, fingerprint).hex(),
+        outcome=answer.outcome,
+        error_kind="permanent" if failed is not None else None,
+        output=answer.output,
+    )
+
+
+def output_of(row: StoredOutput | Response, run_id: str, output_type: type[Output]) -> ExampleOutput[Output]:
+    """The output again; a ValueError (pydantic's for its models) if it is not of this type."""
+    if row.outcome == "errored":
+        output: Any = FailedExampleRun(error_message=row.error or "")
+    else:
+        text = None if row.response == _NOTHING else row.response
+        output = from_json(text if row.output is None else row.output, output_type)
+    return ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
+
+
+def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:
+    """The run's manifest with the overview in it; what the engine noted there stays."""
+    manifest = old or Manifest(
+        kind="run",
+        id=overview.id,
+        created=overview.start.timestamp(),
+        started=overview.start.timestamp(),
+        ended=overview.end.timestamp(),
+        complete=True,
+        counts={"ok": overview.successful_example_count, "errored": overview.failed_example_count},
+        inputs=[{"kind": "dataset", "id": overview.dataset_id}],
+    )
+    manifest.name = overview.description
+    manifest.labels = sorted(overview.labels)
+    manifest.metadata["overview"] = to_json(overview)
+    return manifest
+
+
+def overview_of(manifest: Manifest) -> RunOverview | None:
+    """The overview that was stored with a run; for a run that `assay run` finished, what its manifest tells."""
+    stored = manifest.metadata.get("overview")
+    if stored is not None:
+        return from_json(stored, RunOverview)
+    if not manifest.complete or manifest.ended is None:
+        return None
+    failed = manifest.counts.get("errored", 0)
+    outcomes = ("ok", "refused", "skipped", "errored")
+    return RunOverview(
+        dataset_id=next((str(each["id"]) for each in manifest.inputs if each.get("kind") == "dataset"), ""),
+        id=manifest.id,
+        start=datetime.fromtimestamp(manifest.started, UTC),
+        end=datetime.fromtimestamp(manifest.ended, UTC),
+        failed_example_count=failed,
+        successful_example_count=sum(manifest.counts.get(name, 0) for name in outcomes) - failed,
+        description=manifest.name or manifest.id,
+        labels=set(manifest.labels),
+    )
+
+
+class _Mark(msgspec.Struct):
+    item_id: str
+    sample_index: int = 0
+
+
+class Places:
+    """Of several samples the first counts. Only what others append makes a new pass necessary to know the ids."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._segments: list[Segment] | None = None
+        self._found: dict[str, list[int]] = {}
+        self._appended = False  # the ids are known, the positions not all
+        self._guard = threading.RLock()
+
+    def __contains__(self, example_id: str) -> bool:
+        with self._guard:
+            if self._segments != self.log.segments():
+                self._find()
+            return example_id in self._found
+
+    def all(self) -> dict[str, list[int]]:
+        """The positions of the rows of each example, in the order of the log."""
+        with self._guard:
+            if self._appended or self._segments != self.log.segments():
+                self._find()
+            return self._found
+
+    def remove(self, example_id: str) -> None:
+        """Take the example's rows out of the log."""
+        with self._guard:
+            mine = set(self.all().pop(example_id))
+            self.log.replace(line + b"\n" for position, line in self.log.scan() if position not in mine)
+            self._segments, self._appended = self.log.segments(), True
+
+    def append(self, example_id: str, line: bytes) -> None:
+        """Add the row of an example that has none."""
+        with self._guard:
+            self.log.append(line)
+            self._found[example_id] = []
+            self._segments, self._appended = self.log.segments(), True
+
+    def _find(self) -> None:
+        self.log.close()  # what it has open may have been replaced by another process
+        self._segments, self._appended, self._found = self.log.segments(), False, {}
+        decode = row_decoder(_Mark)
+        for position, line in self.log.scan():
+            if line.strip():
+                row = decode(line)
+                if row.sample_index == 0:
+                    self._found.setdefault(row.item_id, []).append(position)
+
+
+class OriginalRuns:
+    """Reads only. Ids are looked for among the existing files: they never become paths."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._found: tuple[str, dict[str, Path]] | None = None
+
+    def ids(self) -> list[str]:
+        """FileNotFoundError where there is no run of any kind yet, as in the original."""
+        return sorted(path.stem for path in self.folder.iterdir() if path.suffix == ".json")
+
+    def overview(self, run_id: str) -> RunOverview | None:
+        file = _entry(self.folder, f"{run_id}.json")
+        return None if file is None else from_json(json.loads(file.read_bytes()), RunOverview)
+
+    def has(self, run_id: str) -> bool:
+        return _entry(self.folder, f"{run_id}.json") is not None or self._part(run_id, "output") is not None
+
+    def output_ids(self, run_id: str) -> list[str]:
+        return sorted(self._files(run_id))
+
+    def output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
+        file = self._files(run_id).get(example_id)
+        return None if file is None else _output(json.loads(file.read_bytes()), output_type)
+
+    def outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+        files = sorted(self._files(run_id).items())
+        return (_output(json.loads(file.read_bytes()), output_type) for _, file in files)
+
+    def tracer(self, run_id: str, example_id: str) -> FileTracer | None:
+        folder = self._part(run_id, "trace")
+        file = None if folder is None else _entry(folder, f"{example_id}.jsonl")
+        return None if file is None else FileTracer(file)
+
+    def _files(self, run_id: str) -> dict[str, Path]:
+        """The file of each example. Its name need not be the example's id, which stands in it."""
+        if self._found is None or self._found[0] != run_id:
+            folder = self._part(run_id, "output")
+            files = [] if folder is None else folder.rglob("*.json")
+            self._found = run_id, {json.loads(file.read_bytes())["example_id"]: file for file in files}
+        return self._found[1]
+
+    def _part(self, run_id: str, name: str) -> Path | None:
+        folder = _entry(self.folder, run_id)
+        return None if folder is None else _entry(folder, name)
+
+
+def _entry(folder: Path, name: str) -> Path | None:
+    if not folder.is_dir():
+        return None
+    return next((path for path in folder.iterdir() if path.name == name), None)
+
+
+def _output(row: Row, output_type: type[Output]) -> ExampleOutput[Output]:
+    output: Any = row["output"]
+    failed = isinstance(output, dict) and output.keys() == {"error_message"}
+    kind: Any = FailedExampleRun if failed else output_type
+    return ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=from_json(output, kind))
+
+
+decode_output = row_decoder(StoredOutput)
+
+
+def only_position(positions: list[int] | None, example_id: str) -> int | None:
+    if positions is not None and len(positions) > 1:
+        raise BadValue(
+            f"this run has several rows for {example_id!r}: it is a run of several models or prompts",
+            fix="run each of them into a run of its own, or compare them with `assay compare`",
+        )
+    return positions[0] if positions else None

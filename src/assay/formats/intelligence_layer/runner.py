@@ -1,0 +1,217 @@
+"""The first step by the original's names: a task over a dataset, on Assay's engine.
+
+A run that was stopped or killed resumes, also in a new process, when it is started again with the same dataset, task
+and descriptions and `resume_from_recovery_data`: finished examples stay, failed ones are tried again.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Generic
+from uuid import uuid4
+
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.run.plan import Selection
+from assay.engine.run.run import Runner as Engine
+from assay.errors import AssayError
+from assay.formats.intelligence_layer.datasets import DatasetRepository
+from assay.formats.intelligence_layer.domain import (
+    Example,
+    ExampleOutput,
+    ExpectedOutput,
+    FailedExampleRun,
+    RunOverview,
+)
+from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, shown
+from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
+from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
+from assay.formats.intelligence_layer.task import ExampleTask, MakeTracer, Task, parameters_of, type_of
+from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
+from assay.formats.intelligence_layer.tracers import ExampleTracer
+from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
+from assay.interfaces import Limits, Store
+from assay.store.keys import canonical, digest
+from assay.store.stores import MemoryStore
+
+
+class Runner(Generic[Input, Output]):
+    def __init__(
+        self,
+        task: Task[Input, Output],
+        dataset_repository: DatasetRepository,
+        run_repository: RunRepository,
+        description: str,
+    ) -> None:
+        self._task = task
+        self._dataset_repository = dataset_repository
+        self._run_repository = run_repository
+        self.description = description
+
+    def input_type(self) -> type[Input]:
+        return type_of(self._task, "input", self)
+
+    def output_type(self) -> type[Output]:
+        return type_of(self._task, "output", self)
+
+    def run_dataset(
+        self,
+        dataset_id: str,
+        tracer: Tracer | None = None,
+        num_examples: int | None = None,
+        abort_on_error: bool = False,
+        max_workers: int = 10,
+        description: str | None = None,
+        trace_examples_individually: bool = True,
+        labels: set[str] | None = None,
+        metadata: SerializableDict | None = None,
+        resume_from_recovery_data: bool = False,
+    ) -> RunOverview:
+        """Run the task on the first `num_examples` examples, by default on all, and store their outputs. An exception
+        of the task becomes a FailedExampleRun; with `abort_on_error` it is raised, and nothing more is begun."""
+        if max_workers < 1:
+            raise BadValue(f"max_workers must be at least 1, got {max_workers}")
+        start = utc_now()
+        examples = self._dataset_repository.examples(dataset_id, self.input_type(), JsonSerializable)  # type: ignore[arg-type]
+        chosen = islice(examples, num_examples or None)
+        tmp_hash = self._run_hash(dataset_id, description or "")
+        recovery = self._run_repository.finished_examples(tmp_hash) if resume_from_recovery_data else None
+        run_id = recovery.run_id if recovery else str(uuid4())
+        store = self._store(dataset_id, chosen, frozenset(recovery.finished_examples if recovery else ()))
+        if recovery is None:
+            self._run_repository.create_temporary_run_data(tmp_hash, run_id)
+        task = ExampleTask(
+            self._task,
+            self.input_type(),
+            self._tracers(run_id, tracer, trace_examples_individually),
+            stop=Stop() if abort_on_error else None,
+            store=None if self._has_own_rows() else self._storing(tmp_hash, run_id),
+        )
+        counts = _run(store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data)
+        failed, successful = counts if self._has_own_rows() else self._counted(run_id)
+        overview = RunOverview(
+            dataset_id=dataset_id,
+            id=run_id,
+            start=start,
+            end=utc_now(),
+            failed_example_count=failed,
+            successful_example_count=successful,
+            description=f"{self.description} : {description}" if description else self.description,
+            labels=set(labels or ()),
+            metadata=dict(metadata or {}),
+        )
+        self._run_repository.store_run_overview(overview)
+        self._run_repository.delete_temporary_run_data(tmp_hash)  # last: until then a killed run can resume
+        return overview
+
+    def run_is_already_computed(self, metadata: SerializableDict, dataset_id: str | None = None) -> bool:
+        """Whether this runner has finished a run with this metadata, which must say something; `dataset_id` narrows
+        that to one dataset."""
+        try:
+            overviews = list(self._run_repository.run_overviews())
+        except FileNotFoundError:  # a folder in which nothing was run yet
+            return False
+        return bool(metadata) and any(
+            canonical(to_json(overview.metadata)) == canonical(to_json(metadata))
+            and (overview.description == self.description or overview.description.startswith(f"{self.description} : "))
+            and dataset_id in (None, overview.dataset_id)
+            for overview in overviews
+        )
+
+    def failed_runs(
+        self, run_id: str, expected_output_type: type[ExpectedOutput]
+    ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
+        """The lineages of the examples that the task failed on."""
+        failed = self._run_repository.failed_example_outputs(run_id, self.output_type())
+        lineages = (self.run_lineage(run_id, output.example_id, expected_output_type) for output in failed)
+        return (lineage for lineage in lineages if lineage is not None)
+
+    def run_lineages(
+        self, run_id: str, expected_output_type: type[ExpectedOutput]
+    ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
+        """Each example of the run with its output."""
+        return self._navigator().run_lineages(run_id, self.input_type(), expected_output_type, self.output_type())
+
+    def run_lineage(
+        self, run_id: str, example_id: str, expected_output_type: type[ExpectedOutput]
+    ) -> RunLineage[Input, ExpectedOutput, Output] | None:
+        """One example with its output; None if either is missing."""
+        return self._navigator().run_lineage(
+            run_id, example_id, self.input_type(), expected_output_type, self.output_type()
+        )
+
+    def _navigator(self) -> RepositoryNavigator:
+        return RepositoryNavigator(self._dataset_repository, self._run_repository)
+
+    def _run_hash(self, dataset_id: str, run_description: str) -> str:
+        """Under what an unfinished run is remembered: the same in every process."""
+        parts = (dataset_id, type(self._task).__qualname__, parameters_of(self._task), self.description)
+        return digest("intelligence-layer-run", canonical((*parts, run_description))).hex()
+
+    def _has_own_rows(self) -> bool:
+        """Whether the engine can write its rows where the repository keeps them."""
+        method = type(self._run_repository).store_example_output
+        return isinstance(self._run_repository, StoredRunRepository) and method.__module__.startswith("assay.")
+
+    def _store(self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]) -> Store:
+        """Where the engine reads and writes. Every input is looked at before anything runs: one that is not of the
+        task's type is an error of the caller. Examples from elsewhere are held in memory while they run."""
+        runs: Store = MemoryStore()
+        if isinstance(self._run_repository, StoredRunRepository) and self._has_own_rows():
+            runs, finished = self._run_repository.store, frozenset()
+        missing = (example for example in chosen if example.id not in finished)
+        datasets = dataset_store(self._dataset_repository, dataset_id, missing, copied=bool(finished))
+        deque(missing, maxlen=0)
+        return StoreByKind({"dataset": datasets, "run": runs})
+
+    def _storing(self, tmp_hash: str, run_id: str) -> Callable[[str, Any], None]:
+        """Puts outputs into a repository of the user's own; only successes are finished."""
+
+        def store(example_id: str, output: Any) -> None:
+            row = ExampleOutput(run_id=run_id, example_id=example_id, output=output)
+            self._run_repository.store_example_output_parallel(tmp_hash, row)
+            if not isinstance(output, FailedExampleRun):
+                self._run_repository.temp_store_finished_example(tmp_hash, example_id)
+
+        return store
+
+    def _tracers(self, run_id: str, given: Tracer | None, individually: bool) -> MakeTracer:
+        def make(example_id: str, key: str) -> Tracer:
+            if not individually:
+                return given or NoOpTracer()
+            own = self._run_repository.create_tracer_for_example(run_id, example_id)
+            if isinstance(own, ExampleTracer):
+                own.key = key
+            return own if given is None else CompositeTracer([own, given])
+
+        return make
+
+    def _counted(self, run_id: str) -> tuple[int, int]:
+        outputs = self._run_repository.example_outputs(run_id, self.output_type())
+        failed = [isinstance(output.output, FailedExampleRun) for output in outputs]
+        return sum(failed), len(failed) - sum(failed)
+
+
+def _run(
+    store: Store,
+    dataset_id: str,
+    run_id: str,
+    task: ExampleTask,
+    max_workers: int,
+    num_examples: int | None,
+    retry_errors: bool,
+) -> tuple[int, int]:
+    """Let the engine run the task: how many examples of the run have failed, and how many have not."""
+    limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
+    engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
+    chosen = Selection(items=num_examples or None)
+    try:
+        with shown(progress, "Running Task"):
+            manifest = engine.run(dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors)
+    except AssayError:
+        if task.failure is not None:
+            raise task.failure from None
+        raise
+    failed = manifest.counts.get("errored", 0)
+    return failed, sum(manifest.counts.get(outcome, 0) for outcome in ("ok", "refused", "skipped"))

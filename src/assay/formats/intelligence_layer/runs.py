@@ -1,0 +1,299 @@
+"""Runs: what every repository of them can do, and those in one of our stores: outputs are rows of `responses.jsonl`,
+traces rows of `traces.jsonl`, the overview stands in the manifest. Runs of the original in the same folder are read."""
+
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import final
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RecoveryData, RunOverview
+from assay.formats.intelligence_layer.run_rows import (
+    OriginalRuns,
+    Places,
+    StoredOutput,
+    decode_output,
+    manifest_with,
+    only_position,
+    output_of,
+    overview_of,
+    row_of,
+)
+from assay.formats.intelligence_layer.tracer import Tracer
+from assay.formats.intelligence_layer.tracers import ExampleTracer, Row, tracer_of
+from assay.formats.intelligence_layer.types import Output
+from assay.interfaces import Log, Store
+from assay.store.log import FileLog, MemoryLog
+from assay.store.names import safe_name
+from assay.store.repair import row_decoder
+from assay.store.stores import FolderStore, MemoryStore
+
+_KEPT = 16  # logs whose rows are found without reading them again
+
+
+class RunRepository(ABC):
+    """Keeps the outputs of examples and, when a run is finished, its overview. For the outputs of an unknown run
+    there is a UserWarning, and none are given."""
+
+    def __init__(self) -> None:
+        self.locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+
+    @abstractmethod
+    def store_run_overview(self, overview: RunOverview) -> None: ...
+
+    @abstractmethod
+    def run_overview(self, run_id: str) -> RunOverview | None:
+        """None as long as the run has not ended."""
+
+    def run_overviews(self) -> Iterable[RunOverview]:
+        """All overviews, sorted by id."""
+        for run_id in self.run_overview_ids():
+            overview = self.run_overview(run_id)
+            if overview is not None:
+                yield overview
+
+    @abstractmethod
+    def run_overview_ids(self) -> Sequence[str]:
+        """The ids of all overviews, sorted."""
+
+    @abstractmethod
+    def store_example_output(self, example_output: ExampleOutput[Output]) -> None:
+        """Keep an output; it takes the place of an earlier one of the same run and example."""
+
+    @final
+    def store_example_output_parallel(self, tmp_hash: str, example_output: ExampleOutput[Output]) -> None:
+        """Like `store_example_output`, for several threads of one run."""
+        with self.locks[tmp_hash]:
+            self.store_example_output(example_output)
+
+    @abstractmethod
+    def example_output(
+        self, run_id: str, example_id: str, output_type: type[Output]
+    ) -> ExampleOutput[Output] | None: ...
+
+    @abstractmethod
+    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+        """All outputs, failures among them, sorted by the ids of their examples."""
+
+    @abstractmethod
+    def example_output_ids(self, run_id: str) -> Sequence[str]:
+        """The ids of the examples that have an output or a failure, sorted."""
+
+    def successful_example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+        outputs = self.example_outputs(run_id, output_type)
+        return (output for output in outputs if not isinstance(output.output, FailedExampleRun))
+
+    def failed_example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+        outputs = self.example_outputs(run_id, output_type)
+        return (output for output in outputs if isinstance(output.output, FailedExampleRun))
+
+    @abstractmethod
+    def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
+        """The trace of one example, if one was kept."""
+
+    @abstractmethod
+    def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
+        """A tracer whose trace `example_tracer` finds later."""
+
+    @final
+    def create_temporary_run_data(self, tmp_hash: str, run_id: str) -> None:
+        """Remember that a run was begun; what was remembered under this hash is forgotten."""
+        with self.locks[tmp_hash]:
+            self._create_temporary_run_data(tmp_hash, run_id)
+
+    @final
+    def temp_store_finished_example(self, tmp_hash: str, example_id: str) -> None:
+        with self.locks[tmp_hash]:
+            self._temp_store_finished_example(tmp_hash, example_id)
+
+    @abstractmethod
+    def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
+        """What is remembered of a run that was begun and not finished."""
+
+    @final
+    def delete_temporary_run_data(self, tmp_hash: str) -> None:
+        with self.locks[tmp_hash]:
+            self._delete_temporary_run_data(tmp_hash)
+
+    @abstractmethod
+    def _create_temporary_run_data(self, tmp_hash: str, run_id: str) -> None: ...
+
+    @abstractmethod
+    def _temp_store_finished_example(self, tmp_hash: str, example_id: str) -> None: ...
+
+    @abstractmethod
+    def _delete_temporary_run_data(self, tmp_hash: str) -> None: ...
+
+
+class StoredRunRepository(RunRepository):
+    """A run is known as soon as it has a row or an overview. The rows themselves say which examples are finished: a
+    run that was killed resumes from them."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+        self._storing, self._looking = threading.Lock(), threading.Lock()
+        self._places: dict[tuple[str, str], Places] = {}
+        self._open_tracers: WeakValueDictionary[tuple[str, str], ExampleTracer] = WeakValueDictionary()
+
+    def store_run_overview(self, overview: RunOverview) -> None:
+        self.store.put_manifest(manifest_with(overview, self.store.manifest("run", overview.id)))
+
+    def run_overview(self, run_id: str) -> RunOverview | None:
+        manifest = self.store.manifest("run", run_id)
+        return None if manifest is None else overview_of(manifest)
+
+    def run_overview_ids(self) -> Sequence[str]:
+        return [run_id for run_id in self.store.ids("run") if self.run_overview(run_id) is not None]
+
+    def store_example_output(self, example_output: ExampleOutput[Output]) -> None:
+        line = msgspec.json.encode(row_of(example_output)) + b"\n"
+        with self._storing:
+            rows = self._rows_in(example_output.run_id)
+            if example_output.example_id in rows:
+                with self.store.lock("run", example_output.run_id):
+                    rows.remove(example_output.example_id)
+            rows.append(example_output.example_id, line)
+
+    def example_output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
+        if not self._knows(run_id):
+            return None
+        rows = self._rows_in(run_id)
+        position = only_position(rows.all().get(example_id), example_id)
+        return None if position is None else output_of(decode_output(rows.log.read(position)), run_id, output_type)
+
+    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+        if not self._knows(run_id):
+            return []
+        return (output_of(row, run_id, output_type) for row in self._outputs(run_id))
+
+    def example_output_ids(self, run_id: str) -> Sequence[str]:
+        return sorted(self._rows_in(run_id).all()) if self._knows(run_id) else []
+
+    def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
+        tracer = ExampleTracer(example_id, self._rows_in(run_id, "traces").log.append)
+        self._open_tracers[run_id, example_id] = tracer
+        return tracer
+
+    def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
+        opened = self._open_tracers.get((run_id, example_id))
+        if opened is not None:
+            return opened
+        rows = self._rows_in(run_id, "traces")
+        positions = rows.all().get(example_id)
+        if positions is None:
+            return None
+        decode = row_decoder(Row)
+        return tracer_of(decode(rows.log.read(position)) for position in positions)
+
+    def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
+        lines = [msgspec.json.decode(line, type=str) for _, line in self._recovery(tmp_hash).scan()]
+        if not lines:
+            return None
+        run_id, *noted = lines
+        done = [row.item_id for row in self._outputs(run_id) if row.outcome != "errored"]
+        return RecoveryData(run_id=run_id, finished_examples=list(dict.fromkeys([*noted, *done])))
+
+    def _create_temporary_run_data(self, tmp_hash: str, run_id: str) -> None:
+        self._recovery(tmp_hash).replace([msgspec.json.encode(run_id) + b"\n"])
+
+    def _temp_store_finished_example(self, tmp_hash: str, example_id: str) -> None:
+        self._recovery(tmp_hash).append(msgspec.json.encode(example_id) + b"\n")
+
+    def store_with(self, run_ids: Iterable[str]) -> Store | None:
+        """The store, if its rows are what `example_outputs` gives: one sample of each example, in our layout."""
+        if not type(self).example_outputs.__module__.startswith("assay."):
+            return None
+        for run_id in run_ids:
+            manifest = self.store.manifest("run", run_id)
+            samples = manifest.plan.get("samples", 1) if manifest else len(self._rows_in(run_id).log.segments()[:1])
+            if samples != 1:
+                return None
+        return self.store
+
+    @abstractmethod
+    def _recovery(self, tmp_hash: str) -> Log:
+        """The log of an unfinished run: its id, then the examples that were noted as finished."""
+
+    def _knows(self, run_id: str) -> bool:
+        if self._rows_in(run_id).log.segments() or self.store.manifest("run", run_id) is not None:
+            return True
+        warnings.warn(f"the repository has no run {run_id!r}", stacklevel=3)
+        return False
+
+    def _outputs(self, run_id: str) -> Iterator[StoredOutput]:
+        """The rows sorted by the ids of their examples."""
+        rows = self._rows_in(run_id)
+        for example_id, positions in sorted(rows.all().items()):
+            position = only_position(positions, example_id)
+            if position is not None:
+                yield decode_output(rows.log.read(position))
+
+    def _rows_in(self, run_id: str, name: str = "") -> Places:
+        with self._looking:
+            found = self._places.get((run_id, name))
+            if found is None:
+                if len(self._places) >= _KEPT:
+                    self._places.clear()
+                found = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
+            return found
+
+
+class FileRunRepository(StoredRunRepository):
+    def __init__(self, root_directory: Path) -> None:
+        root = Path(root_directory)
+        root.mkdir(parents=True, exist_ok=True)
+        super().__init__(FolderStore(root))
+        self._folder = root / "runs"
+        self._original = OriginalRuns(self._folder)
+
+    def run_overview(self, run_id: str) -> RunOverview | None:
+        return super().run_overview(run_id) or self._original.overview(run_id)
+
+    def run_overview_ids(self) -> Sequence[str]:
+        return sorted({*self._original.ids(), *super().run_overview_ids()})
+
+    def example_output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
+        if self._is_original(run_id):
+            return self._original.output(run_id, example_id, output_type)
+        return super().example_output(run_id, example_id, output_type)
+
+    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
+        if self._is_original(run_id):
+            return self._original.outputs(run_id, output_type)
+        return super().example_outputs(run_id, output_type)
+
+    def example_output_ids(self, run_id: str) -> Sequence[str]:
+        return self._original.output_ids(run_id) if self._is_original(run_id) else super().example_output_ids(run_id)
+
+    def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
+        return super().example_tracer(run_id, example_id) or self._original.tracer(run_id, example_id)
+
+    def _is_original(self, run_id: str) -> bool:
+        return not self._rows_in(run_id).log.segments() and self._original.has(run_id)
+
+    def _recovery(self, tmp_hash: str) -> Log:
+        return FileLog(self._recovery_file(tmp_hash))
+
+    def _delete_temporary_run_data(self, tmp_hash: str) -> None:
+        self._recovery_file(tmp_hash).unlink(missing_ok=True)
+
+    def _recovery_file(self, tmp_hash: str) -> Path:
+        return self._folder / f"{safe_name(tmp_hash)}.tmp"
+
+
+class InMemoryRunRepository(StoredRunRepository):
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self._unfinished: dict[str, MemoryLog] = {}
+
+    def _recovery(self, tmp_hash: str) -> Log:
+        return self._unfinished.setdefault(tmp_hash, MemoryLog())
+
+    def _delete_temporary_run_data(self, tmp_hash: str) -> None:
+        self._unfinished.pop(tmp_hash, None)

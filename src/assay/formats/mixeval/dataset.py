@@ -1,0 +1,240 @@
+"""MixEval's data: where its files are, what their entries must have, and the items that they become.
+
+Both files number their entries from "0", so an item's id is `<kind>/<id>`. Repeated entries are intended (they are
+weights): each is an item, and `metadata.content` says which are equal.
+"""
+
+import os
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from assay.errors import ConfigError, UserError
+from assay.formats.mixeval.evaluation_prompts import (
+    FREE_FORM,
+    MULTIPLE_CHOICE,
+    PREFIXES,
+    construct_prompt_freeform,
+    construct_prompt_multichoice,
+    five_shot_prefixes,
+)
+from assay.registry import dataset, nearest
+from assay.store.keys import canonical, digest
+from assay.text.json_stream import BrokenJson, json_entries
+
+KINDS = (FREE_FORM, MULTIPLE_CHOICE)
+BENCHMARKS = {"mixeval": "mixeval", "mixeval_hard": "mixeval-hard"}  # the name, and its folder
+_HUB = {"mixeval": "MixEval", "mixeval_hard": "MixEval_Hard"}
+_DATE = re.compile(r"|hub|\d{4}-\d\d-\d\d")
+_MOST_PROBLEMS = 5
+_MOST_OPTIONS = 26  # as there are letters
+Entry = dict[str, Any]
+
+
+def benchmark_name(name: str) -> str:
+    """The benchmark as the command line and response folders spell it."""
+    found = name.strip().lower().replace("-", "_")
+    if found not in BENCHMARKS:
+        raise UserError(f"unknown benchmark {name!r}", fix=nearest(found, BENCHMARKS))
+    return found
+
+
+def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
+    """The two files: below a `data` folder, a `mixeval-<version>` folder, or the benchmark's own folder."""
+    folder = BENCHMARKS[benchmark_name(benchmark)]
+    base = Path(data).expanduser()
+    if not base.is_dir():
+        raise UserError(f"there is no folder {data!r}", fix="name the folder that holds mixeval-<version>")
+    tried = [base / f"mixeval-{version}" / folder, base / folder, base]
+    if version and base.name.startswith("mixeval-2") and base.name != f"mixeval-{version}":
+        raise UserError(f"{data!r} holds another version than {version}", fix=f"use --version {base.name[8:]}")
+    for place in tried:
+        found = {kind: place / f"{kind}.json" for kind in KINDS}
+        if all(path.is_file() for path in found.values()):
+            return found
+    versions = sorted(path.name.removeprefix("mixeval-") for path in base.glob("mixeval-*") if path.is_dir())
+    hint = nearest(version, versions) if versions else f"looked for {tried[0] / 'free-form.json'}"
+    raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
+
+
+Placed = tuple[str, str, str, Entry]
+
+
+def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
+    """(place, kind, id, entry) of every entry of both files: one of each in turn, so that the first few are of both."""
+    if data.startswith("hf:"):
+        both = [_from_hub(data.removeprefix("hf:"), kind, version, benchmark) for kind in KINDS]
+    else:
+        both = [_from_file(path, kind) for kind, path in data_files(data, version, benchmark).items()]
+    try:
+        yield from (entry for pair in zip_longest(*both) for entry in pair if entry is not None)
+    finally:  # an error in one file leaves the other open
+        for rows in both:
+            rows.close()
+
+
+def _from_file(path: Path, kind: str) -> Generator[Placed]:
+    with path.open("rb") as file:
+        try:
+            _, found = json_entries(file)
+            for number, (key, value) in enumerate(found):
+                place = f"{path} [{key or number}]"
+                if not isinstance(value, dict):
+                    raise UserError(f"an entry must be an object, found {type(value).__name__}", where=place)
+                given = key or value.get("id")
+                yield place, kind, str(number if given is None else given), value
+        except BrokenJson as error:
+            raise UserError(f"the file is not whole JSON: {error}", where=str(path)) from None
+
+
+def _on_hub(kind: str, version: str, benchmark: str) -> dict[str, str]:
+    """Where a kind's entries are in the dataset. The hub has no versions of the data, only revisions of its own."""
+    revision = "" if _DATE.fullmatch(version) else version
+    return {"subset": _HUB[benchmark_name(benchmark)], "split": kind.replace("-", "_"), "revision": revision}
+
+
+def _from_hub(name: str, kind: str, version: str, benchmark: str) -> Generator[Placed]:
+    rows = dataset.get("hf")(name, **_on_hub(kind, version, benchmark))
+    for number, (place, row) in enumerate(rows):
+        id = row.get("id")
+        yield place, kind, str(number if id is None else id), row
+
+
+# ---- items
+
+
+@dataset(name="mixeval", stamp=lambda name, **params: stamp(name, **params))
+def mixeval(
+    name: str,
+    *,
+    version: str = "",
+    benchmark: str = "mixeval",
+    base: bool = False,
+    five_shot: str = "",
+    corrections: str = "",
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """MixEval's items, with the protocol's prompt as `formated_input`.
+
+    Parameters:
+    version: the data's version, such as 2024-08-11; not needed if the folder says it
+    benchmark: mixeval or mixeval_hard
+    base: put the original's five examples before each prompt, for base models
+    five_shot: the file that has them
+    corrections: a file of entries to leave out, or to give other targets
+    """
+    prefixes = five_shot_prefixes(five_shot or None) if base else None
+    corrected = read_corrections(corrections)
+    problems: list[UserError] = []
+    with closing(entries(name, version, benchmark)) as found:
+        for place, kind, id, entry in found:
+            address = f"{kind}/{id}"
+            change = corrected.pop(address, _NO_CHANGE)
+            if change is None:
+                continue
+            entry = {**entry, **change}
+            problem = problem_of(entry, kind)
+            if problem is not None:
+                problems.append(UserError(f"entry {address!r}: {problem}", where=place))
+                if len(problems) >= _MOST_PROBLEMS:
+                    break
+                continue
+            prefix = prefixes[PREFIXES[kind]] if prefixes else ""
+            yield place, item_row(entry, kind, id, benchmark=benchmark_name(benchmark), prefix=prefix)
+    if problems:
+        raise ConfigError(problems, source="MixEval's data")
+    if corrected:
+        unknown = sorted(corrected)[0]
+        raise UserError(f"a correction is for {unknown!r}, which is not an entry", where=corrections)
+
+
+def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> dict[str, Any]:
+    """What tells that the files are still those that were read."""
+    if name.startswith("hf:"):
+        of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
+        return {"hub": [of_rows(name.removeprefix("hf:"), **_on_hub(kind, version, benchmark)) for kind in KINDS]}
+    files = [*data_files(name, version, benchmark).values()]
+    files += [Path(params[key]) for key in ("five_shot", "corrections") if params.get(key)]
+    stats = [(str(path), path.stat()) for path in files if path.exists()]
+    return {"files": [[path, stat.st_size, stat.st_mtime_ns] for path, stat in stats]}
+
+
+def item_row(entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = "") -> dict[str, Any]:
+    """The row of an entry: every key of it is in `data`, but for the target, which is the ground truth."""
+    shown = {key: value for key, value in entry.items() if key not in ("target", "id")}
+    return {
+        "id": f"{kind}/{id}",
+        "data": {**shown, "formated_input": formatted(entry, kind, prefix)},
+        "ground_truth": entry["target"],
+        "metadata": {
+            "benchmark_name": entry["benchmark_name"],
+            "problem_type": kind,
+            "benchmark": benchmark,
+            "content": content_of(entry),
+        },
+    }
+
+
+def formatted(entry: Entry, kind: str, prefix: str = "") -> str:
+    make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
+    return f"{prefix}{make(entry)}\n" if prefix else make(entry)
+
+
+def content_of(entry: Entry) -> str:
+    """Equal for entries that ask the same: the protocol repeats items, and repeats are no further evidence."""
+    parts = [entry.get(key) for key in ("benchmark_name", "context", "prompt", "options", "target")]
+    return digest("mixeval-content", canonical(parts)).hex()[:16]
+
+
+def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
+    """What is wrong with an entry, or None."""
+    for key in ("prompt", "benchmark_name"):
+        if not isinstance(entry.get(key), str):
+            return f"it has no `{key}`"
+    if entry["benchmark_name"] == "QuAc" and kind == FREE_FORM:
+        return "the protocol has no prompt for QuAc"
+    target: Any = entry.get("target")
+    if not isinstance(target, list) or not target:
+        return "`target` must be a list with at least one answer"
+    if kind == FREE_FORM:
+        return None if all(isinstance(one, str) for one in target) else "its targets must be texts"
+    options: Any = entry.get("options")
+    if not isinstance(options, list) or not 2 <= len(options) <= _MOST_OPTIONS:
+        count = len(options) if isinstance(options, list) else 0
+        what = "1 option" if count == 1 else f"{count} options"
+        return f"it has {what}, two to {_MOST_OPTIONS} are needed; leave it out with a corrections file"
+    if len(target) != 1 or type(target[0]) is not int or not 0 <= target[0] < len(options):
+        return f"its target {target!r} is none of its {len(options)} options (counted from 0)"
+    return None
+
+
+# ---- corrections
+
+_NO_CHANGE: Entry = {}
+
+
+def read_corrections(path: str) -> dict[str, Entry | None]:
+    """By item id: the changed keys, or None to leave the entry out. The file is a JSON list, an object by id, or
+    lines: {"id": "free-form/12", "exclude": true} or {"id": "multiple-choice/3", "target": [1]}."""
+    if not path:
+        return {}
+    found: dict[str, Entry | None] = {}
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            for key, row in json_entries(file)[1]:
+                id = str(key or (row.get("id") if isinstance(row, dict) else ""))
+                if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
+                    raise UserError(f"a correction needs an id such as free-form/12, found {id!r}", where=path)
+                changed = {
+                    key: value for key, value in row.items() if key in ("target", "options", "prompt", "context")
+                }
+                if not row.get("exclude") and not changed:
+                    raise UserError(f"the correction of {id!r} changes nothing", where=path, fix="add `target`")
+                found[id] = None if row.get("exclude") else changed
+    except OSError as error:
+        raise UserError(f"the corrections cannot be read: {error.strerror}", where=path) from None
+    except BrokenJson as error:
+        raise UserError(f"the corrections are not JSON: {error}", where=path) from None
+    return found

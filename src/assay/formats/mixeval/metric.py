@@ -1,0 +1,170 @@
+"""MixEval's score as a metric: exact with counts and intervals, and as the original's `score.json` has it.
+
+A repeated entry is a weight, not further evidence: intervals treat equal entries as one cluster. Letters that the
+protocol draws at random are drawn here, in the order of the rows of a response file, and counted as guessed.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.formats.mixeval.compat import Guesses, letters
+from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
+from assay.interfaces import FloatArray, Group, Values
+from assay.registry import metric
+from assay.stats.intervals import item_contributions, mean_interval
+
+SCORE = "mixeval.score"
+OVERALL = "overall"
+COUNTED = ("scored", "unparsed", "refused")
+_KIND, _BENCHMARK, _CONTENT = (f"item.metadata.{name}" for name in ("problem_type", "benchmark_name", "content"))
+_OPTIONS, _TARGET = "item.data.options", "item.ground_truth"
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+class Cell(msgspec.Struct, kw_only=True):
+    """One score: of a benchmark, or overall. `entries` have a verdict, `unique` of them differ; the rest is why not.
+    `missing` is what the metric cannot know: entries without any verdict."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    entries: int = 0
+    unique: int = 0
+    free_form: int = 0
+    multiple_choice: int = 0
+    unparsed: int = 0
+    refused: int = 0
+    errored: int = 0
+    missing: int = 0
+    guessed: int = 0
+
+
+class ModelScores(msgspec.Struct, kw_only=True):
+    """One model under one parser. `compatible` is the original's score.json, from means rounded before weighting."""
+
+    model: str
+    label: str
+    cells: dict[str, Cell]
+    compatible: dict[str, float]
+
+
+def _columns(params: Mapping[str, Any]) -> list[str]:
+    names = ["item", "outcome", _KIND, _BENCHMARK, _CONTENT]
+    names += ["scorer", "part"] if params.get("free_form") else []
+    names += ["response"] if params.get("order") == "responses" else []
+    return names + ([_OPTIONS, _TARGET] if params.get("draw") else [])
+
+
+@metric(name=SCORE, columns=_columns, verdicts=False, ordered=False, version=1)
+def score(
+    group: Group,
+    *,
+    free_form: str = "",
+    multiple_choice: str = "",
+    draw: bool = False,
+    order: Literal["entries", "responses"] = "entries",
+) -> Values:
+    """The share of right answers over all entries; unparsed and refused ones are wrong, errors are left out. `cells`
+    has the score and the counts of each benchmark, `compatible` what the original's `score.json` has.
+
+    Parameters:
+    free_form: the scorer whose verdicts count for free-form entries, where two scorers share the entries
+    multiple_choice: the scorer whose verdicts count for multiple-choice entries
+    draw: draw a letter for each multiple-choice answer that names none, as the protocol does
+    order: in which order letters are drawn and scores are added up, that of the data or that of the responses
+    """
+    rows = _Rows(group, {FREE_FORM: free_form, MULTIPLE_CHOICE: multiple_choice})
+    if draw:
+        rows.draw_letters()
+    names = sorted(set(rows.benchmark))
+    of = {OVERALL: np.ones(len(rows), np.bool_), **{name: np.array(rows.benchmark) == name for name in names}}
+    measured = {name: rows.cell(mask, group.level) for name, mask in of.items()}
+    cells = {name: cell for name, (cell, _) in measured.items()}
+    rounded = {name: rows.compatible(mask) for name, mask in of.items()}
+    fields = {"cells": cells, "compatible": {name: value for name, value in rounded.items() if value is not None}}
+    whole, method = measured[OVERALL]
+    if whole.low is None or whole.high is None:
+        return Values(value=whole.value, fields=fields, reason=method.removeprefix("none: "))
+    return Values(value=whole.value, fields=fields, interval=(whole.low, whole.high, method))
+
+
+class _Rows:
+    """The verdicts of a group in the order of the data, as columns; `order` is that in which they are added up."""
+
+    def __init__(self, group: Group, scorers: Mapping[str, str]) -> None:
+        columns = group.columns
+        kinds = columns[_KIND]
+        chosen = [at for at, kind in enumerate(kinds) if kind is not None]  # others are of entries that are gone
+        if "scorer" in columns:
+            chosen = [at for at in chosen if columns["scorer"][at] == scorers.get(kinds[at]) and _leads(columns, at)]
+        chosen.sort(key=columns["item"].__getitem__)
+        self._columns = {name: [values[at] for at in chosen] for name, values in columns.items()}
+        self.benchmark: list[str] = [str(name) for name in self._columns[_BENCHMARK]]
+        self.multiple: Mask = np.array([kind == MULTIPLE_CHOICE for kind in self._columns[_KIND]], np.bool_)
+        self.outcome = np.array(self._columns["outcome"], np.str_)
+        self.content = np.array([int(text, 16) for text in self._columns[_CONTENT]], np.uint64)
+        self.counted: Mask = np.isin(self.outcome, COUNTED)
+        self.values: FloatArray = np.where(self.outcome == "scored", group.score[chosen], 0.0)
+        self.guessed: Mask = np.zeros(len(chosen), np.bool_)
+        self.order: Numbers = np.arange(len(chosen))
+        if "response" in columns:
+            places = [-1 if place is None else place for place in self._columns["response"]]
+            self.order = np.argsort(np.array(places, np.int64), kind="stable")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def draw_letters(self) -> None:
+        """For each multiple-choice answer that names no letter, in the order of the rows."""
+        chance = Guesses()
+        self.guessed = self.multiple & (self.outcome == "unparsed")
+        options, targets = self._columns[_OPTIONS], self._columns[_TARGET]
+        for at in self.order[self.guessed[self.order]].tolist():
+            self.values[at] = chance.draw(len(options[at])) == letters(26)[targets[at][0]]
+
+    def cell(self, mask: Mask, level: float) -> tuple[Cell, str]:
+        """The score of the rows of a mask, and how its interval was made."""
+        counted = self.counted & mask
+        guessed = int((self.guessed & mask).sum())
+        cell = Cell(
+            entries=int(counted.sum()),
+            unique=len(np.unique(self.content[counted])),
+            free_form=int((counted & ~self.multiple).sum()),
+            multiple_choice=int((counted & self.multiple).sum()),
+            unparsed=int((mask & (self.outcome == "unparsed")).sum()) - guessed,
+            refused=int((mask & (self.outcome == "refused")).sum()),
+            errored=int((mask & (self.outcome == "errored")).sum()),
+            guessed=guessed,
+        )
+        if not cell.entries:
+            return cell, "no entry has a verdict"
+        values = self.values[counted]
+        cell.value = float(values.mean())
+        contributions = item_contributions(self.content[counted], values)
+        cell.low, cell.high, method = mean_interval(contributions, samples=cell.entries, bounded=True, level=level)
+        return cell, method
+
+    def compatible(self, mask: Mask) -> float | None:
+        """The mean of each kind rounded to three places, then weighted by their numbers of entries."""
+        parts = [self.counted & mask & ~self.multiple, self.counted & mask & self.multiple]
+        means = [(round(self._mean(part), 3), int(part.sum())) for part in parts if part.any()]
+        if len(means) < 2:
+            return means[0][0] if means else None
+        total = sum(count for _, count in means)
+        return sum(mean * count / total for mean, count in means)
+
+    def _mean(self, part: Mask) -> float:
+        """Added up one by one in the order of the rows: the last bit decides how a mean such as 0.5375 is rounded."""
+        added = self.values[self.order[part[self.order]]]
+        return float(np.cumsum(added)[-1]) / len(added)
+
+
+def _leads(columns: Mapping[str, list[Any]], at: int) -> bool:
+    """Whether a row is the first label of its call: a user's scorer may give several."""
+    part = columns["part"][at]
+    return not part or part[0] == 0

@@ -1,0 +1,110 @@
+"""Questions as datasets: RAGiCamp's files in a config (`dataset: {type: ragicamp, path: outputs}`), and what an
+evaluator is given: an object that yields questions, or a path."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from assay.config import Config, load
+from assay.engine.experiment.dataset import open_dataset
+from assay.errors import UserError
+from assay.formats.ragicamp.agent_task import UNKNOWN, name_of
+from assay.formats.ragicamp.reader import Results, read
+from assay.formats.ragicamp.rows import Row, id_of, item_row
+from assay.registry import dataset, nearest
+
+_FIELDS = ("id", "question", "answers", "answer", "expected_answer", "all_acceptable_answers", "context", "metadata")
+
+
+def stamp(name: str, *, dataset: str = "") -> dict[str, Any]:
+    """What tells that the files are still those that were read."""
+    return dict(_results(name, dataset).source)
+
+
+@dataset(name="ragicamp", stamp=stamp)
+def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The questions of RAGiCamp's results, of any generation: a folder, or one of its files.
+
+    Parameters:
+    dataset: the name of the dataset, where the folder has several
+    """
+    yield from _results(name, dataset).items()
+
+
+def _results(name: str, wanted: str) -> Results:
+    path = Path(name)
+    if not path.exists():
+        raise UserError(f"there is no file or folder {name!r}", where="dataset.path", fix="correct the path")
+    found = read(path)
+    chosen = [one for one in found if one.dataset == wanted] if wanted else found
+    if len(chosen) == 1:
+        return chosen[0]
+    names = [one.dataset for one in found]
+    if not names:
+        fix = "name a folder that holds a …_questions.json or predictions"
+        raise UserError(f"{name!r} holds nothing of RAGiCamp's", where="dataset.path", fix=fix)
+    what = f"there is no dataset {wanted!r}" if wanted else f"there are {len(names)} datasets"
+    fix = nearest(wanted, names) if wanted else f"add `params: {{dataset: …}}`, one of: {', '.join(names)}"
+    raise UserError(f"{what} in {name!r}", where="dataset.params.dataset", fix=fix)
+
+
+class Examples:
+    """A dataset's name and rows. Each pass begins anew, as long as the object that was given can be read again."""
+
+    def __init__(self, given: Any) -> None:
+        self._results = None
+        self._config: Config | None = None
+        self._given: Iterable[Any] = ()
+        if isinstance(given, (str, Path)):
+            self._open(Path(given))
+            return
+        self.name = name_of(given)
+        found = given if isinstance(given, Iterable) else getattr(given, "examples", None)
+        if not isinstance(found, Iterable):
+            fix = "give a path, or an object with a `name` that yields id, question and answers"
+            raise UserError(
+                f"an object of the type {type(cast('Any', given)).__name__} is not a dataset", where="dataset", fix=fix
+            )
+        self._given = cast("Iterable[Any]", found)
+
+    def _open(self, path: Path) -> None:
+        if path.is_dir() or path.suffix == ".json":
+            found = read(path) if path.exists() else []
+            if len(found) > 1:
+                names = ", ".join(one.dataset for one in found)
+                raise UserError(f"there are several datasets in {str(path)!r}: {names}", fix="name one questions file")
+            if found:
+                self._results, self.name = found[0], found[0].dataset
+                return
+        self._config = load({"name": UNKNOWN, "dataset": str(path), "models": ["demo:none"]}, environ={})
+        self.name = path.name.partition(".")[0] or UNKNOWN
+
+    def rows(self) -> Iterator[tuple[str, Row]]:
+        """(place, dataset row) of each."""
+        if self._results is not None:
+            yield from self._results.items()
+        elif self._config is not None and self._config.dataset is not None:
+            yield from open_dataset(self._config.dataset, Path(self._config.base))
+        else:
+            for number, example in enumerate(self._given):
+                place = f"{self.name} [{number}]"
+                yield place, _row(example, number, place)
+
+
+def _row(example: Any, number: int, place: str) -> Row:
+    if isinstance(example, Mapping):
+        row = dict(cast("Mapping[str, Any]", example))
+    else:
+        row = {name: getattr(example, name) for name in _FIELDS if getattr(example, name, None) is not None}
+    if "data" in row and "question" not in row:
+        return row  # a row of ours
+    if not isinstance(row.get("question"), str):
+        fix = "an example has `id`, `question` and `answers`"
+        raise UserError(f"an example without a question: {type(example).__name__}", where=place, fix=fix)
+    one = row.pop("answer", None)
+    if row.get("answers") is None and one is not None:
+        row["answers"] = one
+    answers = row.get("answers")
+    if answers is not None and not isinstance(answers, (str, Mapping)) and isinstance(answers, Iterable):
+        row["answers"] = list(cast("Iterable[Any]", answers))
+    return item_row(row, id_of(row, number))

@@ -1,0 +1,216 @@
+"""How a node reaches its model: parameters merged once, structured output asked for and checked.
+
+A schema is a dict of fields or a pydantic class. Checking is lax about types, as pydantic is ("3" is an integer), and
+so is finding the JSON: a fenced block or an object in prose counts.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.sygra.graph.called import code_of
+from assay.interfaces import Completion, Context, Message
+from assay.registry import nearest
+from assay.text.json_out import NoJson, find_json, read_json
+
+Native = Literal["json_schema", "guided_json", "none"]
+_TYPES: dict[str, tuple[type, str]] = {
+    "str": (str, "string"),
+    "int": (int, "integer"),
+    "float": (float, "number"),
+    "bool": (bool, "boolean"),
+    "list": (list, "array"),
+    "dict": (dict, "object"),
+}
+_ALIASES = {schema: name for name, (_, schema) in _TYPES.items()}
+
+
+class Structure:
+    """`params` go with the request where the server can keep to a schema by itself."""
+
+    def __init__(self, name: str, schema: dict[str, Any], check: Callable[[Any], Any], native: Native) -> None:
+        self.schema = schema
+        self._check = check
+        self.native = native != "none"
+        self.params: dict[str, Any] = {}
+        if native == "json_schema":
+            form = {"name": name, "strict": True, "schema": schema}
+            self.params = {"response_format": {"type": "json_schema", "json_schema": form}}
+        elif native == "guided_json":
+            self.params = {"guided_json": schema}
+
+    def valid(self, text: str) -> str | None:
+        """The answer's JSON if it keeps to the schema; as it stands if that is all the answer."""
+        try:
+            value, whole = read_json(text), True
+        except NoJson:
+            try:
+                value, whole = find_json(text), False
+            except NoJson:
+                return None
+        try:
+            self._check(value)
+        except Exception:  # pydantic, msgspec and a user's validator each have their own
+            return None
+        return text if whole else msgspec.json.encode(value).decode()
+
+    def instructed(self, messages: list[Message]) -> list[Message]:
+        """The same messages, the last one saying which schema the answer has to keep to."""
+        wish = (
+            "\n\nReply with one JSON object and no other text. It must fit this JSON schema:\n"
+            + msgspec.json.encode(self.schema).decode()
+        )
+        *before, last = messages
+        content = last["content"]
+        if isinstance(content, list):
+            return [*before, {**last, "content": [*content, {"type": "text", "text": wish.strip()}]}]
+        return [*before, {**last, "content": f"{content}{wish}"}]
+
+
+def structure(
+    config: Mapping[str, Any] | None, native: Native, load: Callable[[str, str], Any], where: str
+) -> tuple[Structure, Any] | None:
+    """The structure that a config asks for, with the user's class where it names one."""
+    if not config or config.get("enabled", True) is False:
+        return None
+    schema = config.get("schema")
+    if isinstance(schema, str):
+        parsed = load(schema, f"{where}.schema")
+        if not hasattr(parsed, "model_json_schema") or not hasattr(parsed, "model_validate"):
+            raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
+        return Structure(parsed.__name__, _strict(parsed.model_json_schema()), parsed.model_validate, native), parsed
+    if not isinstance(schema, Mapping) or not isinstance(fields := schema.get("fields"), Mapping) or not fields:
+        raise UserError("structured output has no schema", where=f"{where}.schema", fix="add `fields:` or name a class")
+    name = str(schema.get("name") or "DynamicModel")
+    parsed = {str(key): _field(str(key), field, where) for key, field in fields.items()}
+    closed = {
+        "type": "object",
+        "properties": {key: shown for key, (shown, _) in parsed.items()},
+        "required": list(parsed),
+        "additionalProperties": False,
+    }
+    kinds = {key: kind for key, (_, kind) in parsed.items()}
+    needed = [key for key in parsed if "default" not in _given(fields[key])]
+    return Structure(name, closed, lambda value: _check(value, kinds, needed), native), None
+
+
+def _check(value: Any, kinds: Mapping[str, type], needed: list[str]) -> None:
+    if not isinstance(value, dict) or any(key not in value for key in needed):
+        raise ValueError("a field is missing")
+    for key, kind in kinds.items():
+        if key in value and (key in needed or value[key] is not None):
+            msgspec.convert(value[key], kind, strict=False)
+
+
+def _given(field: Any) -> Mapping[str, Any]:
+    return field if isinstance(field, Mapping) else {"type": field}
+
+
+def _field(key: str, field: Any, where: str) -> tuple[dict[str, Any], type]:
+    """Its JSON schema and its type."""
+    described = _given(field)
+    name = str(described.get("type", "str"))
+    name = _ALIASES.get(name, name)
+    if name not in _TYPES:
+        place = f"{where}.schema.fields.{key}"
+        raise UserError(f"{name!r} is not a type of a field", where=place, fix=nearest(name, _TYPES))
+    kind, word = _TYPES[name]
+    shown: dict[str, Any] = {"type": word}
+    if name == "list":
+        shown["items"] = {}
+    if described.get("description"):
+        shown["description"] = str(described["description"])
+    return shown, kind
+
+
+def _strict(schema: Any) -> Any:
+    """A pydantic schema as strict servers want it: every object closed, all its properties required."""
+    if isinstance(schema, list):
+        return [_strict(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _strict(value) for key, value in schema.items() if key != "default"}
+    if closed.get("type") == "object" and isinstance(closed.get("properties"), dict):
+        closed |= {"additionalProperties": False, "required": list(closed["properties"])}
+    return closed
+
+
+_RESERVED = ("model", "step", "messages")
+_KNOWN = {"name", "parameters", "structured_output"}
+
+
+class ModelUse(msgspec.Struct, frozen=True):
+    """What a model's name in a graph stands for.
+
+    `model` is the engine's name for it and `identity` what could change its answers; `params` are sent unless a node
+    says otherwise; `native` is how its server is asked to keep to a schema; `clean` is applied to every text.
+    """
+
+    model: str
+    params: Mapping[str, Any] = {}
+    structured_output: Mapping[str, Any] | None = None
+    native: Native = "json_schema"
+    clean: Callable[[str], str] | None = None
+    identity: Mapping[str, Any] = {}
+
+
+class Asking:
+    """One model as one node uses it."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        step: str,
+        models: Mapping[str, ModelUse],
+        load: Callable[[str, str], Any],
+        where: str,
+        more: Mapping[str, Any],
+    ) -> None:
+        name = config.get("name")
+        if not isinstance(name, str):
+            raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
+        if name not in models:
+            raise UserError(f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, models))
+        use = models[name]
+        self.ignored = sorted(config.keys() - _KNOWN)
+        self.model = use.model
+        self.step = step
+        self._clean = use.clean
+        params: dict[str, Any] = {**use.params, **(config.get("parameters") or {}), **more}
+        if owned := [key for key in _RESERVED if key in params]:
+            raise UserError(f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters")
+        wanted = {**(use.structured_output or {}), **(config.get("structured_output") or {})}
+        form = structure(wanted, use.native, load, f"{where}.structured_output")
+        self._structure: Structure | None = form[0] if form else None
+        self._plain = params
+        self.params = {**params, **form[0].params} if form else params
+        self.code = {
+            "model": name,
+            "use": {"model": use.model, "identity": dict(use.identity)},
+            "params": self.params,
+            "clean": code_of(use.clean) if use.clean else None,
+            "class": code_of(form[1]) if form and form[1] else None,
+            "schema": form[0].schema if form else None,
+        }
+
+    async def ask(self, context: Context, messages: list[Message]) -> tuple[str, list[Any]]:
+        """Text and tool calls; an answer that breaks its schema is asked for once more."""
+        form = self._structure
+        sent = messages if form is None or form.native else form.instructed(messages)
+        completion = await context.complete(sent, model=self.model, step=self.step, **self.params)
+        text = self._text(completion)
+        if form is None or completion.tool_calls:
+            return text, completion.tool_calls or []
+        valid = form.valid(text)
+        if valid is None and form.native:
+            again = form.instructed(messages)
+            completion = await context.complete(again, model=self.model, step=self.step, **self._plain)
+            text = self._text(completion)
+            valid = form.valid(text)
+        return text if valid is None else valid, completion.tool_calls or []
+
+    def _text(self, completion: Completion) -> str:
+        text = completion.text if self._clean is None else self._clean(completion.text)
+        return text.strip()

@@ -1,0 +1,148 @@
+"""A user's function, and how it is best called.
+
+Functions that are not async may block, so they begin in the engine's threads. A thread costs more than most helpers
+do: one that proved quick (three calls in a row within 1 ms; the first call, which may import things, is not judged) is
+then called directly, every call timed. Three calls over 1 ms, or a single one over 50 ms, send it back to the threads
+for good. Called directly, it finds no running event loop, as in a thread, but no time limit ends it. Our own
+functions and async ones are called directly.
+"""
+
+import asyncio
+import inspect
+import time
+from asyncio import events
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from assay.errors import AssayError, UserError
+from assay.interfaces import Context
+from assay.usercode import identity
+
+QUICK = 0.001
+SLOW = 0.05
+TRIALS = 3
+STRIKES = 3
+
+
+class NodeFailed(Exception):
+    """A helper of a node raised: says which, and where in its file."""
+
+
+class UserFunction:
+    """`name` is what the graph calls it; `arity` the number of arguments that it takes from us."""
+
+    def __init__(self, target: Any, name: str, *, owner: str, where: str, ours: bool | None = None) -> None:
+        self.name = name
+        self.owner = owner
+        self.is_class = inspect.isclass(target)
+        self.function, plain = _callable(target, name, where)
+        self.arity = _arity(plain)
+        self.code = code_of(target)
+        self._is_async = inspect.iscoroutinefunction(inspect.unwrap(plain))
+        if ours is None:
+            ours = str(getattr(target, "__module__", "")).startswith("assay.")
+        self._trusted = ours or self._is_async
+        self._calls = self._quick = self._strikes = 0
+
+    @property
+    def direct(self) -> bool:
+        return self._trusted or (self._quick >= TRIALS and self._strikes < STRIKES)
+
+    async def __call__(self, context: Context, *arguments: Any) -> Any:
+        try:
+            if self._trusted:
+                result = self.function(*arguments)
+            elif self._quick >= TRIALS and self._strikes < STRIKES:
+                result = self._without_loop(arguments)
+            else:
+                result = await context.thread(partial(self._timed, arguments))
+            return await result if type(result) is not dict and inspect.isawaitable(result) else result
+        except (AssayError, TimeoutError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            place = _line(error, self.function)
+            raise NodeFailed(f"{self.owner}: {self.name}{place}: {type(error).__name__}: {error}") from error
+
+    def _without_loop(self, arguments: tuple[Any, ...]) -> Any:
+        loop = events._get_running_loop()
+        events._set_running_loop(None)
+        try:
+            return self._timed(arguments)
+        finally:
+            events._set_running_loop(loop)
+
+    def _timed(self, arguments: tuple[Any, ...]) -> Any:
+        began = time.perf_counter()
+        try:
+            return self.function(*arguments)
+        finally:
+            self._judge(time.perf_counter() - began)
+
+    def _judge(self, seconds: float) -> None:
+        self._calls += 1
+        if self._calls == 1:
+            return
+        if seconds <= QUICK:
+            self._quick += 1
+        else:
+            self._strikes += STRIKES if seconds > SLOW else 1
+            if not self.direct:
+                self._quick = 0
+
+
+def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """What to call, and the function behind it. A class is used through its `apply`, a new object for each call."""
+    if not callable(target):
+        raise UserError(f"{name!r} is a {type(target).__name__}, not a function or class", where=where)
+    if not inspect.isclass(target):
+        return target, target
+    apply: Any = getattr(target, "apply", None)
+    if not callable(apply):
+        raise UserError(f"the class {name!r} has no `apply`", where=where, fix="add it, as a static method")
+    if missing := sorted(getattr(target, "__abstractmethods__", ())):
+        raise UserError(f"the class {name!r} is abstract", where=where, fix=f"define: {', '.join(missing)}")
+    defined: Any = inspect.getattr_static(target, "apply")
+    if (
+        isinstance(defined, (staticmethod, classmethod))
+        or next(iter(inspect.signature(defined).parameters), "") != "self"
+    ):
+        return apply, apply
+    return lambda *arguments: apply(target(), *arguments), partial(defined, None)
+
+
+def _arity(function: Callable[..., Any]) -> int:
+    if isinstance(function, partial):
+        return _arity(function.func) - len(function.args)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 2
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 2
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def code_of(target: Any) -> str:
+    """The identity of a function, or of all that a class is made of."""
+    if not inspect.isclass(target):
+        return identity(target)
+    identities: list[str] = []
+    for kind in target.__mro__:
+        functions = [inspect.unwrap(getattr(value, "__func__", value)) for value in vars(kind).values()]
+        methods = [value for value in functions if inspect.isfunction(value)]
+        if kind.__module__ not in ("builtins", "abc", "typing") and methods:
+            identities.append(identity(methods[0]))
+    return " ".join([target.__qualname__, *identities])
+
+
+def _line(error: BaseException, function: Callable[..., Any]) -> str:
+    """` (file.py:12)`: the last line in the function's own file that the error went through."""
+    file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
+    frame, place = error.__traceback__, ""
+    while frame is not None:
+        name = frame.tb_frame.f_code.co_filename
+        if name == file or (file == __file__ and name != __file__):
+            place = f" ({name.rpartition('/')[2]}:{frame.tb_lineno})"
+        frame = frame.tb_next
+    return place

@@ -1,0 +1,241 @@
+"""Where a graph goes after a node: fixed targets, and conditions whose answers a table turns into targets.
+
+Subgraphs are put into their parent first: nodes become `<node>.<inner>`, their start and end connectors of the parent.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from assay.errors import UserError
+from assay.formats.sygra.graph.called import UserFunction
+from assay.formats.sygra.graph.nodes import Node, Surroundings
+from assay.interfaces import Context
+from assay.registry import nearest
+
+START, END = "START", "END"
+EXIT = ".END"
+Subgraph = Callable[[str], Mapping[str, Any]]
+
+
+class Expanded:
+    """A graph without subgraphs: node configs by name, edges, and each level's nodes for checks of that level."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.edges: list[dict[str, Any]] = []
+        self.levels: list[dict[str, dict[str, Any]]] = []
+        self.notes: list[str] = []
+
+
+def expand(config: Any, subgraph: Subgraph | None, where: str) -> Expanded:
+    expanded = Expanded()
+    _level(expanded, config, subgraph, where, "", {}, ())
+    return expanded
+
+
+def _level(
+    expanded: Expanded,
+    config: Any,
+    subgraph: Subgraph | None,
+    where: str,
+    prefix: str,
+    overrides: Mapping[str, Any],
+    chain: tuple[str, ...],
+) -> None:
+    nodes, edges = _parts(config, where)
+    for name in overrides:
+        if name not in nodes:
+            expanded.notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
+    level: dict[str, dict[str, Any]] = {}
+    expanded.levels.append(level)
+    inner: set[str] = set()
+    for name, entry in nodes.items():
+        place = f"{where}.nodes.{name}"
+        if name in (START, END):
+            raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
+        if not isinstance(entry, Mapping):
+            raise UserError(f"the node {name!r} is a {type(entry).__name__}", where=place, fix="give it `node_type:`")
+        node = _overridden(entry, overrides.get(name) or {})
+        full = f"{prefix}{name}"
+        if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
+            expanded.nodes[full] = level[full] = node
+            continue
+        inner.add(name)
+        expanded.nodes[full] = expanded.nodes[full + EXIT] = {"node_type": "connector"}
+        wanted, source = _load(node, subgraph, place, chain)
+        changes = node.get("node_config_map") or {}
+        _level(expanded, source.get("graph_config"), subgraph, place, f"{full}.", changes, (*chain, wanted))
+    for number, edge in enumerate(edges):
+        expanded.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
+
+
+def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
+    if not isinstance(config, Mapping):
+        raise UserError("there is no graph_config", where=where, fix="add `graph_config:` with `nodes:` and `edges:`")
+    nodes, edges = config.get("nodes"), config.get("edges")
+    if not isinstance(nodes, Mapping) or not nodes:
+        raise UserError("the graph has no nodes", where=f"{where}.nodes", fix="add `nodes: {name: {node_type: …}}`")
+    if not isinstance(edges, list) or not edges:
+        raise UserError("the graph has no edges", where=f"{where}.edges", fix="add `edges: [{from: START, to: …}]`")
+    return {str(name): node for name, node in nodes.items()}, edges
+
+
+def _load(
+    node: Mapping[str, Any], subgraph: Subgraph | None, place: str, chain: tuple[str, ...]
+) -> tuple[str, Mapping[str, Any]]:
+    wanted = node.get("subgraph")
+    if not isinstance(wanted, str) or subgraph is None:
+        raise UserError("a subgraph node needs `subgraph`", where=place, fix="name the task that it runs")
+    if wanted in chain:
+        way = " → ".join((*chain, wanted))
+        raise UserError(f"the subgraph {wanted!r} contains itself", where=place, fix=f"the way to it: {way}")
+    return wanted, subgraph(wanted)
+
+
+def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]:
+    """The edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
+    if not isinstance(edge, Mapping):
+        raise UserError(f"the edge is a {type(edge).__name__}", where=where, fix="write `{from: …, to: …}`")
+    start, end = (prefix[:-1], prefix[:-1] + EXIT) if prefix else (START, END)
+
+    def target(name: Any) -> Any:
+        return end if name == END else f"{prefix}{name}"
+
+    renamed = {**edge, "where": where}
+    source = edge.get("from")
+    renamed["from"] = start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
+    if edge.get("to") is not None:
+        renamed["to"] = target(edge["to"])
+    if isinstance(edge.get("path_map"), Mapping):
+        renamed["path_map"] = {key: target(value) for key, value in edge["path_map"].items()}
+    return renamed
+
+
+def _overridden(node: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = _merged(node, changes)
+    renamed = merged.pop("prompt_placeholder_map", None)
+    if renamed and "prompt" in merged:
+        merged["prompt"] = _renamed(merged["prompt"], renamed)
+    return merged
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(first)
+    for key, value in second.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _renamed(content: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(content, str):
+        return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", content)
+    if isinstance(content, list):
+        return [_renamed(entry, names) for entry in content]
+    if isinstance(content, Mapping):
+        return {key: _renamed(value, names) for key, value in content.items()}
+    return content
+
+
+RETURNED_END = "__end__"  # what a condition returns for the end; "END" is taken as well
+
+
+class Branch:
+    """A condition. `table` is what its answers stand for; without a path_map, the names of all nodes."""
+
+    def __init__(self, function: UserFunction, table: dict[Any, str], source: str) -> None:
+        self.function = function
+        self.table = table
+        self.source = source
+
+    async def choose(self, state: dict[str, Any], context: Context) -> list[str]:
+        answer = await self.function(context, state)
+        return [self._target(name) for name in (answer if isinstance(answer, (list, tuple)) else [answer])]
+
+    def _target(self, answer: Any) -> str:
+        try:
+            return self.table[answer]
+        except (KeyError, TypeError):
+            valid = ", ".join(repr(key) for key in self.table if key != RETURNED_END)
+            raise UserError(
+                f"the condition {self.function.name} after {self.source!r} returned {answer!r}; valid: {valid}"
+            ) from None
+
+
+class Way:
+    """Everything that leaves one node."""
+
+    def __init__(self) -> None:
+        self.targets: list[str] = []
+        self.branches: list[Branch] = []
+
+    async def follow(self, state: dict[str, Any], context: Context) -> list[str]:
+        targets = dict.fromkeys(self.targets)
+        for branch in self.branches:
+            targets |= dict.fromkeys(await branch.choose(dict(state), context))
+        return list(targets)
+
+    def arrows(self) -> list[tuple[str, str]]:
+        """Each target with the answer that leads to it; no answer where it is fixed."""
+        shown = [(target, "") for target in self.targets]
+        for branch in self.branches:
+            shown += [(target, str(answer)) for answer, target in branch.table.items() if answer != RETURNED_END]
+        return shown
+
+
+def ways(
+    edges: list[dict[str, Any]], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
+) -> dict[str, Way]:
+    """By the name of the node that they leave, START included."""
+    by_node: dict[str, Way] = {name: Way() for name in (START, *nodes)}
+    for edge in edges:
+        where = edge["where"]
+        source = _known(edge["from"], [START, *nodes], idle, f"{where}.from")
+        way = by_node[source]
+        if edge.get("condition") is None:
+            target = _known(edge.get("to"), [*nodes, END], idle, f"{where}.to")
+            if target in way.targets:
+                raise UserError(f"the edge from {source!r} to {target!r} occurs twice", where=where, fix="remove one")
+            way.targets.append(target)
+            continue
+        if edge.get("to") is not None:
+            around.notes.append(f"{where}: `to` does not count beside `condition`")
+        branch = _branch(edge, source, nodes, idle, around)
+        if (branch.function.code, branch.table) in [(other.function.code, other.table) for other in way.branches]:
+            raise UserError(f"the condition after {source!r} occurs twice", where=where, fix="remove one")
+        way.branches.append(branch)
+    if not by_node[START].targets and not by_node[START].branches:
+        raise UserError("no edge leaves START", where="edges", fix="add `{from: START, to: …}`")
+    return by_node
+
+
+def _branch(
+    edge: dict[str, Any], source: str, nodes: Mapping[str, Node], idle: set[str], around: Surroundings
+) -> Branch:
+    where = edge["where"]
+    function = around.function(edge, "condition", source, where)
+    assert function is not None
+    paths = edge.get("path_map")
+    if paths is None:
+        table: dict[Any, str] = {name: name for name, node in nodes.items() if node.kind != "connector"}
+        return Branch(function, {**table, END: END, RETURNED_END: END}, source)
+    if not isinstance(paths, Mapping) or not paths:
+        raise UserError("path_map says which answer leads to which node", where=f"{where}.path_map")
+    table = {
+        answer: _known(target, [*nodes, END], idle, f"{where}.path_map.{answer}") for answer, target in paths.items()
+    }
+    if END in table:
+        table.setdefault(RETURNED_END, table[END])
+    return Branch(function, table, source)
+
+
+def _known(name: Any, valid: list[str], idle: set[str], where: str) -> str:
+    if name in idle:
+        raise UserError(f"the node {name!r} is idle", where=where, fix="remove the edge, or `node_state: idle`")
+    if name not in valid:
+        what = f"there is no node {name!r}" if name is not None else "the edge has neither `to` nor `condition`"
+        raise UserError(
+            what, where=where, fix=nearest(str(name), [node for node in valid if not node.endswith(".END")])
+        )
+    return name

@@ -1,0 +1,140 @@
+"""The record that a graph gives: its output_map, filled from the final state; without one, the state itself."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from assay.errors import UserError
+from assay.formats.sygra.graph.called import UserFunction, code_of
+from assay.formats.sygra.graph.messages import plain
+from assay.interfaces import Context
+from assay.registry import nearest
+from assay.text.json_out import at_path
+
+
+class OutputGenerator:
+    """The base of a user's generator: its methods `name(data, state)` are the transforms of an output_map.
+
+    One that defines `generate(state)` makes the whole record itself; None leaves the record out.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        self.config = dict(config or {})
+        self.output_map = dict(self.config.get("output_map") or {})
+
+    def generate(self, state: dict[str, Any]) -> dict[str, Any] | None:
+        """What the output_map says, for a generator that adds to it: `super().generate(state)`."""
+        record: dict[str, Any] = {}
+        for name, entry in self.output_map.items():
+            value = entry["value"] if "value" in entry else state.get(entry.get("from"))
+            record[name] = getattr(self, entry["transform"])(value, state) if entry.get("transform") else value
+        return record
+
+
+class Field:
+    """One field of the record: a variable of the state, or, where `source` is None, a literal."""
+
+    def __init__(self, source: str | None, value: Any, transform: UserFunction | None) -> None:
+        self.source = source
+        self.value = value
+        self.transform = transform
+
+
+class Output:
+    """Made once for a graph. `code` is what its records depend on besides the state."""
+
+    def __init__(
+        self, source: Mapping[str, Any], load: Callable[[str, str], Any], where: str, notes: list[str]
+    ) -> None:
+        config: Mapping[str, Any] = source.get("output_config") or {}
+        _refuse(config, where)
+        written = config.get("output_map")
+        if written is not None and not isinstance(written, Mapping):
+            raise UserError(
+                "output_map is not a mapping", where=f"{where}.output_map", fix="write `field: {from: name}`"
+            )
+        mapped = {
+            name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
+            for name, entry in (written or {}).items()
+        }
+        generator = _generator(config, mapped, load, where)
+        self._whole: UserFunction | None = None
+        if getattr(type(generator), "generate", OutputGenerator.generate) is not OutputGenerator.generate:
+            self._whole = UserFunction(generator.generate, "generate", owner="the generator", where=where)
+        self._fields = {name: _field(entry, generator, f"{where}.output_map.{name}") for name, entry in mapped.items()}
+        self._simple = self._whole is None and not any(field.transform for field in self._fields.values())
+        self.code = {"map": mapped, "generator": code_of(type(generator)) if generator is not None else None}
+
+    async def record(self, state: dict[str, Any], context: Context) -> dict[str, Any] | None:
+        """The record as JSON values; None if the generator leaves it out."""
+        if not self._fields and self._whole is None:
+            return plain(state)
+        if self._simple:
+            return plain({n: f.value if f.source is None else state.get(f.source) for n, f in self._fields.items()})
+        if self._whole is not None:
+            made = await self._whole(context, state)
+            if made is not None and not isinstance(made, Mapping):
+                raise UserError(f"the generator returned a {type(made).__name__}; it has to return a dict")
+            return None if made is None else plain(dict(made))
+        record: dict[str, Any] = {}
+        for name, field in self._fields.items():
+            value = field.value if field.source is None else state.get(field.source)
+            record[name] = value if field.transform is None else await field.transform(context, value, state)
+        return plain(record)
+
+
+def _refuse(config: Mapping[str, Any], where: str) -> None:
+    mapper = config.get("oasst_mapper")
+    if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in ("yes", "true"):
+        raise UserError("oasst_mapper is not offered", where=f"{where}.oasst_mapper", fix='set `required: "no"`')
+    if config.get("data_quality"):
+        raise UserError("data_quality is not offered", where=f"{where}.data_quality", fix="remove it")
+
+
+def _literals(name: str, entry: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> dict[str, Any]:
+    if not isinstance(entry, Mapping) or not ("value" in entry or isinstance(entry.get("from"), str)):
+        raise UserError(f"the field {name!r} has no source", where=where, fix="write `{from: name}` or `{value: …}`")
+    field = dict(entry)
+    if "value" in field:
+        field["value"] = _resolved(field["value"], source, where, notes)
+    return field
+
+
+def _resolved(value: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> Any:
+    """`$a.b[0].c` is that place of the whole config; what leads nowhere stays as it is."""
+    if isinstance(value, str) and value.startswith("$"):
+        try:
+            return at_path(source, value[1:])
+        except KeyError:
+            notes.append(f"{where}: {value!r} leads nowhere in the config and is taken as text")
+    if isinstance(value, list):
+        return [_resolved(entry, source, where, notes) for entry in value]
+    if isinstance(value, Mapping):
+        return {key: _resolved(entry, source, where, notes) for key, entry in value.items()}
+    return value
+
+
+def _generator(
+    config: Mapping[str, Any], mapped: Mapping[str, Any], load: Callable[[str, str], Any], where: str
+) -> Any:
+    name = config.get("generator")
+    if name is None:
+        return None
+    kind: Any = load(str(name), f"{where}.generator")
+    if not inspect.isclass(kind):
+        raise UserError(f"{name!r} is not a class", where=f"{where}.generator", fix="name an output generator")
+    takes = [p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    make: Any = kind
+    return make({**config, "output_map": dict(mapped)}) if takes else make()
+
+
+def _field(entry: Mapping[str, Any], generator: Any, where: str) -> Field:
+    transform = None
+    if name := entry.get("transform"):
+        if generator is None:
+            raise UserError(f"the transform {name!r} needs a generator", where=where, fix="add `generator:`")
+        if not callable(method := getattr(generator, str(name), None)):
+            public = [key for key in dir(generator) if key[0] != "_" and callable(getattr(generator, key))]
+            raise UserError(f"the generator has no method {name!r}", where=where, fix=nearest(str(name), public))
+        transform = UserFunction(method, str(name), owner="the generator", where=where)
+    return Field(None if "value" in entry else str(entry["from"]), entry.get("value"), transform)

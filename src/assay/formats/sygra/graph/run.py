@@ -1,0 +1,254 @@
+"""A graph as a task of the engine: a record goes from START to END, node by node, and what comes out is the response.
+
+All nodes that are due run side by side, each on its own copy of the state; then what they returned is merged, in the
+order of the edges. `messages` and `__chat_history__` grow, all else is replaced. A variable that is not declared
+(`output_keys`, a prompt, the record) is dropped, and `notes` says so once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from assay.errors import ConfigError, UserError
+from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, expand, ways
+from assay.formats.sygra.graph.llm import AgentNode, LlmNode, MultiLlmNode
+from assay.formats.sygra.graph.messages import HISTORY, MESSAGES
+from assay.formats.sygra.graph.nodes import Connector, LambdaNode, Node, SamplerNode, Surroundings, side_by_side
+from assay.formats.sygra.graph.output import Output
+from assay.interfaces import Answer, Context, Work
+from assay.records import Item
+from assay.registry import nearest
+from assay.store.keys import canonical, digest
+
+KINDS: dict[str, Callable[..., Node]] = {
+    "llm": LlmNode,
+    "multi_llm": MultiLlmNode,
+    "agent": AgentNode,
+    "lambda": LambdaNode,
+    "weighted_sampler": SamplerNode,
+}
+
+
+class Plan:
+    """`declared` are the variables that a node may return; `notes` what is odd but no error."""
+
+    def __init__(
+        self,
+        source: Mapping[str, Any],
+        around: Surroundings,
+        subgraph: Subgraph | None,
+        record_keys: Iterable[str],
+        where: str,
+    ) -> None:
+        place = f"{where}: graph_config" if where else "graph_config"
+        expanded = expand(source.get("graph_config"), subgraph, place)
+        around.notes += expanded.notes
+        problems: list[UserError] = []
+        self.nodes = _nodes(expanded, around, place, problems)
+        _check_outputs(expanded, around, place, problems)
+        if problems:
+            raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
+        idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
+        self.ways = ways(expanded.edges, self.nodes, idle, around)
+        self.output = Output(
+            source, around.load, place.removesuffix("graph_config") + "output_config", around.notes
+        )  # fmt: skip
+        self.declared = {MESSAGES, HISTORY, *record_keys}
+        for node in self.nodes.values():
+            self.declared |= {*node.makes, *node.reads}
+        self.notes = around.notes
+        self._look(place)
+        self.code = {
+            "nodes": expanded.nodes,
+            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in expanded.edges],
+            "properties": dict(around.properties),
+            "made of": {name: node.code for name, node in self.nodes.items()},
+            "conditions": [branch.function.code for way in self.ways.values() for branch in way.branches],
+            "output": self.output.code,
+        }
+
+    def _look(self, place: str) -> None:
+        """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
+        reached, waiting = {START}, [START]
+        while waiting:
+            for target, _ in self.ways[waiting.pop()].arrows():
+                if target != END and target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        for name, node in self.nodes.items():
+            way = self.ways[name]
+            if name not in reached and not name.endswith(EXIT):
+                self.notes.append(f"{place}: no edge leads to the node {name!r}")
+            elif node.kind != "connector" and not way.targets and not way.branches:
+                self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
+
+
+def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> dict[str, Node]:
+    nodes: dict[str, Node] = {}
+    for name, config in expanded.nodes.items():
+        kind = config.get("node_type")
+        where = f"{place}.nodes.{name}"
+        if config.get("node_state") == "idle":
+            continue
+        if kind == "connector":
+            nodes[name] = Connector(name)
+            continue
+        try:
+            if kind not in KINDS:
+                what = "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
+                raise UserError(what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"]))
+            nodes[name] = KINDS[kind](name, config, around, where)
+        except ConfigError as error:
+            problems += error.problems
+        except UserError as error:
+            error.where = error.where or where
+            problems.append(error)
+    return nodes
+
+
+def _check_outputs(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> None:
+    """Two nodes of one graph that declare the same variable: an error in a list, else a note."""
+    for level in expanded.levels:
+        owners: dict[str, str] = {}
+        for name, config in level.items():
+            keys = config.get("output_keys")
+            where = f"{place}.nodes.{name}.output_keys"
+            names: list[Any] = [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
+            for number, key in enumerate(names):
+                other = name if key in names[:number] else owners.get(str(key))
+                if other is not None and isinstance(keys, list):
+                    fix = f"{other!r} has it: rename one"
+                    problems.append(UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix))
+                elif other is not None and key != MESSAGES:
+                    around.notes.append(f"{where}: {key!r} is an output of {other!r} too")
+            owners |= {str(key): name for key in names}
+
+
+STEPS = 100
+_GROWING = (MESSAGES, HISTORY)
+_ABSENT = object()
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+Check = Callable[[Mapping[str, Any]], object]
+
+
+class GraphTask:
+    """`notes` holds what a user should hear of and no row says: look at it before and after a run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        *,
+        models: list[str],
+        schema: Any,
+        check: Check | None,
+        facets: Mapping[str, Any],
+        lane: str,
+    ) -> None:
+        self.plan = plan
+        self.name = name
+        self.notes = plan.notes
+        self.model_name = models[0] if len(models) == 1 else name
+        self.lane = lane or (models[0] if models else name)
+        self.facets = {"model_id": self.model_name, **facets}
+        made_of = canonical({"task": name, "graph": plan.code, "schema": schema})
+        self.identity = _decode(made_of)  # JSON values only, whatever the YAML had for keys and dates
+        self._code = digest("graph", made_of)
+        self._check = check
+        self._nodes = plan.nodes
+        self._ways = plan.ways
+        self._connectors = {name for name, node in plan.nodes.items() if node.kind == "connector"}
+        self._fixed = {
+            name: [target for target in way.targets if target != END]
+            for name, way in plan.ways.items()
+            if not way.branches
+        }
+
+    def prepare(self, item: Item) -> Work:
+        if not isinstance(item.data, dict):
+            raise UserError(f"a record is an object, not a {type(item.data).__name__}")
+        record: dict[str, Any] = item.data if "id" in item.data else {"id": item.id, **item.data}
+        return Work(digest("graph", self._code, canonical(record)), _encode(record))
+
+    async def run(self, work: Work, context: Context) -> Answer:
+        state = _decode(work.payload)  # decoded for each sample: helpers change what they get
+        for key in _GROWING:
+            state[key] = state.get(key) or []
+        visits: dict[str, int] = {}
+        due = self._fixed.get(START) or await self._after([START], state, context)
+        steps = 0
+        while due:
+            steps += not self._connectors.issuperset(due)
+            if steps > STEPS:
+                shown = ", ".join(map(repr, due))
+                raise UserError(f"the graph is not at its end after {STEPS} steps; the next would be {shown}")
+            for name in due:
+                visits[name] = visits.get(name, 0) + 1
+            if len(due) == 1:
+                node = self._nodes[due[0]]
+                self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
+            else:
+                await self._together([self._nodes[name] for name in due], state, context, visits)
+            fixed = self._fixed.get(due[0]) if len(due) == 1 else None  # most nodes have one way out
+            due = await self._after(due, state, context) if fixed is None else fixed
+        if self._check is not None:
+            self._check(state)
+        return _answer(await self.plan.output.record(state, context))
+
+    async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
+        targets: dict[str, None] = {}
+        for name in names:
+            targets |= dict.fromkeys(await self._ways[name].follow(state, context))
+        targets.pop(END, None)
+        return list(targets)
+
+    async def _together(
+        self, nodes: list[Node], state: dict[str, Any], context: Context, visits: Mapping[str, int]
+    ) -> None:
+        before = dict(state)
+        runs = (node.run(dict(state), context, visits[node.name]) for node in nodes)
+        written: dict[str, Node] = {}
+        for node, update in zip(nodes, await side_by_side(runs), strict=True):
+            news = {key: value for key, value in update.items() if key in _GROWING or value is not before.get(key, END)}
+            for key in news:
+                if key not in _GROWING and (other := written.setdefault(key, node)) is not node:
+                    raise UserError(f"the nodes {other.name!r} and {node.name!r} both set {key!r} in one step")
+            self._merge(state, news, node, before)
+
+    def _merge(
+        self, state: dict[str, Any], update: Mapping[str, Any], node: Node, before: Mapping[str, Any] | None = None
+    ) -> None:
+        for key, value in update.items():
+            if value is state.get(key, _ABSENT):  # a helper that returns the whole state returns mostly what was there
+                continue
+            if key in _GROWING:
+                entries = state[key] if before is None else before[key]
+                state[key] = [*state[key], *_new(value, entries, node, key)]
+            elif key in state or key in self.plan.declared:
+                state[key] = value
+            else:
+                self._note(f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _answer(record: dict[str, Any] | None) -> Answer:
+    if record is None:
+        return Answer(outcome="skipped")
+    return Answer(text=_encode(record).decode(), output=record)
+
+
+def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
+    """What a node added to a list: a helper that returns the whole state returns the old entries as well."""
+    if not value:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise UserError(f"node {node.name!r} returned {key!r} as a {type(value).__name__}; it has to be a list")
+    old = len(entries)
+    has_old = len(value) >= old and all(entry is other for entry, other in zip(value, entries, strict=False))
+    return list(value[old:] if has_old else value)

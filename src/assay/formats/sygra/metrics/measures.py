@@ -1,0 +1,163 @@
+"""SyGra's aggregators, and a user's own, as metrics of the engine: `sygra.accuracy`, `sygra.f1_score`, `sygra.pass@k` …
+
+The value and the fields of a row are SyGra's; `sound` has the numbers beside them. Each is made from its class, so that
+a formula stands in one place. The labels of a row are what `detailed_results` has as `predicted` and `expected`: an
+object with the label under a key, or the label itself, whose key is then `text`.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from assay.errors import UserError
+from assay.formats.sygra.metrics.aggregate import (
+    METADATA,
+    AccuracyMetric,
+    AggregatorMetricRegistry,
+    F1ScoreMetric,
+    Labelled,
+    PassAtKMetric,
+    PassPowerKMetric,
+    PrecisionMetric,
+    RecallMetric,
+    StepEfficiencyMetric,
+)
+from assay.formats.sygra.metrics.counting import Counting, by_problem, quoted
+from assay.formats.sygra.metrics.results import UnitMetricResult, error_text
+from assay.interfaces import Group, Values
+from assay.metrics.label_scores import ACTUAL, PREDICTED
+from assay.metrics.pass_rate import pass_rate
+from assay.registry import metric
+
+PROBLEM = "detailed_results.problem"
+SIDES = (PREDICTED, ACTUAL, METADATA)
+_TEXT = "text"
+_ABOUT = {
+    "predicted_key": "the key of the predicted label, or the field (a dotted path) of the evaluation row that has it",
+    "golden_key": "the key of the true label, or the field (a dotted path) of the evaluation row that has it",
+    "k": "how many rows are drawn, or must all pass",
+    "penalty_per_retry": "what each retry costs",
+}
+OURS: dict[str, type[Counting]] = {
+    "accuracy": AccuracyMetric,
+    "precision": PrecisionMetric,
+    "recall": RecallMetric,
+    "f1_score": F1ScoreMetric,
+    "pass@k": PassAtKMetric,
+    "pass_at_k": PassAtKMetric,
+    "pass^k": PassPowerKMetric,
+    "step_efficiency": StepEfficiencyMetric,
+}
+
+
+def _register(name: str, kind: type[Counting]) -> None:
+    fields = msgspec.structs.fields(kind.parameters)
+    keys = {field.name: _TEXT for field in fields if field.name.endswith("_key")}
+
+    def measure(group: Group, **params: Any) -> Values:
+        return _counted(kind(**{**keys, **params}), group)
+
+    def columns(params: Mapping[str, Any]) -> list[str]:
+        return [*kind.reads, PROBLEM, *(params[key] for key in keys if "." in params.get(key, ""))]
+
+    group = inspect.Parameter("group", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Group)
+    measure.__signature__ = inspect.Signature([group, *map(_parameter, fields)])  # type: ignore[attr-defined]
+    measure.__annotations__ = {field.name: field.type for field in fields}
+    measure.__name__ = measure.__qualname__ = name.replace("@", "_at_").replace("^", "_power_")
+    lines = [f"{field.name}: {_ABOUT[field.name]}" for field in fields]
+    described = "".join(f"\n    {line}" for line in ("", "Parameters:", *lines)) if lines else ""
+    measure.__doc__ = f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote.\n{described}"
+    metric(name=f"sygra.{name}", columns=columns)(measure)
+
+
+def _parameter(field: msgspec.structs.FieldInfo) -> inspect.Parameter:
+    default = _TEXT if field.name.endswith("_key") else field.default
+    default = inspect.Parameter.empty if default is msgspec.NODEFAULT else default
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+
+
+for _name, _kind in OURS.items():
+    _register(_name, _kind)
+
+
+@metric(name="sygra.aggregator", columns=(*SIDES, PROBLEM, "outcome"))
+def aggregator(
+    group: Group,
+    *,
+    metric: Annotated[str, Meta(min_length=1)],
+    params: Mapping[str, Any] | None = None,
+    module: str = "",
+    base: str = "",
+) -> Values:
+    """An aggregator metric of the user's own. Its payload is the row's `payload`, its value the number of its name, or
+    the only one.
+
+    Parameters:
+    metric: the name that it is registered under, or the dotted path of its class
+    params: its parameters
+    module: the module that registers it
+    base: the folder that the module's name counts from
+    """
+    if "errored" in group.columns["outcome"]:
+        return Values(value=None, reason="what a failed row would change is not asked of a user's metric")
+    if module and not AggregatorMetricRegistry.has_metric(metric):
+        from assay.formats.sygra.modules import Loader
+
+        Loader(Path(base))(module)
+    try:
+        made = AggregatorMetricRegistry.get_metric(metric, **(params or {}))
+        payload: Any = _plain(made.calculate(list(_results(group))))
+    except Exception as error:  # user code may raise anything
+        raise UserError(error_text(error)) from error
+    shown: dict[str, Any] = payload if isinstance(payload, dict) else {metric: payload}
+    numbers = {key: number for key, number in shown.items() if type(number) in (int, float)}
+    value = numbers.get(metric, next(iter(numbers.values())) if len(numbers) == 1 else None)
+    problems = by_problem(group, group.columns[PROBLEM])
+    fields = {"payload": payload, "sound": {"accuracy": quoted(pass_rate(problems), problems)}}
+    return Values(value=value, fields=fields, reason="a user's metric: see its payload")
+
+
+def _plain(value: Any) -> Any:
+    """A user's payload as JSON values; a TypeError names what is not one."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_from_numpy)
+
+
+def _from_numpy(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"the payload holds {type(value).__name__}, which is not a JSON value")
+
+
+def _counted(made: Counting, group: Group) -> Values:
+    payload = made.calculate(_results(group))
+    problems = by_problem(group, group.columns[PROBLEM], made.attempts())
+    sound = {"accuracy": quoted(pass_rate(problems), problems), **made.sound(problems)}
+    value, reason = made.value(payload), made.reason
+    if isinstance(made, Labelled) and not (made.counts.predicted or made.counts.actual):
+        value, reason = None, f"no row has a label under {' or '.join(map(repr, dict.fromkeys(made.keys)))}"
+    mean = made.mean(problems)
+    per_item = mean.per_item if mean is not None and mean.value == value else None
+    return Values(value=value, fields={**payload, "sound": sound}, per_item=per_item, reason=reason)
+
+
+def _results(group: Group) -> Iterator[UnitMetricResult]:
+    """The rows as a unit metric's results. Rows of other scorers count retries by their samples."""
+    nothing: list[Any] = [None] * len(group.item)
+    predicted, golden, metadata = (group.columns.get(name, nothing) for name in SIDES)
+    paths = [name for name in group.columns if name not in (*SIDES, PROBLEM, "outcome")]
+    for at, right in enumerate(group.passed.tolist()):
+        more: Any = metadata[at]
+        if not isinstance(more, dict):
+            more = {"mission_id": int(group.item[at]), "step_id": "", "retry_number": int(group.sample[at])}
+        beside = {name: group.columns[name][at] for name in paths if group.columns[name][at] is not None}
+        yield UnitMetricResult(right, _side(golden[at], beside), _side(predicted[at], beside), dict(more))
+
+
+def _side(value: Any, beside: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        value = {} if value is None else {_TEXT: value}
+    return {**beside, **value}

@@ -1,0 +1,219 @@
+"""SyGra's unit metrics as scorers of ordinary configs (`sygra.exact_match` …), and `sygra.unit_result`, which reads the
+result of a graph's own unit metric out of its output.
+
+Keys name fields of the ground truth (golden) and of the JSON in the answer (predicted). Both sides are kept in
+`detailed_results`, where the metrics of labels find them.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from assay.formats.sygra.metrics.results import UnitMetricResult
+from assay.formats.sygra.metrics.unit import DIRECTIONS, NotNegative, Share, alike, equal, same_direction
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers.numeric_match import numeric_match
+from assay.scorers.within_box import within_box
+from assay.text.answers import Unparsed, answer_of
+from assay.text.expected import accepted
+
+ID = "id\x1f"
+
+
+@scorer(name="sygra.unit_result", reads="ground_truth", version=1)
+def unit_result(
+    item: Item, response: Response, *, column: str, metadata: Mapping[str, str] | None = None, processor: str = ""
+) -> Score | list[Score]:
+    """What a unit metric of the graph found: a column of its output record. A record without it has no label.
+
+    Parameters:
+    column: the field of the output record that has the unit metric's result
+    metadata: what is copied into the result's metadata: its name there, and the field of the record
+    processor: the post-processor that made the records; the graph itself if empty
+    """
+    record: Any = response.output
+    stored: Any = record.get(column) if isinstance(record, dict) else None
+    if not isinstance(stored, dict) or response.metadata.get("processor", "") != processor:
+        return []
+    result = result_of(stored, record, metadata or {})
+    details: dict[str, Any] = {
+        "predicted": result.predicted,
+        "expected": result.golden,
+        "metadata": result.metadata,
+    }
+    problem = problem_of(result.metadata, record)
+    if problem not in (None, f"{ID}{item.id}"):
+        details["problem"] = problem
+    return Score(passed=bool(result.correct), score=float(bool(result.correct)), details=details)
+
+
+def result_of(stored: Mapping[str, Any], record: Mapping[str, Any], copied: Mapping[str, str]) -> UnitMetricResult:
+    """The result in a record's column, with the fields that are copied into its metadata."""
+    result = UnitMetricResult.from_dict(stored)
+    if copied:
+        more = {name: record.get(source, "unknown") for name, source in copied.items()}
+        result.metadata = {**result.metadata, **more}
+    return result
+
+
+def problem_of(metadata: Mapping[str, Any], record: Mapping[str, Any]) -> str | None:
+    """What a record is an attempt at: a mission's step, else its id; None if it says neither."""
+    mission, step = metadata.get("mission_id"), metadata.get("step_id")
+    if mission is not None or step is not None:
+        return f"{mission}\x1f{step}"
+    return None if record.get("id") is None else f"{ID}{record['id']}"
+
+
+@scorer(name="sygra.exact_match", reads="ground_truth", version=1)
+def exact_match(
+    item: Item,
+    response: Response,
+    *,
+    golden_key: str | None = None,
+    predicted_key: str | None = None,
+    case_sensitive: bool = False,
+    normalize_whitespace: bool = True,
+) -> Score:
+    """The answer equals an accepted one; case and runs of whitespace do not count.
+
+    Parameters:
+    golden_key: the field of the ground truth that has the accepted answers
+    predicted_key: the field of the JSON in the answer; all of the answer if null
+    case_sensitive: whether case counts
+    normalize_whitespace: whether runs of whitespace count as one space, and none around the text
+    """
+    judge = partial(equal, case_sensitive=case_sensitive, normalize_whitespace=normalize_whitespace)
+    return _texts(item, response, golden_key, predicted_key, judge, threshold=1.0)
+
+
+@scorer(name="sygra.fuzzy_match", reads="ground_truth", version=1)
+def fuzzy_match(
+    item: Item,
+    response: Response,
+    *,
+    golden_key: str | None = None,
+    predicted_key: str | None = None,
+    threshold: Share = 0.8,
+    case_sensitive: bool = False,
+) -> Score:
+    """The answer is alike to an accepted one, by their common blocks.
+
+    Parameters:
+    golden_key: the field of the ground truth that has the accepted answers
+    predicted_key: the field of the JSON in the answer; all of the answer if null
+    threshold: the least likeness that passes
+    case_sensitive: whether case counts
+    """
+    judge = partial(alike, case_sensitive=case_sensitive)
+    return _texts(item, response, golden_key, predicted_key, judge, threshold=threshold)
+
+
+@scorer(name="sygra.typed_value_match", reads="ground_truth", version=1)
+def typed_value_match(
+    item: Item,
+    response: Response,
+    *,
+    golden_text_key: str = "text",
+    predicted_text_key: str = "text",
+    fuzzy_match_threshold: Share = 0.8,
+) -> Score:
+    """The right text was typed, or one that is alike.
+
+    Parameters:
+    golden_text_key: the field of the ground truth that has the text
+    predicted_text_key: the field of the JSON in the answer
+    fuzzy_match_threshold: the least likeness that passes
+    """
+    return _texts(item, response, golden_text_key, predicted_text_key, alike, threshold=fuzzy_match_threshold)
+
+
+def _texts(
+    item: Item,
+    response: Response,
+    golden_key: str | None,
+    predicted_key: str | None,
+    judge: Callable[[str, str], float],
+    threshold: float,
+) -> Score:
+    """The best over the accepted answers."""
+    expected = accepted(item.ground_truth, golden_key)
+    try:
+        predicted = answer_of(response, predicted_key)
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
+    best = float(max(judge(golden, predicted) for golden in expected))
+    return Score(passed=best >= threshold, score=best, details={"predicted": predicted, "expected": expected[0]})
+
+
+@scorer(name="sygra.action_within_bbox", reads="ground_truth", version=1)
+def action_within_bbox(
+    item: Item,
+    response: Response,
+    *,
+    predicted_x_key: str = "x",
+    predicted_y_key: str = "y",
+    golden_bbox_key: str = "bbox",
+) -> Score:
+    """The point of an action lies in the expected box.
+
+    Parameters:
+    predicted_x_key: the field of the answer's JSON that has the first coordinate
+    predicted_y_key: the field that has the second one
+    golden_bbox_key: the field of the ground truth that has the box
+    """
+    return within_box(item, response, expected=golden_bbox_key, x=predicted_x_key, y=predicted_y_key)
+
+
+@scorer(name="sygra.scroll_direction", reads="ground_truth", version=1)
+def scroll_direction(
+    item: Item,
+    response: Response,
+    *,
+    golden_direction_key: str = "direction",
+    predicted_direction_key: str = "direction",
+) -> Score:
+    """The direction is the expected one; it is `up`, `down`, `left` or `right`.
+
+    Parameters:
+    golden_direction_key: the field of the ground truth that has the direction
+    predicted_direction_key: the field of the JSON in the answer
+    """
+    expected = [text for text in accepted(item.ground_truth, golden_direction_key) if text in DIRECTIONS]
+    if not expected:
+        raise LookupError(f"the expected direction is none of {', '.join(DIRECTIONS)}")
+    try:
+        passed = same_direction(expected[0], answer_of(response, predicted_direction_key))
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
+    return Score(passed=passed, score=float(passed))
+
+
+@scorer(name="sygra.scroll_amount", reads="ground_truth", version=1)
+def scroll_amount(
+    item: Item,
+    response: Response,
+    *,
+    golden_amount_key: str = "amount",
+    predicted_amount_key: str = "amount",
+    tolerance_percent: NotNegative = 20.0,
+    scroll_threshold: NotNegative = 10.0,
+) -> Score:
+    """The amount differs from the expected one by few percent, or by little where 0 is expected.
+
+    Parameters:
+    golden_amount_key: the field of the ground truth that has the amount
+    predicted_amount_key: the field of the JSON in the answer
+    tolerance_percent: the greatest difference in percent of the expected amount
+    scroll_threshold: the greatest amount where 0 is expected
+    """
+    return numeric_match(
+        item,
+        response,
+        expected=golden_amount_key,
+        response_field=predicted_amount_key,
+        tolerance=0.0,
+        relative_tolerance=tolerance_percent / 100,
+        zero_tolerance=scroll_threshold,
+    )

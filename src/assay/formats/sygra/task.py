@@ -1,0 +1,190 @@
+"""The task kind `graph`: `assay sygra` builds it with a task folder's models, a config (`graph:`) with the config's."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.sygra.data import open_source, row_schema
+from assay.formats.sygra.functions import running_task
+from assay.formats.sygra.graph import GraphTask, ModelUse, graph
+from assay.formats.sygra.modules import Loader
+from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
+from assay.interfaces import Answer, Context, Model, Task, Work
+from assay.records import Item
+from assay.registry import nearest, task
+from assay.store.keys import digest
+
+_MODEL_NODES = ("llm", "agent")
+
+
+def models_used(source: Mapping[str, Any], folder: TaskFolder) -> list[str]:
+    """The names of the models that the graph and its subgraphs call; idle nodes call none."""
+    return list(dict.fromkeys(_models_used(source, folder, set())))
+
+
+def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) -> Iterator[str]:
+    config = source.get("graph_config")
+    nodes = config.get("nodes") if isinstance(config, dict) else None
+    for node in nodes.values() if isinstance(nodes, dict) else ():
+        if not isinstance(node, dict) or node.get("node_state") == "idle":
+            continue
+        models = node.get("models") if node.get("node_type") == "multi_llm" else None
+        named = list(models.values()) if isinstance(models, dict) else []
+        if node.get("node_type") in _MODEL_NODES:
+            named.append(node.get("model"))
+        for model in named:
+            name = model.get("name") if isinstance(model, dict) else model
+            if isinstance(name, str):
+                yield name
+        changes = node.get("node_config_map")
+        if isinstance(changes, dict):
+            yield from _models_used({"graph_config": {"nodes": _typed(changes)}}, folder, seen)
+        inner = node.get("subgraph")
+        if isinstance(inner, str) and inner not in seen:
+            seen.add(inner)
+            yield from _models_used(read_yaml(find_task(inner, folder.base).graph), folder, seen)
+
+
+def _typed(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A subgraph's changed nodes, each as the kind whose models it names."""
+    nodes = {name: node for name, node in changes.items() if isinstance(node, dict)}
+    return {name: {"node_type": "multi_llm" if "models" in node else "llm", **node} for name, node in nodes.items()}
+
+
+class SygraTask:
+    """A graph task that tells its helpers which task is running. `fields` are those of the output map, `columns` the
+    ones that unit metrics write. `answer` names the field of the output record whose text scorers are given as the
+    response; without it they are given the record's JSON."""
+
+    def __init__(
+        self, inner: GraphTask, folder: TaskFolder, fields: list[str], columns: list[str], answer: str = ""
+    ) -> None:
+        self.inner = inner
+        self.folder = folder
+        self.fields = fields
+        self.columns = columns
+        self.name = inner.name
+        self.model_name = inner.model_name
+        self.facets: Mapping[str, Any] = inner.facets
+        self.lane = inner.lane
+        self.identity: Mapping[str, Any] = {**inner.identity, "answer": answer} if answer else inner.identity
+        self._answer = answer
+
+    def prepare(self, item: Item) -> Work:
+        work = self.inner.prepare(item)
+        if self._answer:
+            work.fingerprint = digest("answer", self._answer.encode(), work.fingerprint)
+        return work
+
+    async def run(self, work: Work, context: Context) -> Answer:
+        running_task.set(self.folder)
+        answer = await self.inner.run(work, context)
+        if self._answer and answer.output is not None:
+            if self._answer not in answer.output:
+                fields = ", ".join(map(str, answer.output))
+                raise UserError(f"the output record has no field {self._answer!r}; it has {fields}")
+            value = answer.output[self._answer]
+            answer.text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        return answer
+
+
+def bind_graph(
+    folder: TaskFolder,
+    source: Mapping[str, Any],
+    load: Loader,
+    models: Mapping[str, ModelUse],
+    *,
+    name: str = "",
+    answer: str = "",
+) -> SygraTask:
+    """The graph of a YAML as a task; all that is wrong with it is raised here."""
+    inner = graph(
+        source,
+        name=name or folder.name,
+        load=load,
+        models=models,
+        subgraph=lambda task_name: read_yaml(find_task(task_name, folder.base).graph),
+        rows=lambda source: list(open_source(source, base=folder.base, load=load)),
+        check=_schema(source, load, str(folder.graph)),
+        where=str(folder.graph),
+    )
+    columns = _unit_metrics(source, load, folder.graph)
+    fields = list((source.get("output_config") or {}).get("output_map") or {})
+    return SygraTask(inner, folder, [str(field) for field in fields], columns, answer)
+
+
+def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Mapping[str, Any]], None] | None:
+    config = source.get("schema_config")
+    if not config:
+        return None
+    problems_of = row_schema(config, load=load, where=f"{file}: schema_config")
+
+    def check(state: Mapping[str, Any]) -> None:
+        if problems := problems_of(state):
+            raise UserError(f"the schema refuses the record: {'; '.join(problems)}")
+
+    return check
+
+
+def _unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> list[str]:
+    """The fields of the output record that unit metrics write. Metrics that cannot be made are refused: they would fail
+    in every record, after its calls were paid."""
+    from assay.formats.sygra.eval_utils import UnitMetrics, check_unit_metrics, result_names
+
+    names: list[str] = []
+    for name, node in source["graph_config"]["nodes"].items():
+        where = f"{file}: graph_config.nodes.{name}"
+        is_metrics = node.get("node_type") == "lambda" and node.get("node_state") != "idle"
+        if is_metrics and load(node["lambda"], f"{where}.lambda") is UnitMetrics:
+            check_unit_metrics(node, f"{where}.unit_metrics_map")
+            names += result_names(node)
+    mapped = (source.get("output_config") or {}).get("output_map") or {name: {"from": name} for name in names}
+    plain = {str(field): entry for field, entry in mapped.items() if not entry.get("transform")}
+    return [field for field, entry in plain.items() if entry.get("from") in names]
+
+
+def drawn(task_name: str, kind: str, base: Path) -> str:
+    """A task's graph as SVG, or as Mermaid text; its models need not be described anywhere."""
+    from assay.formats.sygra.graph import draw
+
+    folder = find_task(task_name, base)
+    source = read_yaml(folder.graph)
+    uses = {name: ModelUse(model=name) for name in models_used(source, folder)}
+    task = bind_graph(folder, source, Loader(folder.base), uses)
+    return draw.svg(task.inner) if kind == "svg" else draw.mermaid(task.inner)
+
+
+@task(name="sygra.graph")
+@task(name="graph")
+def graph_task(
+    source: str,
+    *,
+    name: str,
+    models: Mapping[str, Model],
+    inference: Mapping[str, Mapping[str, Any]] | None = None,
+    use: Mapping[str, str] | None = None,
+    answer: str = "",
+) -> Task:
+    """A graph_config.yaml as a task of a config, with the config's models: `use` says which stands for which name of
+    the graph; a name that is a model's own needs no word, nor does anything if the config has one model."""
+    path = Path(source).resolve()
+    folder = find_task(str(path if path.is_dir() else path.parent), _base_of(path))
+    graph_source = read_yaml(folder.graph)
+    uses: dict[str, ModelUse] = {}
+    for wanted in models_used(graph_source, folder):
+        chosen = (use or {}).get(wanted) or (wanted if wanted in models or len(models) != 1 else next(iter(models)))
+        if chosen not in models:
+            fix = f"add `params: {{use: {{{wanted}: NAME}}}}`; {nearest(chosen, models)}"
+            raise UserError(f"the graph's model {wanted!r} is not one of the config's", fix=fix)
+        model = models[chosen]
+        params = (inference or {}).get(chosen, {})
+        uses[wanted] = ModelUse(model=chosen, params=params, identity=model.identity)
+    return bind_graph(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)
+
+
+def _base_of(path: Path) -> Path:
+    """The folder that names count from: the one that holds `tasks/`, or the current one."""
+    return next((parent.parent for parent in path.parents if parent.name == "tasks"), Path.cwd())

@@ -1,0 +1,158 @@
+"""A sheet as a document: Markdown, LaTeX, CSV, HTML. Lines of a sheet become paragraphs, lists or comments."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from assay.reports.sheet import Line, Sheet, Style, Table, clean, style_of, text_of
+
+# ---- Markdown, as GitHub shows it
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~#!&])")
+
+
+def markdown_escaped(text: str) -> str:
+    """One line on which Markdown and HTML see only plain text."""
+    return _MARKDOWN.sub(r"\\\1", clean(text)).replace("\t", " ").replace("\n", " ⏎ ")
+
+
+def _markdown(sheet: Sheet) -> str:
+    blocks: list[str] = []
+    listed: list[str] = []
+    for part in (*sheet.parts, *sheet.noted()):
+        if isinstance(part, Line) and part.style not in ("head", "quiet"):
+            listed += [f"{'  ' * part.depth}- {markdown_escaped(part.text.strip())}"] if part.text else []
+            continue
+        if listed:
+            blocks.append("\n".join(listed))
+            listed = []
+        blocks.append(_markdown_table(part) if isinstance(part, Table) else _markdown_paragraph(part))
+    blocks += ["\n".join(listed)] if listed else []
+    title, *about = sheet.title.splitlines() if sheet.title else [""]
+    head = [f"### {markdown_escaped(title)}", *(f"`{clean(line)}`" for line in about)] if title else []
+    return "\n\n".join([*head, *blocks])
+
+
+def _markdown_paragraph(line: Line) -> str:
+    return f"{'### ' if line.style == 'head' else ''}{markdown_escaped(line.text.strip())}"
+
+
+def _markdown_table(table: Table) -> str:
+    aligned = [":--" if column.text or not at else "--:" for at, column in enumerate(table.columns)]
+    heads = [markdown_escaped(column.name) for column in table.columns]
+    rows = ([markdown_escaped(text_of(cell)) for cell in row] for row in table.rows)
+    text = "\n".join(f"| {' | '.join(row)} |" for row in (heads, aligned, *rows))
+    return f"{markdown_escaped(table.title)}\n\n{text}" if table.title else text
+
+
+# ---- LaTeX, for the booktabs package
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "…": r"\ldots{}",
+    "−": "$-$",
+    "≥": r"$\geq$",
+    "\n": " ",
+    "\t": " ",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def _latex_escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in clean(text))
+
+
+def _latex(sheet: Sheet) -> str:
+    """Tables; lines become comments."""
+    blocks: list[str] = [f"% {_latex_escaped(line)}" for line in sheet.title.splitlines()]
+    for part in (*sheet.parts, *sheet.noted()):
+        if isinstance(part, Table):
+            blocks += [f"% {_latex_escaped(part.title)}"] if part.title else []
+            blocks.append(_latex_table(part) + "\n")
+        elif part.text:
+            blocks.append(f"% {'  ' * part.depth}{_latex_escaped(part.text.strip())}")
+    return "\n".join(blocks).rstrip("\n")
+
+
+def _latex_table(table: Table) -> str:
+    sides = "".join("l" if column.text or not at else "r" for at, column in enumerate(table.columns))
+    head = [column.name for column in table.columns]
+    lines = [" & ".join(_latex_escaped(text_of(cell)) for cell in row) + r" \\" for row in (head, *table.rows)]
+    body = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
+    return f"\\begin{{tabular}}{{{sides}}}\n{body}\n\\end{{tabular}}"
+
+
+# ---- CSV
+
+
+def _csv(sheet: Sheet) -> str:
+    """The tables with unrounded values, if there are such, as one where they have the same columns; else the first."""
+    from assay.reports.writers.csv import csv_lines
+
+    exact = [table.data for table in sheet.tables if table.data is not None]
+    if exact:
+        names = exact[0][0]
+        rows: Iterable[Sequence[Any]] = [row for other, rows in exact if other == names for row in rows]
+    elif sheet.tables:
+        names = [column.name for column in sheet.tables[0].columns]
+        rows = [[text_of(cell) for cell in row] for row in sheet.tables[0].rows]
+    else:
+        names, rows = ["depth", "line"], [[line.depth, line.text] for line in sheet.lines]
+    harmless = ([clean(value) if isinstance(value, str) else value for value in row] for row in rows)
+    return b"".join(csv_lines(names, harmless)).decode().removesuffix("\n")
+
+
+# ---- HTML: a fragment that needs no other file
+
+_COLOURS = {"good": "#1a7f37", "bad": "#cf222e", "alike": "#0969da", "open": "#9a6700", "quiet": "#6e7781"}
+
+
+def _html(sheet: Sheet) -> str:
+    title, *about = sheet.title.splitlines() if sheet.title else [""]
+    blocks = [f"<h3>{_html_text(title)}</h3>"] if title else []
+    blocks += [f"<p><code>{_html_text(line)}</code></p>" for line in about]
+    for part in (*sheet.parts, *sheet.noted()):
+        blocks.append(_html_table(part) if isinstance(part, Table) else _html_line(part))
+    return "\n".join(['<div class="assay">', *blocks, "</div>"])
+
+
+def _html_text(text: str) -> str:
+    from html import escape
+
+    return escape(clean(text))
+
+
+def _css(style: Style, *rules: str) -> str:
+    colour = [f"color:{_COLOURS[style]}"] if style in _COLOURS else []
+    declarations = ";".join([*rules, *colour])
+    return f' style="{declarations}"' if declarations else ""
+
+
+def _html_line(line: Line) -> str:
+    if line.style == "head":
+        return f"<h3>{_html_text(line.text)}</h3>"
+    rules = _css(line.style, "white-space:pre-wrap", *([f"margin-left:{2 * line.depth}em"] if line.depth else []))
+    return f"<p{rules}>{_html_text(line.text)}</p>"
+
+
+def _html_table(table: Table) -> str:
+    sides = ["text-align:left" if column.text else "text-align:right" for column in table.columns]
+    heads = "".join(
+        f"<th{_css('', side)}>{_html_text(column.name)}</th>" for side, column in zip(sides, table.columns, strict=True)
+    )
+    rows = [
+        "".join(
+            f"<td{_css(style_of(cell), side)}>{_html_text(text_of(cell))}</td>"
+            for side, cell in zip(sides, row, strict=True)
+        )
+        for row in table.rows
+    ]
+    caption = f"<caption{_css('', 'text-align:left')}>{_html_text(table.title)}</caption>" if table.title else ""
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+
+
+FORMS: dict[str, Callable[[Sheet], str]] = {"markdown": _markdown, "latex": _latex, "csv": _csv, "html": _html}

@@ -1,0 +1,143 @@
+"""Calibrations: how often a judge is right, what sways it, and what that does to rates."""
+
+from assay.analysis.judge.accuracy import Estimate
+from assay.analysis.judge.calibrate import Calibrated, Calibration
+from assay.reports.sheet import Column, Line, Sheet, Table, count, one_line
+
+_EXACT = ["label", "judge", "measure", "value", "low", "high", "answers", "method"]
+
+
+def view(calibrated: Calibrated) -> Sheet:
+    parts: list[Line | Table] = []
+    for calibration in calibrated.calibrations:
+        parts += [Line(_heading(calibration), "head"), Line(_labelled(calibration), "quiet")]
+        parts += [_measures(calibration), _confusion(calibration), _corrected(calibration)]
+        parts += [Line(f"{name}: {why}", "quiet") for name, why in _missing(calibration)]
+        parts.append(Line(""))
+    parts += [Line(f"note: {note}", "open") for note in calibrated.notes]
+    parts.append(Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet"))
+    return Sheet(parts=parts)
+
+
+def _heading(calibration: Calibration) -> str:
+    models = f" by {', '.join(calibration.models)}" if calibration.models else ""
+    return one_line(f"{calibration.label}: judge {calibration.judge}{models}")
+
+
+def _labelled(calibration: Calibration) -> str:
+    people = calibration.people
+    names = [name for name in people.names if name]
+    by = f" by {one_line(', '.join(names))}" if names else ""
+    text = f"{count(calibration.labels, 'labelled answer')} of {count(calibration.items, 'item')}{by}"
+    left_out = {
+        "without a verdict": calibration.errored,
+        "split between people": people.split,
+        "called a tie": calibration.ties,
+    }
+    return text + "".join(f"; {number:,} {what}" for what, number in left_out.items() if number)
+
+
+def _measures(calibration: Calibration) -> Table:
+    people, passed = calibration.people, _words(calibration)[0]
+    estimates: list[tuple[str, Estimate, str]] = [
+        (f"people say {passed}", calibration.base_rate, ".3f"),
+        (f"the judge says {passed}", calibration.judge_rate, ".3f"),
+        ("agreement", calibration.agreement.percent, ".3f"),
+        ("Cohen's kappa", calibration.agreement.kappa, ".3f"),
+        ("sensitivity", calibration.sensitivity, ".3f"),
+        ("specificity", calibration.specificity, ".3f"),
+        *([("people agree", people.percent, ".3f"), ("people's alpha", people.alpha, ".3f")] if people.shared else []),
+        ("first seat's gain", calibration.position_bias, "+.3f"),
+        ("self-preference", calibration.self_preference, "+.3f"),
+        ("odds if twice as long", calibration.length_bias, ".2f"),
+    ]
+    rows = [
+        [name, _value(estimate, form), _span(estimate, form), f"{estimate.n:,}"] for name, estimate, form in estimates
+    ]
+    rows.insert(3, ["  with one label for all", f"{calibration.agreement.by_majority:.3f}", "", ""])
+    exact = [
+        [
+            calibration.label,
+            calibration.judge,
+            name,
+            estimate.value,
+            estimate.low,
+            estimate.high,
+            estimate.n,
+            estimate.method,
+        ]
+        for name, estimate, _ in estimates
+    ]
+    interval = f"{calibration.level:.0%} interval"
+    return Table(
+        columns=[Column("measure", text=True), Column("value"), Column(interval), Column("answers")],
+        rows=[row for row in rows if row[1]],
+        data=(_EXACT, exact),
+    )
+
+
+def _value(estimate: Estimate, form: str) -> str:
+    return "" if estimate.value is None else format(estimate.value, form)
+
+
+def _span(estimate: Estimate, form: str) -> str:
+    if estimate.low is None or estimate.high is None:
+        return "–"
+    return f"{_number(estimate.low, form)} … {_number(estimate.high, form)}"
+
+
+def _number(value: float, form: str) -> str:
+    """Odds can be beyond all measure."""
+    return format(value, form) if value < 10_000 else ">10000"
+
+
+def _confusion(calibration: Calibration) -> Table:
+    table, words = calibration.counted, _words(calibration)
+    counts = ((table.tp, table.fn), (table.fp, table.tn))
+    return Table(
+        columns=[Column("", text=True), *(Column(f"judge: {word}") for word in words)],
+        rows=[[f"people: {word}", *(f"{n:,.0f}" for n in row)] for word, row in zip(words, counts, strict=True)],
+    )
+
+
+def _words(calibration: Calibration) -> tuple[str, str]:
+    return ("first", "second") if calibration.match else ("pass", "fail")
+
+
+def _corrected(calibration: Calibration) -> Table:
+    who = "pair" if calibration.match else "model"
+    return Table(
+        columns=[
+            Column(who, text=True),
+            *(Column(name) for name in ("answers", "by the judge", "Rogan–Gladen", "PPI")),
+        ],
+        rows=[
+            [model, f"{rates.raw.n:,}", *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi))]
+            for model, rates in calibration.corrected.items()
+        ],
+    )
+
+
+def _rate(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "–"
+    bounds = f" ({estimate.low:.3f}–{estimate.high:.3f})" if estimate.low is not None else ""
+    return f"{estimate.value:.3f}{bounds}"
+
+
+def _missing(calibration: Calibration) -> list[tuple[str, str]]:
+    """What could not be made, and why; a reason that all models share is named once."""
+    estimates = {
+        "Cohen's kappa": calibration.agreement.kappa,
+        "sensitivity": calibration.sensitivity,
+        "specificity": calibration.specificity,
+        "position bias": calibration.position_bias,
+        "length bias": calibration.length_bias,
+        "self-preference": calibration.self_preference,
+    }
+    reasons = {(name, estimate.method): None for name, estimate in estimates.items() if estimate.low is None}
+    for rates in calibration.corrected.values():
+        for name, rate in (("Rogan–Gladen", rates.rogan_gladen), ("PPI", rates.ppi)):
+            if rate.value is None:
+                reasons[name, rate.method] = None
+    return [(name, method.removeprefix("none: ")) for name, method in reasons]

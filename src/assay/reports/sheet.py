@@ -1,0 +1,178 @@
+"""One value that every report becomes, and its forms: terminal, Markdown, LaTeX, CSV, HTML.
+
+A view (`reports/<verb>.py`) turns a result into a Sheet and puts texts in as they are. The forms make them harmless:
+control characters are shown as their codes, and whatever a form would obey is escaped.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from assay.errors import UserError
+from assay.text.plain import plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Style = Literal["", "good", "bad", "alike", "open", "quiet", "head"]  # what a text means, not how it looks
+
+
+class Cell(NamedTuple):
+    """A text of a table that has a meaning of its own."""
+
+    text: str
+    style: Style = ""
+
+
+class Column(NamedTuple):
+    """Texts stand on the left and may go over several lines; numbers stand on the right and, unless they `fold`,
+    never do."""
+
+    name: str
+    text: bool = False
+    folds: bool = False
+
+
+class Line(NamedTuple):
+    """A line between tables. `depth` indents it. One that does not wrap is left to the terminal, as is best for texts
+    that people copy."""
+
+    text: str
+    style: Style = ""
+    depth: int = 0
+    wraps: bool = True
+
+
+class Table(NamedTuple):
+    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else a line for each row; an `extra`
+    table is left out there. A `compact` one has no frame and never folds. `data` are the names and unrounded values
+    that CSV has instead of the rows."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str | Cell]]
+    title: str = ""
+    instead: "Sequence[Table]" = ()
+    extra: bool = False
+    compact: bool = False
+    heads: bool = True
+    depth: int = 0
+    data: tuple[Sequence[str], Sequence[Sequence[Any]]] | None = None
+
+
+class Sheet(NamedTuple):
+    """What there is to see of a result, from top to bottom. `title` is for documents: a terminal shows the command."""
+
+    parts: Sequence[Line | Table]
+    notes: Sequence[str] = ()
+    title: str = ""
+
+    def form(self, name: str = "table", *, width: int | None = None, colour: bool = False) -> str:
+        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` (by default what the terminal has) and
+        `colour` are for tables."""
+        if name == "table":
+            from assay.reports.terminal import terminal_text, terminal_width
+
+            return terminal_text(self, width or terminal_width(), colour)
+        from assay.reports.documents import FORMS
+
+        return FORMS[name](self)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The parts that are not tables, notes included."""
+        return [part for part in self.parts if isinstance(part, Line)] + [*self.noted()]
+
+    @property
+    def tables(self) -> list[Table]:
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    def noted(self) -> Iterator[Line]:
+        return (Line(f"note: {note}", "open") for note in self.notes)
+
+    def __str__(self) -> str:
+        return self.form()
+
+    def _repr_html_(self) -> str:
+        return self.form("html")
+
+
+def clean(text: str) -> str:
+    """Text from anywhere with nothing that a terminal would obey; what is not a character is a question mark."""
+    return plain(text if text.isascii() else text.encode("utf-8", "replace").decode())
+
+
+def one_line(text: str) -> str:
+    return clean(text).replace("\n", " ⏎ ")
+
+
+def shortened(text: str, most: int) -> str:
+    """On one line, cut with an ellipsis."""
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """`1 item`, `2 items`."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def text_of(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else cell.text
+
+
+def style_of(cell: str | Cell) -> Style:
+    return "" if isinstance(cell, str) else cell.style
+
+
+def sheet(value: Any, **options: Any) -> Sheet:
+    """What `assay` shows of a result: str() of it is the table, `form("markdown")` another form, and a notebook shows
+    it by itself."""
+    from importlib import import_module
+
+    shown: Any = value[0] if isinstance(value, list) and value else value
+    view = _VIEWS.get(type(shown).__name__)
+    if view is None:
+        raise UserError(f"there is no view of a {type(shown).__name__}", fix="pass what a function of assay returned")
+    return import_module(f"assay.reports.{view}").view(value, **options)
+
+
+def save(value: Any, path: "str | Path") -> None:
+    """Write a result to a file in the form that its name asks for: .json (everything, unrounded), .csv, .md, .tex or
+    .html."""
+    from assay.store.files import write_file
+
+    file, suffix = checked_suffix(path)
+    if suffix == ".json":
+        import msgspec
+
+        write_file(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    else:
+        write_file(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode())
+
+
+def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
+    """The file, if its name tells a form that it can be written in."""
+    from pathlib import Path
+
+    file = Path(path)
+    if file.suffix not in _SUFFIXES:
+        raise UserError(f"a result cannot be written as {file.name!r}", fix=f"name it {', '.join(_SUFFIXES)}")
+    return file, file.suffix
+
+
+_SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
+_VIEWS = {
+    "Across": "compare",
+    "Calibrated": "judge",
+    "Comparison": "compare",
+    "Described": "show",
+    "Gated": "gate",
+    "Imported": "import_",
+    "Listed": "ls",
+    "Plan": "plan",
+    "PlugIn": "show",
+    "QueryAnswer": "sql",
+    "Ranking": "rank",
+    "Result": "run",
+    "StoredDataset": "dataset",
+    "Trace": "trace",
+}

@@ -1,0 +1,137 @@
+"""A trace: one item with all that followed from it, as an indented tree. Long texts are cut, with their length."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from assay.analysis.look.trace import Match, Sample, Trace
+from assay.reports.sheet import Line, Sheet
+from assay.text.messages import content_text
+
+LONGEST = 600
+
+
+class _Tree:
+    def __init__(self, full: bool) -> None:
+        self.full = full
+        self.lines: list[Line] = []
+
+    def add(self, depth: int, name: str, value: Any = "") -> None:
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if not self.full and len(text) > LONGEST:
+            text = f"{text[:LONGEST]}… ({len(text):,} characters)"
+        below = f"\n  {' ' * len(name)}"
+        line = f"{name}{':' if text else ''} {text.replace(chr(10), below)}".rstrip()
+        self.lines.append(Line(line, depth=depth, wraps=False))
+
+
+def view(trace: Trace, full: bool = False) -> Sheet:
+    """`full`: nothing is cut."""
+    tree = _Tree(full)
+    tree.add(0, f"item {trace.item_id}")
+    for name, value in (trace.item or {}).items():
+        if name != "id":
+            tree.add(1, name, value)
+    shared = {sample.response.get("task") for sample in trace.samples}
+    for sample in trace.samples:
+        _add_sample(tree, sample)
+    for match in trace.matches:
+        _add_match(tree, match)
+    for owner, calls in _by_owner(trace.calls):
+        whose = "" if owner in shared else " (scorer)"
+        tree.add(1, f"calls of {owner}{whose}", f"{len(calls)}, all samples")
+        for call in calls:
+            _add_call(tree, call)
+    if not trace.samples:
+        tree.add(1, "no response yet")
+    return Sheet(parts=tree.lines)
+
+
+def _add_sample(tree: _Tree, sample: Sample) -> None:
+    row = sample.response
+    tree.add(1, f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}", _facts(row))
+    for message in row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}]:
+        tree.add(2, str(message.get("role")), _content(message.get("content")))
+    for span in sample.spans:
+        tree.add(2, f"step {span.get('name', '')}" if isinstance(span, dict) else "step", span)
+    if row.get("reasoning"):
+        tree.add(2, "reasoning", row["reasoning"])
+    tree.add(2, "response", row.get("output") if row.get("output") is not None else row.get("response") or "–")
+    if row.get("error"):
+        tree.add(2, f"error ({row.get('error_kind')})", row["error"])
+    for evaluation in sample.evaluations:
+        _add_evaluation(tree, evaluation)
+
+
+def _add_match(tree: _Tree, match: Match) -> None:
+    """The winner in each order of the seats, and of both together: where the orders disagree it is a tie."""
+    first, second = match.players
+    winners = [_winner(row, first, second) for row in match.evaluations]
+    whole = winners[0] if len(set(winners)) == 1 else f"tie: {' and '.join(winners)}"
+    tree.add(1, f"match {match.label}, sample {match.sample_index}: {first} vs {second}", whole)
+    for row, word in zip(match.evaluations, winners, strict=True):
+        tree.add(2, f"{second if row.get('seat') else first} first", word)
+        _add_why(tree, row)
+
+
+def _winner(row: dict[str, Any], first: str, second: str) -> str:
+    payoff = row.get("score")
+    if row.get("outcome", "scored") != "scored" or payoff is None:
+        return str(row.get("outcome", "no verdict"))
+    return "tie" if payoff == 0.5 else f"{first if payoff > 0.5 else second} wins"
+
+
+def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
+    outcome = row.get("outcome", "scored")
+    typed = row.get("value")
+    none = "no verdict" if typed is None else "scored"
+    verdict = {True: "passed", False: "failed"}.get(row.get("passed"), none)  # type: ignore[arg-type]
+    score = f", score {row['score']:g}" if row.get("score") is not None else ""
+    tree.add(2, f"label {row.get('label') or row.get('scorer')}", verdict + score if outcome == "scored" else outcome)
+    if typed is not None:
+        tree.add(3, "value", typed)
+    _add_why(tree, row)
+
+
+def _add_why(tree: _Tree, row: dict[str, Any]) -> None:
+    if row.get("error"):
+        tree.add(3, "error", row["error"])
+    details = dict(row.get("detailed_results") or {})
+    if reason := details.pop("reason", None):
+        tree.add(3, "reason", reason)
+    if details:
+        tree.add(3, "details", details)
+    for metric in row["metrics"]:
+        group = ", ".join(f"{facet}={metric.get(facet)}" for facet in metric.get("facets") or ())
+        value = "null" if metric.get("value") is None else f"{metric['value']:.4g}"
+        tree.add(3, f"in {metric.get('metric_name')}", f"{value}{f' ({group})' if group else ''}")
+
+
+def _add_call(tree: _Tree, call: dict[str, Any]) -> None:
+    step = f" {call['step']}" if call.get("step") else ""
+    tree.add(2, f"call{step} to {call.get('model_name')}")
+    for message in call.get("messages") or ():
+        tree.add(3, str(message.get("role")), _content(message.get("content")))
+    tree.add(3, "answer", (call.get("completion") or {}).get("text") or "–")
+
+
+def _facts(row: dict[str, Any]) -> str:
+    facts = [str(row.get("outcome", "ok")), f"{row.get('inference_time') or 0:.3g} s"]
+    if row.get("total_tokens") is not None:
+        facts.append(f"{row['total_tokens']:,} tokens")
+    if row.get("cost") is not None:
+        facts.append(f"${row['cost']:.4g}")
+    return ", ".join(facts)
+
+
+def _content(content: Any) -> str:
+    images = [part for part in content if part.get("type") != "text"] if isinstance(content, list) else []
+    return "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)]) or "–"
+
+
+def _by_owner(calls: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    owners: dict[str, list[dict[str, Any]]] = {}
+    for call in calls:
+        owners.setdefault(str(call.get("owner")), []).append(call)
+    return list(owners.items())

@@ -1,0 +1,131 @@
+"""A sheet in every form: nothing is lost at any width, and no text is obeyed by what shows it."""
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import assay
+from assay.errors import UserError
+from assay.reports.sheet import Cell, Column, Line, Sheet, Table, one_line
+from assay.reports.terminal import cells, wrapped
+
+EVIL = "\x1b[2J\x9b31m\u202e<b>|*_[x](y)&amp;\\end{tabular}%\n=1+1"
+FORMS = ("table", "markdown", "latex", "csv", "html")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+
+
+def sheet_of(*texts: str, **more: object) -> Sheet:
+    columns = [Column("name", text=True), Column("a_long_heading_of_words"), Column("verdict", text=True)]
+    rows = [[text, f"{number}.125", Cell("better", "good")] for number, text in enumerate(texts)]
+    return Sheet([Line("lead", "quiet"), Table(columns=columns, rows=rows)], notes=["mind"], title="Title")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_obeys_a_text(form: str) -> None:
+    shown = sheet_of(EVIL).form(form, width=200)
+    assert not CONTROL.search(shown)
+    assert "\\x1b" in shown or r"\textbackslash{}x1b" in shown or r"\\x1b" in shown
+
+
+def test_html_is_one_tree_of_plain_texts() -> None:
+    class Tags(HTMLParser):
+        seen: list[str] = []
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.seen.append(tag)
+
+    parser = Tags()
+    parser.feed(sheet_of(EVIL).form("html"))
+    assert "b" not in parser.seen
+    assert parser.seen.count("table") == 1
+    assert sheet_of("x")._repr_html_() == sheet_of("x").form("html")
+
+
+def test_latex_has_only_its_own_commands() -> None:
+    shown = sheet_of(EVIL).form("latex")
+    assert shown.count(r"\end{tabular}") == 1
+    assert not re.search(r"(?<!\\)%", shown.split("tabular}")[1])
+
+
+def test_csv_disarms_formulas_and_has_the_exact_values() -> None:
+    table = Table(columns=[Column("x")], rows=[["0.33"]], data=(["x", "y"], [[1 / 3, "=1+1"]]))
+    (row,) = csv.DictReader(Sheet([table]).form("csv").splitlines())
+    assert float(row["x"]) == 1 / 3
+    assert row["y"] == "'=1+1"
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5), st.integers(10, 120))
+def test_a_terminal_of_any_width_shows_every_letter(texts: list[str], width: int) -> None:
+    sheet = sheet_of(*texts)
+    shown = sheet.form(width=width)
+    assert all(cells(line) <= width for line in shown.split("\n"))
+    letters = re.sub(r"[\s─]", "", shown)
+    for text in texts:
+        for word in one_line(text).split():
+            assert word.replace("─", "") in letters
+    for number in range(len(texts)):
+        assert f"{number}.125" in letters
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=80), st.integers(2, 40))
+def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
+    pieces = wrapped(text, width)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert all(cells(piece) <= width for piece in pieces)
+
+
+@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("–…→", 3), ("🙂", 2)])
+def test_columns_of_a_text(text: str, columns: int) -> None:
+    assert cells(text) == columns
+
+
+def test_colours_are_for_terminals_that_want_them() -> None:
+    assert "\x1b[32mbetter\x1b[0m" in sheet_of("x").form(colour=True)
+    assert "\x1b" not in str(sheet_of("x"))
+
+
+def test_a_long_heading_is_broken_before_a_table_becomes_lines() -> None:
+    shown = sheet_of("x").form(width=30).splitlines()
+    assert [line.split() for line in shown[1:7]] == [
+        [],
+        ["a_"],
+        ["long_"],
+        ["heading_"],
+        ["of_"],
+        ["name", "words", "verdict"],
+    ]
+    assert "a_long_heading_of_words0.125,better" in "".join(sheet_of("x").form(width=15).split())
+
+
+def test_what_replaces_a_table_that_does_not_fit() -> None:
+    wide = Table(columns=[Column("x" * 30)], rows=[["1"]])
+    part = Table(columns=[Column("y")], rows=[["2"]], title="part")
+    assert Sheet([wide._replace(instead=[part])]).form(width=20).split() == ["part", "y", "─", "2"]
+    assert Sheet([wide._replace(extra=True)]).form(width=20) == ""
+    assert Sheet([wide]).form(width=20).split() == ["x" * 20, "x" * 10, "1"]
+
+
+def test_files_by_their_names(tmp_path: Path) -> None:
+    described = assay.show("exact_match")
+    for suffix, said in (
+        (".md", "exact\\_match"),
+        (".tex", "exact\\_match"),
+        (".html", "<table>"),
+        (".csv", "name,type"),
+    ):
+        assay.save(described, tmp_path / f"x{suffix}")
+        assert said in (tmp_path / f"x{suffix}").read_text()
+    with pytest.raises(UserError, match=r"cannot be written as 'x\.doc'"):
+        assay.save(described, tmp_path / "x.doc")
+
+
+def test_only_results_have_sheets() -> None:
+    with pytest.raises(UserError, match="there is no view of a int"):
+        assay.sheet(3)
