@@ -1,1 +1,2 @@
-"""What people look at: tables, plans, progress. Text from models and data is made harmless before it is shown."""
+"""What people look at: a value becomes a sheet, a sheet becomes text. Text from models and data is made harmless before
+it is shown; nothing is computed here."""

@@ -102,32 +102,11 @@ def bind_metric(
     where: str = "",
 ) -> BoundMetric:
     """A metric from a config's words (`type`, or `path` or `module` with `function_name`), or from a function."""
-    if include and exclude:
-        raise UserError(
-            "labels: include and exclude exclude each other",
-            where=f"{where}.labels".lstrip("."),
-            fix="keep one of them",
-        )
-    if not 0 < level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {level!r}", where=where, fix="0.95 is usual")
-    for facet in facets:
-        if facet in OWN_KEYS:
-            raise UserError(
-                f"every metric row has a field {facet!r}, so no facet can have this name",
-                where=f"{where}.facets".lstrip("."),
-                fix="copy the value into `metadata` under another name",
-            )
+    _check(include, exclude, level, facets, where)
     own = type if type not in ("", "built_in", "custom") else function_name or name
     found = function or _load(own, path, module, function_name, base, where)
     marks: dict[str, Any] = getattr(found, "__assay__", {})
-    called = inspect.signature(found).parameters
-    rows_name = next((known for known in _ROWS_NAMES if known in called), None)
-    if rows_name is None and not (marks or "group" in called):
-        raise UserError(
-            f"{_name(found)} is not a metric: {inspect.signature(found)}",
-            where=where,
-            fix="use (group, *, …) or (evaluation_results, facets, **params)",
-        )
+    rows_name = _rows_name(found, where)
     own = own or _name(found)
     schema = found if rows_name is None else registry.by_keyword(found, rows_name, "facets")
     checked = registry.check_params(schema, params or {}, where=where)
@@ -144,7 +123,7 @@ def bind_metric(
         together=together,
         policy=_policy(policy, where),
         rows_name=rows_name,
-        takes_facets=rows_name is not None and "facets" in called,
+        takes_facets=rows_name is not None and "facets" in inspect.signature(found).parameters,
         wants_rows=rows_name is not None or bool(marks.get("rows")),
         columns=list(cast("Sequence[str]", columns(checked) if callable(columns) else columns)),
         ordered=bool(ordered(checked) if callable(ordered) else ordered),
@@ -152,6 +131,37 @@ def bind_metric(
         level=level,
         interval=interval,
     )
+
+
+def _check(include: Sequence[str], exclude: Sequence[str], level: float, facets: Sequence[str], where: str) -> None:
+    if include and exclude:
+        raise UserError(
+            "labels: include and exclude exclude each other",
+            where=f"{where}.labels".lstrip("."),
+            fix="keep one of them",
+        )
+    if not 0 < level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {level!r}", where=where, fix="0.95 is usual")
+    for facet in facets:
+        if facet in OWN_KEYS:
+            raise UserError(
+                f"every metric row has a field {facet!r}, so no facet can have this name",
+                where=f"{where}.facets".lstrip("."),
+                fix="copy the value into `metadata` under another name",
+            )
+
+
+def _rows_name(function: Callable[..., Any], where: str) -> str | None:
+    """The parameter that takes rows as dicts (EEN's form); None for a function of a Group."""
+    called = inspect.signature(function).parameters
+    name = next((name for name in _ROWS_NAMES if name in called), None)
+    if name is None and "group" not in called and not getattr(function, "__assay__", {}):
+        raise UserError(
+            f"{_name(function)} is not a metric: {inspect.signature(function)}",
+            where=where,
+            fix="use (group, *, …) or (evaluation_results, facets, **params)",
+        )
+    return name
 
 
 def _load(

@@ -6,7 +6,6 @@ text, and its identity holds who judges by which words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from assay.registry import nearest
 
 CALIBRATIONS = "calibrations"
 OWN_ANSWERS = "own_answers"
-PROMPTS = files("assay") / "data" / "judges"
 
 
 def settle_judge(
@@ -42,7 +40,9 @@ def prompt_text(prompt: str, *, base: Path, where: str) -> str:
     """The text of a judge's prompt: a shipped one by its name, a file's, or what is written here."""
     if "\n" in prompt or "{{" in prompt:
         return prompt
-    shipped = {entry.name.removesuffix(".txt"): entry for entry in PROMPTS.iterdir() if entry.name.endswith(".txt")}
+    package = Path(__file__).parents[2]
+    places = (package / "data" / "judges", *(package / "formats").glob("*/judges"))
+    shipped = {file.stem: file for place in places for file in place.glob("*.txt")}
     if prompt in shipped:
         return shipped[prompt].read_text("utf-8")
     file = base / prompt

@@ -1,1 +1,2 @@
-"""One config, one folder: binds a config's names, finds the rows that exist, and drives the three executors."""
+"""One config, one folder: binds a config's names, finds existing rows, and drives the three executors. What a step
+itself does is in the other rooms."""
