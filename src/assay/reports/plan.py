@@ -2,8 +2,8 @@
 
 import msgspec
 
+from assay.engine.experiment.models import price_list
 from assay.engine.experiment.plan import Plan
-from assay.engine.experiment.prices import price_list
 from assay.reports.money import cost_text
 from assay.reports.sheet import Column, Line, Sheet, Table
 

@@ -9,8 +9,8 @@ from assay.config import load
 from assay.engine.calls.budget import Budget, Spent, cost_of, spent_before
 from assay.engine.calls.lanes import Lane
 from assay.engine.calls.progress import LaneProgress
+from assay.engine.experiment.models import price_list, price_of
 from assay.engine.experiment.plan import plan
-from assay.engine.experiment.prices import price_list, price_of
 from assay.errors import BudgetError, ConfigError
 from assay.interfaces import Completion, Limits, Price, Request
 from tests.support import Lab, VirtualClock, in_virtual_time

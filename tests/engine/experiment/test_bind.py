@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from assay.config import load
-from assay.engine.experiment import bind
+from assay.engine.experiment import bind, models
 from assay.errors import ConfigError, UserError
 
 
@@ -25,7 +25,7 @@ def config(tmp_path: Path) -> dict[str, Any]:
 
 def test_every_model_with_every_prompt(config: dict[str, Any]) -> None:
     parsed = load(config)
-    tasks = bind.bind_tasks(parsed, bind.bind_models(parsed))
+    tasks = bind.bind_tasks(parsed, models.bind_models(parsed))
     assert [task.name for task in tasks] == ["one/p", "one/q", "two/p", "two/q"]
     assert [task.facets["sampling"]["temperature"] for task in tasks] == [1, 1, 0, 0]
     assert tasks[2].facets["sampling"] == {"temperature": 0, "top_p": 0.5, "num_samples": 1}
@@ -52,7 +52,7 @@ def test_limits(config: dict[str, Any], own: int | None, overall: int | None, ex
     if overall is not None:
         config["max_concurrency"] = overall
     config["models"][1] |= {"timeout": 3, "max_retries": 0}
-    limits = bind.bind_limits(load(config))
+    limits = models.bind_limits(load(config))
     assert (limits["one"].max_concurrency, limits["one"].timeout, limits["one"].max_retries) == (expected, 9, 5)
     assert (limits["two"].timeout, limits["two"].max_retries) == (3, 0)
 
@@ -89,7 +89,7 @@ def test_unknown_model_parameters(config: dict[str, Any]) -> None:
     config["models"] = [{"name": "one", "type": "demo", "skil": 1}, {"name": "two", "type": "demo", "skill": "high"}]
     parsed = load(config)
     with pytest.raises(ConfigError) as caught:
-        bind.bind_models(parsed)
+        models.bind_models(parsed)
     assert len(caught.value.problems) == 2
     assert "did you mean 'skill'" in str(caught.value)
     assert "Expected `float`" in str(caught.value)
@@ -106,7 +106,7 @@ def test_a_dataset_that_is_a_function(config: dict[str, Any], tmp_path: Path) ->
 
 
 def test_other_errors_are_not_swallowed(config: dict[str, Any]) -> None:
-    problems = bind.Problems(load(config))
+    problems = models.Problems(load(config))
     with pytest.raises(ZeroDivisionError), problems.at("models", 0):
         1 / 0  # noqa: B018
     with problems.at("models", 0):

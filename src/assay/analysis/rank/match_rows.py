@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.analysis.compare.paired import behind, rows_of, text_of
-from assay.engine.aggregate.join import Column, read_columns
+from assay.engine.aggregate.fields import Column, read_columns
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log

@@ -1,125 +1,26 @@
-"""From a config's names to things that work: models, tasks, scorers, metrics, outputs.
+"""From a config's names to things that work: prompts, tasks, scorers, metrics, outputs; its models are in `models.py`.
 
-Every name and parameter is checked before anything is spent. Scoring what needs no call must not need a model's key:
-models that cannot be made say so when they are called.
+Every name and parameter is checked before anything is spent.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from assay import registry
-from assay.config import Config, FewShotConfig, ModelConfig, TaskConfig, environment, secret, where
+from assay.config import Config, FewShotConfig, TaskConfig
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
 from assay.engine.experiment.dataset import open_dataset as open_dataset
-from assay.engine.experiment.prices import price_of
-from assay.errors import AssayError, ConfigError, LaneError, UserError
-from assay.interfaces import Completion, Limits, Model, Prompt, Request, Task
+from assay.engine.experiment.models import Problems
+from assay.errors import UserError
+from assay.interfaces import Model, Prompt, Task
 from assay.store.items import normalise_placed
 
 if TYPE_CHECKING:
     from assay.prompts._few_shot import FewShot
-
-DEFAULT_CONCURRENCY = 64
-
-
-class Problems:
-    """Collects the problems of several bindings, so that a user sees all of them at once, each with its place."""
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        self.found: list[UserError] = []
-
-    @contextmanager
-    def at(self, *key: str | int) -> Generator[None]:
-        """Keep the problem of one binding; if it does not say where it is, it is at this key of the config."""
-        try:
-            yield
-        except ConfigError as error:
-            self.found.extend(error.problems)
-        except UserError as error:
-            error.where = error.where or (where(self.config, *key) if key else "")
-            self.found.append(error)
-
-    def raise_any(self) -> None:
-        if self.found:
-            raise ConfigError(self.found, source=self.config.source)
-
-
-def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dict[str, Model]:
-    """By name. `environ` holds the keys that the config refers to; by default the process's, `.env` included."""
-    variables = environment(config, environ)
-    problems = Problems(config)
-    models: dict[str, Model] = {}
-    for number, entry in enumerate(config.models):
-        with problems.at("models", number):
-            models[entry.name] = bind_model(config, entry, variables)
-    problems.raise_any()
-    return models
-
-
-def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
-    factory = registry.model.get(entry.type, base=Path(config.base))
-    return factory(entry.name, **registry.check_params(factory, _with_secrets(entry.params, variables)))
-
-
-def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters of a model, and of the one that it wraps, with what their references stand for."""
-    found = dict(params)
-    if isinstance(found.get("api_key"), str):
-        found["api_key"] = _revealed(found["api_key"], variables)
-    if isinstance(found.get("headers"), dict):
-        found["headers"] = {name: _revealed(text, variables) for name, text in found["headers"].items()}
-    if isinstance(found.get("of"), dict):
-        found["of"] = _with_secrets(found["of"], variables)
-    return found
-
-
-def _revealed(reference: str, variables: Mapping[str, str]) -> str:
-    value = secret(reference, variables)
-    if value is None:
-        raise UserError(f"{reference} is not set", fix="put it into the environment or into `.env`")
-    return value
-
-
-def bind_limits(config: Config) -> dict[str, Limits]:
-    """By lane. The command line's and the config's own concurrency bound each model's."""
-    return {entry.name: _limits(config, entry) for entry in config.models}
-
-
-def default_limits(config: Config) -> Limits:
-    return Limits(config.max_concurrency or DEFAULT_CONCURRENCY, config.timeout, config.max_retries)
-
-
-def _limits(config: Config, entry: ModelConfig) -> Limits:
-    wanted = [n for n in (entry.max_concurrency, config.max_concurrency) if n is not None]
-    return Limits(
-        max_concurrency=min(wanted, default=DEFAULT_CONCURRENCY),
-        timeout=entry.timeout or config.timeout,
-        max_retries=config.max_retries if entry.max_retries is None else entry.max_retries,
-        requests_per_minute=entry.requests_per_minute,
-        tokens_per_minute=entry.tokens_per_minute,
-        price=price_of(config, entry),
-    )
-
-
-def check_budget(config: Config) -> None:
-    """A budget in dollars needs to know what every model costs, before the first call."""
-    if config.budget.usd is None:
-        return
-    problems = Problems(config)
-    for number, entry in enumerate(config.models):
-        with problems.at("models", number):
-            if price_of(config, entry) is None:
-                raise UserError(
-                    f"the price of {entry.name!r} is unknown, so a budget in dollars cannot hold",
-                    fix="add `price: {input: …, output: …}` (dollars per million tokens), or budget `tokens`",
-                )
-    problems.raise_any()
 
 
 def bind_prompts(config: Config) -> list[Prompt]:
@@ -250,43 +151,6 @@ def bind_metrics(config: Config) -> list[BoundMetric]:
             )
     problems.raise_any()
     return metrics
-
-
-class Unusable:
-    """A model that could not be made (a key is missing): only a scorer that calls it needs to hear why."""
-
-    def __init__(self, name: str, identity: Mapping[str, Any], problem: UserError) -> None:
-        self.name = name
-        self.identity = identity
-        self._problem = problem
-
-    async def complete(self, request: Request) -> Completion:
-        raise LaneError(self._problem.what, where=self._problem.where, fix=self._problem.fix)
-
-    async def close(self) -> None:
-        pass
-
-
-class _AnySecret(dict[str, str]):
-    """Variables that are all set: no secret is part of a model's identity."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return super().get(key, "unknown")
-
-
-def bind_usable(config: Config, environ: Mapping[str, str] | None) -> dict[str, Model]:
-    """By name; one that cannot be made says so when it is called."""
-    models: dict[str, Model] = {}
-    for entry in config.models:
-        try:
-            models |= bind_models(msgspec.structs.replace(config, models=[entry]), environ)
-        except ConfigError as error:
-            try:
-                identity = bind_model(config, entry, _AnySecret()).identity
-            except AssayError:
-                identity = {"name": entry.name}
-            models[entry.name] = Unusable(entry.name, identity, error.problems[0])
-    return models
 
 
 class BoundOutput(msgspec.Struct):

@@ -15,6 +15,7 @@ from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.models import bind_usable
 from assay.engine.experiment.responses import Bound, Measured, Responses
 from assay.engine.experiment.runs import answers_of, items_of, refuse_lost_runs, runs_of, take_over, unite_items
 from assay.engine.experiment.sources import (
@@ -78,7 +79,7 @@ class ExistingResponses(Responses):
         self._runs = runs_of(sources)
 
     def bind(self, experiment: Experiment) -> Bound:
-        models = bind.bind_usable(experiment.config, experiment.environ)
+        models = bind_usable(experiment.config, experiment.environ)
         return Bound(models, bind.bind_scorers(experiment.config, models), bind.bind_metrics(experiment.config))
 
     async def make(self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:

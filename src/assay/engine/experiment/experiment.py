@@ -23,6 +23,7 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment import bind
 from assay.engine.experiment.dataset import ingest, open_dataset, stamp_of
+from assay.engine.experiment.models import Problems, bind_limits, bind_models, bind_usable, check_budget, default_limits
 from assay.engine.experiment.responses import Mode, Responses, Tasks
 from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
@@ -84,7 +85,7 @@ class Experiment:
     def bind_tasks(self) -> tuple[dict[str, Model], list[Task], int]:
         """Models, tasks, and how many samples the plan has."""
         samples = max(self.config.num_samples, self.options.num_samples or 1)
-        models = bind.bind_models(self.config, self.environ)
+        models = bind_models(self.config, self.environ)
         return models, bind.bind_tasks(self.config, models, samples), samples
 
     def selection(self, tasks: Sequence[Task]) -> Selection:
@@ -139,8 +140,8 @@ class Experiment:
             budget = Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
         return {
             "models": models,
-            "limits": bind.bind_limits(self.config),
-            "default_limits": bind.default_limits(self.config),
+            "limits": bind_limits(self.config),
+            "default_limits": default_limits(self.config),
             "seed": self.config.seed,
             "progress": self.progress,
             "stop": stop,
@@ -171,11 +172,11 @@ class Experiment:
 
     def validate(self) -> list[str]:
         """Everything that can be known before spending: all problems at once, or the warnings."""
-        problems = bind.Problems(self.config)
+        problems = Problems(self.config)
         checks: tuple[Callable[[], Any], ...] = (
             self.bind_tasks,
             self._bind_scoring,
-            lambda: bind.check_budget(self.config),
+            lambda: check_budget(self.config),
             lambda: bind.bind_outputs(self.config),
         )
         for check in checks:
@@ -187,9 +188,9 @@ class Experiment:
         return self._warnings()
 
     def _bind_scoring(self) -> None:
-        problems = bind.Problems(self.config)
+        problems = Problems(self.config)
         with problems.at():
-            bind.bind_scorers(self.config, bind.bind_usable(self.config, self.environ))
+            bind.bind_scorers(self.config, bind_usable(self.config, self.environ))
         with problems.at():
             bind.bind_metrics(self.config)
         problems.raise_any()

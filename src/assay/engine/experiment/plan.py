@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import msgspec
 
 from assay.engine.calls.budget import UNKNOWN_ANSWER
-from assay.engine.experiment.bind import bind_limits
 from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.models import bind_limits
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import estimated_tokens, marked
 from assay.store.index import ItemIndex

@@ -14,6 +14,7 @@ from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
+from assay.engine.experiment.models import check_budget
 from assay.engine.experiment.status import StatusFile
 from assay.engine.run.run import Runner
 from assay.errors import RunFailed
@@ -90,7 +91,7 @@ class Tasks(Responses):
 
     def bind(self, experiment: "Experiment") -> Bound:
         config, mode = experiment.config, _mode(experiment)
-        bind.check_budget(config)
+        check_budget(config)
         bind.bind_outputs(config)
         models, tasks, samples = experiment.bind_tasks()
         bound = Bound(models, bind.bind_scorers(config, models), bind.bind_metrics(config), tasks, samples)

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from assay.analysis.look.export import Tables
 from assay.engine.aggregate.columns import decode_row
-from assay.engine.aggregate.join import read_columns, response_key
+from assay.engine.aggregate.fields import read_columns
+from assay.engine.aggregate.join import response_key
 from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.rows import Agent, Row, question_of
 from assay.interfaces import Log

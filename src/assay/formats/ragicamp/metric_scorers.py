@@ -17,7 +17,7 @@ from assay.config import load
 from assay.engine.aggregate.bind import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import check_scorers
-from assay.engine.experiment.bind import bind_models
+from assay.engine.experiment.models import bind_models
 from assay.errors import UserError
 from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
