@@ -1,1 +1,2 @@
-"""Looking at rows after the steps: queries, frames, comparisons."""
+"""Looking at rows after the steps: compare, rank, judge, look. Each room returns values; nothing here calls a model or
+makes text for people."""

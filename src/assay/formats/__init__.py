@@ -1,1 +1,2 @@
-"""Foreign files and names ⇄ ours. A format adds readers, writers, aliases and commands through the registry."""
+"""Foreign files and names ⇄ ours: a folder for each format, found by its name. A format owns its command, reader,
+writer and aliases; it may import everything below, but no other format, and nothing imports it."""

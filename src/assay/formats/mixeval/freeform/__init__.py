@@ -1,1 +1,2 @@
-"""Reading free-form answers by rule: conclusions, phrases, quantities, dates."""
+"""Reading free-form answers by rule: conclusions, phrases, quantities, dates. Text in, values out: nothing here knows of
+rows or models."""
