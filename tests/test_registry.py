@@ -161,3 +161,15 @@ def test_reserved_parameters_are_the_engines() -> None:
     assert check_params(judge, {"scale": 2}, reserved=["context"]) == {"scale": 2.0}
     with pytest.raises(UserError, match="no parameter 'context'"):
         check_params(judge, {"context": 1}, reserved=["context"])
+
+
+def test_a_folder_that_lost_its_files_is_not_a_plug_in(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As git leaves one behind, with nothing but byte code."""
+    import assay.scorers
+
+    (tmp_path / "gone/__pycache__").mkdir(parents=True)
+    monkeypatch.setattr(assay.scorers, "__path__", [*assay.scorers.__path__, str(tmp_path)])
+    with pytest.raises(UserError, match="unknown scorer 'gone'"):
+        registry.get("gone")

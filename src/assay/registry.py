@@ -122,7 +122,10 @@ class Registry:
     def _built_in(self, name: str) -> Callable[..., Any] | None:
         name = _FILES.get(name, name)
         module = f"{self.package}.{name}"
-        if not self.package or not name.isidentifier() or name[0] == "_" or importlib.util.find_spec(module) is None:
+        if not self.package or not name.isidentifier() or name[0] == "_":
+            return None
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None:  # a folder that lost its files still has a spec
             return None
         return getattr(importlib.import_module(module), name)
 

@@ -32,9 +32,10 @@ def _files() -> dict[str, Path]:
 
 
 def _about(path: Path) -> str:
-    """What the first line of a command's file says about it."""
+    """The first line of a command's file, without the command's own name."""
     with path.open(encoding="utf-8") as file:
-        about = file.readline().strip(' "\n').partition(": ")[2]
+        line = file.readline().strip(' "\n')
+    about = line.partition("`: ")[2] if line.startswith("`assay ") else line
     return about[:1].upper() + about[1:]
 
 

@@ -3,6 +3,7 @@
 `graph/` is a graph as a task of the engine, `data/` its records and sinks, `metrics/` its metrics; here are the
 command, the run (`experiment`, `scoring`, `post_process`) and what helpers import. `run(task, …)` is what `assay sygra`
 does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
+No other format is known here.
 """
 
 from typing import TYPE_CHECKING, Any

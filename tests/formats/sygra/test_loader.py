@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import UserError
-from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.modules import Loader
 
 
 def folder(path: Path, files: dict[str, str]) -> Path:
@@ -28,10 +28,3 @@ def test_a_folder_does_not_see_the_one_before(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no module 'helper'"):
         load("helper.x")
     assert str(first) not in sys.path
-
-
-def test_a_path_of_the_users_own_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    Loader(tmp_path)
-    Loader(folder(tmp_path / "other", {"x.py": ""}))
-    assert str(tmp_path) in sys.path
