@@ -4,7 +4,7 @@ Examples are rows of `items.jsonl`; name, labels and metadata stand in the manif
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -107,13 +107,18 @@ def sorted_items(examples: Iterable[Example[Any, Any]]) -> list[Item]:
     return items
 
 
-class StoredDatasetRepository(DatasetRepository):
-    """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
+class ItemDatasetRepository(DatasetRepository):
+    """Examples as rows of ours: a subclass gives `_write`, `_items`, and `_item` where it is quicker."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._datasets = Datasets(store)
-        self._order: tuple[str, list[Segment], list[int] | None] | None = None
+    @abstractmethod
+    def _write(self, dataset: Dataset, items: list[Item]) -> None: ...
+
+    @abstractmethod
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        """The rows sorted by id; a ValueError for an unknown dataset."""
+
+    def _item(self, dataset_id: str, example_id: str) -> Item | None:
+        return next((item for item in self._items(dataset_id) if item.id == example_id), None)
 
     def create_dataset(
         self,
@@ -123,21 +128,44 @@ class StoredDatasetRepository(DatasetRepository):
         labels: set[str] | None = None,
         metadata: SerializableDict | None = None,
     ) -> Dataset:
-        dataset_id = id or new_id()
-        if self.dataset(dataset_id) is not None:
+        dataset = Dataset(id=id or new_id(), name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        if self.dataset(dataset.id) is not None:
             raise BadValue(
-                f"there is a dataset {dataset_id!r} already, and datasets do not change",
+                f"there is a dataset {dataset.id!r} already, and datasets do not change",
                 fix="give another id, or delete it first",
             )
-        dataset = Dataset(id=dataset_id, name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
-        items = sorted_items(examples)
-        try:
-            self._datasets.create(
-                items, name=dataset_name, id=dataset_id, labels=dataset.labels, metadata=to_json(dataset.metadata)
-            )
-        except UserError as error:
-            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+        self._write(dataset, sorted_items(examples))
         return dataset
+
+    def example(
+        self,
+        dataset_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+    ) -> Example[Input, ExpectedOutput] | None:
+        item = self._item(dataset_id, example_id)
+        return None if item is None else example_of(item, input_type, expected_output_type)
+
+    def examples(
+        self,
+        dataset_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        examples_to_skip: frozenset[str] | None = None,
+    ) -> Iterable[Example[Input, ExpectedOutput]]:
+        skipped = examples_to_skip or frozenset()
+        items = self._items(dataset_id)
+        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+
+
+class StoredDatasetRepository(ItemDatasetRepository):
+    """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._datasets = Datasets(store)
+        self._order: tuple[str, list[Segment], list[int] | None] | None = None
 
     def delete_dataset(self, dataset_id: str) -> None:
         self._datasets.delete(dataset_id)
@@ -151,42 +179,28 @@ class StoredDatasetRepository(DatasetRepository):
     def dataset_ids(self) -> Iterable[str]:
         return self._datasets.ids()
 
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        self._refuse_unknown(dataset_id)
-        item = self._datasets.item(dataset_id, example_id)
-        return None if item is None else example_of(item, input_type, expected_output_type)
-
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
-        self._refuse_unknown(dataset_id)
-        skipped = examples_to_skip or frozenset()
-        items = self._items(dataset_id)
-        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
-
     def store_in_order(self, dataset_id: str) -> Store | None:
         """The store, if its rows are what `examples` gives, in the same order; rows that others stored need not be."""
         is_ours = type(self).examples.__module__.startswith("assay.") and self._datasets.get(dataset_id) is not None
         return self.store if is_ours and self._positions(dataset_id) is None else None
 
-    def _items(self, dataset_id: str) -> Iterator[Item]:
-        index = self._datasets.index(dataset_id)
-        positions = self._positions(dataset_id)
+    def _write(self, dataset: Dataset, items: list[Item]) -> None:
+        metadata = to_json(dataset.metadata)
+        try:
+            self._datasets.create(items, name=dataset.name, id=dataset.id, labels=dataset.labels, metadata=metadata)
+        except UserError as error:
+            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+
+    def _item(self, dataset_id: str, example_id: str) -> Item | None:
+        self._refuse_unknown(dataset_id)
+        return self._datasets.item(dataset_id, example_id)
+
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        self._refuse_unknown(dataset_id)
+        index, positions = self._datasets.index(dataset_id), self._positions(dataset_id)
         if positions is None:
-            yield from index
-        else:
-            for position in positions:
-                yield decode_item(index.log.read(position), index.source)
+            return index
+        return (decode_item(index.log.read(position), index.source) for position in positions)
 
     def _positions(self, dataset_id: str) -> list[int] | None:
         """Where the rows are, sorted by id; None if they are sorted already. Made once while the rows stay the same."""
