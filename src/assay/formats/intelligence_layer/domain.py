@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.types import Input, Output, Record
-from assay.text.plain import plain
+from assay.formats.intelligence_layer.types import Input, Output, Record, tree
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -47,15 +46,9 @@ class Example(Record, Generic[Input, ExpectedOutput]):
     __repr__ = __str__
 
     def _rich_render(self) -> "Tree":
-        from rich.text import Text
-        from rich.tree import Tree
-
-        tree = Tree(Text(f"Example: {plain(self.id)}"))
-        tree.add("Input").add(Text(plain(str(self.input))))
-        tree.add("Expected Output").add(Text(plain(str(self.expected_output))))
-        if self.metadata:
-            tree.add("Metadata").add(Text(plain(str(self.metadata))))
-        return tree
+        parts = [tree("Input", str(self.input)), tree("Expected Output", str(self.expected_output))]
+        metadata = [tree("Metadata", str(self.metadata))] if self.metadata else []
+        return tree(f"Example: {self.id}", *parts, *metadata)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -264,11 +257,4 @@ def _shown(runs: frozenset[RunOverview]) -> str:
 
 
 def _tree(title: str, example_id: str | None, value: Any) -> "Tree":
-    from rich.text import Text
-    from rich.tree import Tree
-
-    tree = Tree(Text(plain(title)))
-    if example_id is not None:
-        tree.add(Text(f"Example ID: {plain(example_id)}"))
-    tree.add(Text(plain(str(value))))
-    return tree
+    return tree(title, *([] if example_id is None else [f"Example ID: {example_id}"]), str(value))

@@ -183,6 +183,7 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         the examples that they share: `items="intersection"`. With `retry_errors` an earlier evaluation of the same
         runs and logic continues, and only what failed in it is evaluated again."""
         start = utc_now()
+        self._prepare_logic()
         runs = self._load_run_overviews(*run_ids)
         dataset = self._dataset_of(runs, items)
         engine = self._engine(dataset, runs)
@@ -209,6 +210,9 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             )
             self._evaluation_repository.store_evaluation_overview(overview)
         return overview
+
+    def _prepare_logic(self) -> None:
+        """Before each evaluation of runs."""
 
     @final
     def evaluate(

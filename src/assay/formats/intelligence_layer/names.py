@@ -16,24 +16,19 @@ from typing import Any
 
 ROOT = "assay.formats.intelligence_layer"
 
-MODULES = {
-    "connectors.argilla": "",
+_SERVED = {
     "connectors.argilla.argilla_client": "argilla_clients",
     "connectors.argilla.argilla_wrapper_client": "argilla_clients",
     "connectors.argilla.file_client": "argilla_clients",
-    "connectors.base": "",
     "connectors.base.json_serializable": "types",
-    "connectors.studio": "",
     "connectors.studio.studio": "",
     "core.task": "task types",
-    "core.tracer": "",
     "core.tracer.composite_tracer": "tracer",
     "core.tracer.file_tracer": "tracers_files",
     "core.tracer.in_memory_tracer": "tracers",
     "core.tracer.open_telemetry_tracer": "opentelemetry",
     "core.tracer.persistent_tracer": "tracers_files",
     "core.tracer.tracer": "tracer",
-    "evaluation.aggregation": "",
     "evaluation.aggregation.accumulator": "aggregator",
     "evaluation.aggregation.aggregation_repository": "aggregations",
     "evaluation.aggregation.aggregator": "aggregator logics",
@@ -42,12 +37,10 @@ MODULES = {
     "evaluation.aggregation.file_aggregation_repository": "aggregations",
     "evaluation.aggregation.hugging_face_aggregation_repository": "aggregations",
     "evaluation.aggregation.in_memory_aggregation_repository": "aggregations",
-    "evaluation.benchmark": "",
     "evaluation.benchmark.benchmark": "benchmarks",
     "evaluation.benchmark.file_benchmark": "benchmarks",
     "evaluation.benchmark.studio_benchmark": "logics",
     "evaluation.benchmark.trace_information": "graders",
-    "evaluation.dataset": "",
     "evaluation.dataset.dataset_repository": "datasets",
     "evaluation.dataset.domain": "domain",
     "evaluation.dataset.file_dataset_repository": "dataset_files",
@@ -55,10 +48,8 @@ MODULES = {
     "evaluation.dataset.in_memory_dataset_repository": "datasets",
     "evaluation.dataset.single_huggingface_dataset_repository": "dataset_files",
     "evaluation.dataset.studio_dataset_repository": "",
-    "evaluation.evaluation": "",
     "evaluation.evaluation.domain": "domain",
     "evaluation.evaluation.evaluation_repository": "evaluations",
-    "evaluation.evaluation.evaluator": "",
     "evaluation.evaluation.evaluator.argilla_evaluator": "argilla",
     "evaluation.evaluation.evaluator.async_evaluator": "argilla evaluations",
     "evaluation.evaluation.evaluator.base_evaluator": "evaluator logics",
@@ -67,11 +58,9 @@ MODULES = {
     "evaluation.evaluation.file_evaluation_repository": "evaluation_files",
     "evaluation.evaluation.graders": "graders",
     "evaluation.evaluation.in_memory_evaluation_repository": "evaluations",
-    "evaluation.infrastructure": "",
     "evaluation.infrastructure.file_system_based_repository": "file_systems",
     "evaluation.infrastructure.hugging_face_repository": "file_systems",
     "evaluation.infrastructure.repository_navigator": "navigator",
-    "evaluation.run": "",
     "evaluation.run.domain": "domain",
     "evaluation.run.file_run_repository": "runs",
     "evaluation.run.in_memory_run_repository": "runs",
@@ -80,6 +69,9 @@ MODULES = {
     "evaluation.run_evaluation": "run_evaluation",
 }
 """A module of the original to our files, in which its names are looked up in this order."""
+_FOLDERS = {module.rsplit(".", parts)[0] for module in _SERVED for parts in (1, 2) if module.count(".") > parts}
+MODULES = dict.fromkeys(_FOLDERS, "") | _SERVED
+"""The same with the folders that these modules are in, which have no names."""
 
 _STUDIO = "PhariaStudio is a closed service: use the file repositories, and FileBenchmarkRepository for benchmarks"
 _MODELS = "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"

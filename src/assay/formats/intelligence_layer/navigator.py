@@ -5,6 +5,7 @@ with the same columns.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from assay.errors import UserError
@@ -22,7 +23,7 @@ from assay.formats.intelligence_layer.domain import (
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.types import BadValue, Input, Output, to_json
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, show, to_json, tree
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,59 +32,37 @@ if TYPE_CHECKING:
     from assay.formats.intelligence_layer.aggregations import AggregationOverview
 
 
+@dataclass(eq=False, repr=False)
 class RunLineage(Generic[Input, ExpectedOutput, Output]):
     """An example and what one run made of it."""
 
-    def __init__(
-        self,
-        example: Example[Input, ExpectedOutput],
-        output: ExampleOutput[Output],
-        tracer: Tracer | None = None,
-    ) -> None:
-        self.example = example
-        self.output = output
-        self.tracer = tracer
+    example: Example[Input, ExpectedOutput]
+    output: ExampleOutput[Output]
+    tracer: Tracer | None = None
 
     def _rich_render(self) -> "Tree":
-        from rich.tree import Tree
-
-        tree = Tree("Run Lineage")
-        tree.add(self.example._rich_render())
-        tree.add(self.output._rich_render(skip_example_id=True))
-        return tree
+        return tree("Run Lineage", self.example._rich_render(), self.output._rich_render(skip_example_id=True))
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render())
+        show(self._rich_render())
 
 
+@dataclass(eq=False, repr=False)
 class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
     """An example, what the runs made of it, and how that was evaluated."""
 
-    def __init__(
-        self,
-        example: Example[Input, ExpectedOutput],
-        outputs: Sequence[ExampleOutput[Output]],
-        evaluation: ExampleEvaluation[Evaluation],
-        tracers: Sequence[Tracer | None],
-    ) -> None:
-        self.example = example
-        self.outputs = outputs
-        self.evaluation = evaluation
-        self.tracers = tracers
+    example: Example[Input, ExpectedOutput]
+    outputs: Sequence[ExampleOutput[Output]]
+    evaluation: ExampleEvaluation[Evaluation]
+    tracers: Sequence[Tracer | None]
 
     def _rich_render(self) -> "Tree":
-        from rich.tree import Tree
-
-        tree = Tree("Run Lineage")
-        tree.add(self.example._rich_render())
-        outputs = tree.add("Outputs")
-        for output in self.outputs:
-            outputs.add(output._rich_render(skip_example_id=True))
-        tree.add(self.evaluation._rich_render(skip_example_id=True))
-        return tree
+        outputs = tree("Outputs", *(output._rich_render(skip_example_id=True) for output in self.outputs))
+        evaluation = self.evaluation._rich_render(skip_example_id=True)
+        return tree("Run Lineage", self.example._rich_render(), outputs, evaluation)
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render())
+        show(self._rich_render())
 
 
 class RepositoryNavigator:
@@ -191,12 +170,6 @@ def _joined(
         evaluation,
         [lineage.tracer for lineage in lineages],
     )
-
-
-def _show(tree: Any) -> None:
-    from rich import print as show
-
-    show(tree)
 
 
 def run_lineages_to_pandas(run_lineages: "Sequence[RunLineage[Any, Any, Any]]") -> "pd.DataFrame":

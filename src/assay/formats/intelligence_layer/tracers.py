@@ -4,7 +4,7 @@ a row has the spans of one root, each with the number of its parent, and is writ
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import msgspec
@@ -24,10 +24,11 @@ from assay.formats.intelligence_layer.tracer import (
     Tracer,
     utc_now,
 )
-from assay.formats.intelligence_layer.types import Record, from_json, to_json
+from assay.formats.intelligence_layer.types import Record, from_json, show, to_json, tree
 from assay.text.plain import plain
 
 Row = dict[str, Any]
+AnySpan = TypeVar("AnySpan", bound="InMemorySpan")
 
 
 class InMemoryTracer(Tracer):
@@ -37,18 +38,17 @@ class InMemoryTracer(Tracer):
         self.entries: list[LogEntry | InMemoryTaskSpan | InMemorySpan] = []
 
     def span(self, name: str, timestamp: datetime | None = None) -> "InMemorySpan":
-        child = InMemorySpan(name=name, context=self.context, start_timestamp=timestamp or utc_now())
-        self.entries.append(child)
-        return child
+        return self._begun(InMemorySpan(name=name, context=self.context, start_timestamp=timestamp))
 
     def task_span(
         self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
     ) -> "InMemoryTaskSpan":
-        child = InMemoryTaskSpan(
-            name=task_name, input=input, context=self.context, start_timestamp=timestamp or utc_now()
-        )
-        self.entries.append(child)
-        return child
+        span = InMemoryTaskSpan(name=task_name, input=input, context=self.context, start_timestamp=timestamp)
+        return self._begun(span)
+
+    def _begun(self, span: AnySpan) -> AnySpan:
+        self.entries.append(span)
+        return span
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         return [
@@ -56,13 +56,15 @@ class InMemoryTracer(Tracer):
         ]
 
     def _rich_render_(self) -> Any:
-        return _tree("Trace", [entry._rich_render_() for entry in self.entries])
+        return tree("Trace", *(entry._rich_render_() for entry in self.entries))
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
+        show(self._rich_render_())
 
 
 class InMemorySpan(InMemoryTracer, Span):
+    when_ended: "Callable[[InMemorySpan], None] | None" = None
+
     def __init__(self, name: str, context: Context | None = None, start_timestamp: datetime | None = None) -> None:
         InMemoryTracer.__init__(self)
         Span.__init__(self, context=context)
@@ -80,6 +82,9 @@ class InMemorySpan(InMemoryTracer, Span):
         if self.end_timestamp is None:
             self.end_timestamp = timestamp or utc_now()
         super().end(timestamp)
+        ended, self.when_ended = self.when_ended, None  # a tracer has its root, and the root should not keep it
+        if ended is not None:
+            ended(self)
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         if self.end_timestamp is None:
@@ -100,7 +105,7 @@ class InMemorySpan(InMemoryTracer, Span):
         return SpanAttributes()
 
     def _rich_render_(self) -> Any:
-        return _tree(self.name, [entry._rich_render_() for entry in self.entries])
+        return tree(self.name, *(entry._rich_render_() for entry in self.entries))
 
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
@@ -122,8 +127,8 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
         return TaskSpanAttributes(input=self.input, output=self.output)
 
     def _rich_render_(self) -> Any:
-        inside = [entry._rich_render_() for entry in self.entries]
-        return _tree(self.name, [_panel("Input", self.input), *inside, _panel("Output", self.output)])
+        inside = (entry._rich_render_() for entry in self.entries)
+        return tree(self.name, _panel("Input", self.input), *inside, _panel("Output", self.output))
 
 
 @dataclass(kw_only=True)
@@ -142,23 +147,7 @@ class LogEntry(Record):
         return _panel(self.message, self.value)
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
-
-
-def _show(picture: Any) -> None:
-    import rich
-
-    rich.print(picture)
-
-
-def _tree(title: str, children: Sequence[Any]) -> Any:
-    from rich.text import Text
-    from rich.tree import Tree
-
-    tree = Tree(Text(plain(title)))
-    for child in children:
-        tree.add(child)
-    return tree
+        show(self._rich_render_())
 
 
 def _panel(title: str, value: Any) -> Any:
@@ -182,18 +171,9 @@ class ExampleTracer(InMemoryTracer):
         self._id = uuid4().hex
         self._write = write
 
-    def span(self, name: str, timestamp: datetime | None = None) -> InMemorySpan:
-        return self._begun(_RootSpan(name=name, start_timestamp=timestamp))
-
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> InMemoryTaskSpan:
-        return self._begun(_RootTaskSpan(name=task_name, input=input, start_timestamp=timestamp))
-
-    def _begun(self, root: Any) -> Any:
-        root.when_ended = self._store
-        self.entries.append(root)
-        return root
+    def _begun(self, span: AnySpan) -> AnySpan:
+        span.when_ended = self._store
+        return super()._begun(span)
 
     def _store(self, root: InMemorySpan) -> None:
         row = {"key": self.key, "item_id": self.example_id, "owner": root.name, "sample_index": 0, "tracer": self._id}
@@ -205,24 +185,6 @@ class ExampleTracer(InMemoryTracer):
             bare = [{**span, "data": {"lost": str(error)}, "error": None} for span in spans]
             line = msgspec.json.encode({**row, "spans": bare})
         self._write(line + b"\n")
-
-
-class _Root:
-    when_ended: Callable[[Any], None] | None
-
-    def end(self, timestamp: datetime | None = None) -> None:
-        super().end(timestamp)  # type: ignore[misc]
-        ended, self.when_ended = self.when_ended, None  # the tracer has the root, and the root should not keep it
-        if ended is not None:
-            ended(self)
-
-
-class _RootSpan(_Root, InMemorySpan):
-    pass
-
-
-class _RootTaskSpan(_Root, InMemoryTaskSpan):
-    pass
 
 
 def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
