@@ -45,10 +45,7 @@ class DatasetRepository(ABC):
 
     def datasets(self) -> Iterable[Dataset]:
         """All datasets, sorted by id."""
-        for dataset_id in self.dataset_ids():
-            dataset = self.dataset(dataset_id)
-            if dataset is not None:
-                yield dataset
+        yield from filter(None, map(self.dataset, self.dataset_ids()))
 
     @abstractmethod
     def dataset_ids(self) -> Iterable[str]:

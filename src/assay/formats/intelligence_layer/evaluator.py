@@ -86,21 +86,14 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     def evaluation_lineages(
         self, evaluation_id: str
     ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
-        return self._navigator().evaluation_lineages(
-            evaluation_id, self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
-        )
+        types = self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        return self._navigator().evaluation_lineages(evaluation_id, *types)
 
     def evaluation_lineage(
         self, evaluation_id: str, example_id: str
     ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation] | None:
-        return self._navigator().evaluation_lineage(
-            evaluation_id,
-            example_id,
-            self.input_type(),
-            self.expected_output_type(),
-            self.output_type(),
-            self.evaluation_type(),
-        )
+        types = self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        return self._navigator().evaluation_lineage(evaluation_id, example_id, *types)
 
     def _navigator(self) -> RepositoryNavigator:
         return RepositoryNavigator(self._dataset_repository, self._run_repository, self._evaluation_repository)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from assay.errors import UserError
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
@@ -23,11 +22,10 @@ from assay.formats.intelligence_layer.domain import (
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.types import BadValue, Input, Output, show, to_json, tree
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, extra, show, to_json, tree
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.tree import Tree
 
     from assay.formats.intelligence_layer.aggregations import AggregationOverview
 
@@ -40,7 +38,7 @@ class RunLineage(Generic[Input, ExpectedOutput, Output]):
     output: ExampleOutput[Output]
     tracer: Tracer | None = None
 
-    def _rich_render(self) -> "Tree":
+    def _rich_render(self) -> Any:
         return tree("Run Lineage", self.example._rich_render(), self.output._rich_render(skip_example_id=True))
 
     def _ipython_display_(self) -> None:
@@ -56,7 +54,7 @@ class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
     evaluation: ExampleEvaluation[Evaluation]
     tracers: Sequence[Tracer | None]
 
-    def _rich_render(self) -> "Tree":
+    def _rich_render(self) -> Any:
         outputs = tree("Outputs", *(output._rich_render(skip_example_id=True) for output in self.outputs))
         evaluation = self.evaluation._rich_render(skip_example_id=True)
         return tree("Run Lineage", self.example._rich_render(), outputs, evaluation)
@@ -254,8 +252,4 @@ def _frame(rows: Iterable[dict[str, Any]], index: list[str], columns: list[str])
 
 
 def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise UserError("frames need pandas, which is not installed", fix="pip install 'assay[frames]'") from None
-    return pd
+    return extra("pandas", "frames need pandas, which is not installed", "pip install 'assay[frames]'")

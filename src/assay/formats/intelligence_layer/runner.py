@@ -27,9 +27,8 @@ from assay.formats.intelligence_layer.domain import (
 from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, shown
 from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
-from assay.formats.intelligence_layer.task import ExampleTask, MakeTracer, Task, parameters_of, type_of
+from assay.formats.intelligence_layer.task import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
 from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
-from assay.formats.intelligence_layer.tracers import ExampleTracer
 from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
 from assay.interfaces import Limits, Store
 from assay.store.keys import canonical, digest

@@ -146,9 +146,7 @@ class PersistentTracer(Tracer, ABC):
                 raise RuntimeError(f"a trace has no entries of type {line.entry_type!r}")
             entry = _ENTRIES[line.entry_type].model_validate(line.entry)
             if isinstance(entry, StartTask | StartSpan):
-                parent = spans.get(entry.parent)
-                spans[entry.uuid] = _opened(entry, parent)
-                (parent or root).entries.append(spans[entry.uuid])
+                spans[entry.uuid] = _opened(entry, spans.get(entry.parent, root))
             elif isinstance(entry, PlainEntry):
                 spans[entry.parent].log(entry.message, entry.value, entry.timestamp)
             else:
@@ -156,12 +154,12 @@ class PersistentTracer(Tracer, ABC):
         return root
 
 
-def _opened(entry: StartTask | StartSpan, parent: InMemorySpan | None) -> InMemorySpan:
+def _opened(entry: StartTask | StartSpan, around: InMemoryTracer) -> InMemorySpan:
     if isinstance(entry, StartTask):
-        span: InMemorySpan = InMemoryTaskSpan(name=entry.name, input=entry.input, start_timestamp=entry.start)
+        span: InMemorySpan = around.task_span(entry.name, entry.input, entry.start)
     else:
-        span = InMemorySpan(name=entry.name, start_timestamp=entry.start)
-    is_root = parent is None and entry.trace_id in (entry.uuid, entry.parent)
+        span = around.span(entry.name, entry.start)
+    is_root = around.context is None and entry.trace_id in (entry.uuid, entry.parent)
     span.parent_id = None if is_root else entry.parent
     span.context = Context(trace_id=entry.trace_id, span_id=entry.uuid)
     return span

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Mapping, Sequence, Set
 from copy import copy, deepcopy
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Literal, Self, TypeVar, get_args
 
 import msgspec
@@ -252,6 +253,14 @@ def _as_default(value: Any) -> Any:
     if isinstance(value, (list, dict, set)):
         return dataclasses.field(default_factory=lambda: deepcopy(value))  # pyright: ignore[reportUnknownLambdaType]
     return value
+
+
+def extra(module: str, what: str, fix: str) -> Any:
+    """A module that only some need: `what` and `fix` are reported where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise UserError(what, fix=fix) from None
 
 
 def tree(title: str, *children: Any) -> Any:
