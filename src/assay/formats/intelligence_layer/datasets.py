@@ -4,7 +4,8 @@ Examples are rows of `items.jsonl`; name, labels and metadata stand in the manif
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from assay.errors import UserError
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
 from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, to_json
 from assay.interfaces import Log, Store
-from assay.records import Item, Segment
+from assay.records import Item, Kind, Manifest, Segment
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
@@ -236,3 +237,42 @@ def _sorted_positions(log: Log) -> list[int] | None:
 class InMemoryDatasetRepository(StoredDatasetRepository):
     def __init__(self) -> None:
         super().__init__(MemoryStore())
+
+
+class StoreByKind:
+    """Hands everything to the store of the artefact's kind."""
+
+    def __init__(self, stores: Mapping[Kind, Store]) -> None:
+        self._stores = stores
+
+    def ids(self, kind: Kind) -> list[str]:
+        return self._stores[kind].ids(kind)
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        return self._stores[kind].manifest(kind, id)
+
+    def put_manifest(self, manifest: Manifest) -> None:
+        self._stores[manifest.kind].put_manifest(manifest)
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        return self._stores[kind].log(kind, id, name)
+
+    def delete(self, kind: Kind, id: str) -> None:
+        self._stores[kind].delete(kind, id)
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        return self._stores[kind].lock(kind, id)
+
+
+def dataset_store(
+    repository: DatasetRepository, dataset_id: str, examples: Iterable[Example[Any, Any]], *, copied: bool = False
+) -> Store:
+    """Where the engine finds the examples: the repository's own store if its rows are what `examples` has, in the same
+    order; else, and if they are to be `copied`, memory."""
+    if isinstance(repository, StoredDatasetRepository) and not copied:
+        store = repository.store_in_order(dataset_id)
+        if store is not None:
+            return store
+    memory = MemoryStore()
+    Datasets(memory).create(sorted_items(examples), name=dataset_id, id=dataset_id)
+    return memory

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from assay.formats.intelligence_layer.aggregations import AggregationOverview
 
 
+_EXAMPLE = ("input", "expected_output", "metadata")
+
+
 @dataclass(eq=False, repr=False)
 class RunLineage(Generic[Input, ExpectedOutput, Output]):
     """An example and what one run made of it."""
@@ -172,36 +175,29 @@ def _joined(
 
 def run_lineages_to_pandas(run_lineages: "Sequence[RunLineage[Any, Any, Any]]") -> "pd.DataFrame":
     """One row for each lineage, indexed by example and run."""
-    index = ["example_id", "run_id"]
-    columns = ["input", "expected_output", "metadata", "output", "lineage"]
+    columns = ["example_id", "run_id", *_EXAMPLE, "output", "lineage"]
     rows = (
-        {**_example(lineage.example), "run_id": lineage.output.run_id, "output": lineage.output.output}
-        | {"lineage": lineage}
+        (lineage.example.id, lineage.output.run_id, *_example(lineage.example), lineage.output.output, lineage)
         for lineage in run_lineages
     )
-    return _frame(rows, index, columns)
+    return _frame(rows, columns, columns[:2])
 
 
 def evaluation_lineages_to_pandas(
     evaluation_lineages: "Sequence[EvaluationLineage[Any, Any, Any, Any]]",
 ) -> "pd.DataFrame":
     """One row for each output of each lineage, indexed by example, evaluation and run."""
-    index = ["example_id", "evaluation_id", "run_id"]
-    columns = ["input", "expected_output", "metadata", "output", "result", "tracer", "lineage"]
+    columns = ["example_id", "evaluation_id", "run_id", *_EXAMPLE, "output", "result", "tracer", "lineage"]
     rows = (
-        {
-            **_example(lineage.example),
-            "evaluation_id": lineage.evaluation.evaluation_id,
-            "run_id": output.run_id,
-            "output": output.output,
-            "result": lineage.evaluation.result,
-            "tracer": tracer,
-            "lineage": lineage,
-        }
+        (
+            *(lineage.example.id, lineage.evaluation.evaluation_id, output.run_id),
+            *_example(lineage.example),
+            *(output.output, lineage.evaluation.result, tracer, lineage),
+        )
         for lineage in evaluation_lineages
         for output, tracer in zip(lineage.outputs, lineage.tracers, strict=True)
     )
-    return _frame(rows, index, columns)
+    return _frame(rows, columns, columns[:3])
 
 
 def aggregation_overviews_to_pandas(
@@ -227,13 +223,8 @@ def aggregation_overviews_to_pandas(
     return frame
 
 
-def _example(example: Any) -> dict[str, Any]:
-    return {
-        "example_id": example.id,
-        "input": example.input,
-        "expected_output": example.expected_output,
-        "metadata": example.metadata,
-    }
+def _example(example: Any) -> list[Any]:
+    return [getattr(example, name) for name in _EXAMPLE]
 
 
 def _fields(statistics: Any) -> dict[str, Any]:
@@ -247,8 +238,8 @@ def _beside(frame: Any, further: Any, ending: str) -> Any:
     return _pandas().concat([frame, renamed], axis=1)
 
 
-def _frame(rows: Iterable[dict[str, Any]], index: list[str], columns: list[str]) -> "pd.DataFrame":
-    return _pandas().DataFrame(list(rows), columns=[*index, *columns]).set_index(index)
+def _frame(rows: Iterable[tuple[Any, ...]], columns: list[str], index: list[str]) -> "pd.DataFrame":
+    return _pandas().DataFrame(list(rows), columns=columns).set_index(index)
 
 
 def _pandas() -> Any:
