@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from assay.analysis.rank.rank import rank
+from assay.formats.intelligence_layer.dataset_files import LocalFileSystem
 from assay.formats.intelligence_layer.evaluation import (
     AsyncEvaluationRepository,
     AsyncFileEvaluationRepository,
@@ -27,7 +28,6 @@ from assay.formats.intelligence_layer.evaluation import (
     RunOverview,
 )
 from assay.formats.intelligence_layer.evaluation_files import FileSystemEvaluationRepository
-from assay.formats.intelligence_layer.file_systems import LocalFileSystem
 from assay.records import Evaluation
 from assay.store.repositories import EvaluationRepository as Rows
 from assay.store.stores import FolderStore

@@ -2,9 +2,165 @@
 
 `intelligence_layer.core` and `intelligence_layer.evaluation` are `assay.formats.intelligence_layer.core` and
 `assay.formats.intelligence_layer.evaluation`, and so are the modules below them: existing code moves by changing the
-import's root. What is here may import everything below `formats`, and no other format.
+import's root. `evaluation.run.file_run_repository` is a module of the table below, not a file: its names are looked up
+in the file that the table gives when they are asked for. A name that is not offered is an ImportError with the reason.
 """
 
-from assay.formats.intelligence_layer.names import install
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import InspectLoader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import Any
 
-install()
+_SERVED = {
+    "connectors.argilla.argilla_client": "argilla_clients",
+    "connectors.argilla.argilla_wrapper_client": "argilla_clients",
+    "connectors.argilla.file_client": "argilla_clients",
+    "connectors.base.json_serializable": "types",
+    "connectors.studio.studio": "",
+    "core.task": "task types",
+    "core.tracer.composite_tracer": "tracer",
+    "core.tracer.file_tracer": "tracers_files",
+    "core.tracer.in_memory_tracer": "tracers",
+    "core.tracer.open_telemetry_tracer": "tracers",
+    "core.tracer.persistent_tracer": "tracers_files",
+    "core.tracer.tracer": "tracer",
+    "evaluation.aggregation.accumulator": "aggregator",
+    "evaluation.aggregation.aggregation_repository": "aggregations",
+    "evaluation.aggregation.aggregator": "aggregator logics",
+    "evaluation.aggregation.domain": "aggregations domain",
+    "evaluation.aggregation.elo_aggregation": "elo",
+    "evaluation.aggregation.file_aggregation_repository": "aggregations",
+    "evaluation.aggregation.hugging_face_aggregation_repository": "aggregations",
+    "evaluation.aggregation.in_memory_aggregation_repository": "aggregations",
+    "evaluation.benchmark.benchmark": "benchmarks",
+    "evaluation.benchmark.file_benchmark": "benchmarks",
+    "evaluation.benchmark.studio_benchmark": "logics",
+    "evaluation.benchmark.trace_information": "graders",
+    "evaluation.dataset.dataset_repository": "datasets",
+    "evaluation.dataset.domain": "domain",
+    "evaluation.dataset.file_dataset_repository": "dataset_files",
+    "evaluation.dataset.hugging_face_dataset_repository": "dataset_files",
+    "evaluation.dataset.in_memory_dataset_repository": "datasets",
+    "evaluation.dataset.single_huggingface_dataset_repository": "dataset_files",
+    "evaluation.dataset.studio_dataset_repository": "",
+    "evaluation.evaluation.domain": "domain",
+    "evaluation.evaluation.evaluation_repository": "evaluations",
+    "evaluation.evaluation.evaluator.argilla_evaluator": "argilla",
+    "evaluation.evaluation.evaluator.async_evaluator": "argilla evaluations",
+    "evaluation.evaluation.evaluator.base_evaluator": "evaluator logics",
+    "evaluation.evaluation.evaluator.evaluator": "evaluator logics",
+    "evaluation.evaluation.evaluator.incremental_evaluator": "incremental elo",
+    "evaluation.evaluation.file_evaluation_repository": "evaluation_files",
+    "evaluation.evaluation.graders": "graders",
+    "evaluation.evaluation.in_memory_evaluation_repository": "evaluations",
+    "evaluation.infrastructure.file_system_based_repository": "dataset_files",
+    "evaluation.infrastructure.hugging_face_repository": "dataset_files",
+    "evaluation.infrastructure.repository_navigator": "navigator",
+    "evaluation.run.domain": "domain",
+    "evaluation.run.file_run_repository": "runs",
+    "evaluation.run.in_memory_run_repository": "runs",
+    "evaluation.run.run_repository": "runs domain",
+    "evaluation.run.runner": "runner",
+    "evaluation.run_evaluation": "run_evaluation",
+}
+"""A module of the original to our files, in which its names are looked up in this order."""
+_FOLDERS = {module.rsplit(".", parts)[0] for module in _SERVED for parts in (1, 2) if module.count(".") > parts}
+MODULES = dict.fromkeys(_FOLDERS, "") | _SERVED
+"""The same with the folders that these modules are in, which have no names."""
+
+_STUDIO = "PhariaStudio is a closed service: use the file repositories, and FileBenchmarkRepository for benchmarks"
+_MODELS = "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"
+_TASKS = "only the evaluation library is offered: write the task itself as a `Task`"
+NOT_OFFERED = {
+    "StudioBenchmark": _STUDIO,
+    "StudioBenchmarkRepository": _STUDIO,
+    "StudioClient": _STUDIO,
+    "StudioDatasetRepository": _STUDIO,
+    "connectors.data": _STUDIO,
+    "connectors.document_index": "the Document Index is a closed service: a Task may ask any other one",
+    "connectors.kernel": _MODELS,
+    "connectors.limited_concurrency_client": _MODELS,
+    "connectors.retrievers": _TASKS,
+    "core.chunk": _TASKS,
+    "core.detect_language": "use LanguageMatchesGrader of `evaluation`",
+    "core.echo": _TASKS,
+    "core.instruct": _TASKS,
+    "core.model": _MODELS,
+    "core.prompt_template": "prompts are Assay's own: Jinja templates (docs/prompts.md)",
+    "core.text_highlight": _TASKS,
+    "examples": _TASKS,
+    "learning": _TASKS,
+}
+"""Names and modules of the original without a counterpart, with the reason."""
+
+
+def not_offered(name: str) -> Any:
+    """For a module's `__getattr__`: the reason as an ImportError, or that there is no such name."""
+    if name in NOT_OFFERED:
+        raise ImportError(f"{name} of the Intelligence Layer is not offered: {NOT_OFFERED[name]}")
+    raise AttributeError(name)
+
+
+class _Names(MetaPathFinder, InspectLoader):
+    """Makes the modules of the table when they are imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        name = fullname.removeprefix(f"{__name__}.")
+        if name == fullname or name not in MODULES:
+            if name in NOT_OFFERED and name != fullname:
+                not_offered(name)
+            return None
+        has_modules = any(other.startswith(f"{name}.") for other in MODULES)
+        file = next((_spec(home).origin for home in _homes(fullname)), None)
+        return ModuleSpec(fullname, self, origin=file, is_package=has_modules)
+
+    def exec_module(self, module: ModuleType) -> None:
+        homes = _homes(module.__name__)
+
+        def lookup(name: str) -> Any:
+            if name == "__all__":
+                return public()
+            if name.startswith("_"):
+                raise AttributeError(name)
+            for home in homes:
+                file = import_module(home)
+                if hasattr(file, name):
+                    vars(module)[name] = getattr(file, name)
+                    return vars(module)[name]
+            return not_offered(name)
+
+        def public() -> list[str]:
+            return sorted({name for home in homes for name in vars(import_module(home)) if name[0] != "_"})
+
+        module.__doc__ = f"See {', '.join(homes) or 'the modules below'}."
+        module.__getattr__, module.__dir__ = lookup, public  # type: ignore[method-assign]
+
+    def get_source(self, fullname: str) -> str | None:
+        return None
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """For `python -m`: the code of the file that serves the module."""
+        (home,) = _homes(fullname)
+        loader = _spec(home).loader
+        return loader.get_code(home) if isinstance(loader, InspectLoader) else None
+
+
+def _homes(fullname: str) -> list[str]:
+    return [f"{__name__}.{home}" for home in MODULES[fullname.removeprefix(f"{__name__}.")].split()]
+
+
+def _spec(home: str) -> ModuleSpec:
+    spec = find_spec(home)
+    if spec is None:
+        raise ModuleNotFoundError(home)
+    return spec
+
+
+if not any(isinstance(finder, _Names) for finder in sys.meta_path):
+    sys.meta_path.append(_Names())  # asked where there is no file

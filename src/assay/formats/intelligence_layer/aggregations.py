@@ -11,6 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic
 
+from assay.formats.intelligence_layer.dataset_files import (
+    FileSystemBasedRepository,
+    HuggingFaceRepository,
+    LocalFileSystem,
+)
 from assay.formats.intelligence_layer.domain import (
     AggregatedEvaluation,
     EvaluationFailed,
@@ -19,11 +24,6 @@ from assay.formats.intelligence_layer.domain import (
     in_order,
 )
 from assay.formats.intelligence_layer.evaluation_rows import LABEL
-from assay.formats.intelligence_layer.file_systems import (
-    FileSystemBasedRepository,
-    HuggingFaceRepository,
-    LocalFileSystem,
-)
 from assay.formats.intelligence_layer.types import Record, from_json, to_json
 from assay.interfaces import Store
 from assay.records import Manifest, MetricRow

@@ -2,11 +2,13 @@
 metrics of Assay's engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from math import sqrt
 from typing import Any, Generic, TypeVar, final
 from uuid import uuid4
+
+import msgspec
 
 from assay.engine.aggregate.aggregate import Aggregator as Engine
 from assay.engine.aggregate.bind import BoundMetric
@@ -16,20 +18,22 @@ from assay.formats.intelligence_layer.aggregations import (
     StoredAggregationRepository,
     numbers_of,
 )
+from assay.formats.intelligence_layer.datasets import StoreByKind
 from assay.formats.intelligence_layer.domain import (
     AggregatedEvaluation,
     Evaluation,
     EvaluationOverview,
     FailedExampleEvaluation,
 )
-from assay.formats.intelligence_layer.engine import StoreByKind, evaluation_store
+from assay.formats.intelligence_layer.evaluation_rows import rows_of
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
 from assay.formats.intelligence_layer.logics import AggregationLogic, arguments_of, identity_of, settled
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue
 from assay.interfaces import Group, Store
-from assay.records import Kind
+from assay.records import Kind, Manifest
 from assay.store.keys import canonical, digest
+from assay.store.stores import MemoryStore
 
 T = TypeVar("T")
 Extracted = TypeVar("Extracted")
@@ -165,6 +169,19 @@ def _is_successful(result: Any) -> bool:
 def _of_logic(group: Group, *, logic: str, value: float) -> float:
     """A number that the user's logic has computed from the typed results; the engine adds its counts."""
     return value
+
+
+def evaluation_store(repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any) -> Store:
+    """Where the engine finds the results of evaluations: the repository's own store, or a copy in memory."""
+    if isinstance(repository, StoredEvaluationRepository) and all(map(repository.has_own_rows, evaluation_ids)):
+        return repository.store
+    memory = MemoryStore()
+    for evaluation_id in evaluation_ids:
+        memory.put_manifest(Manifest(kind="evaluation", id=evaluation_id))
+        log = memory.log("evaluation", evaluation_id)
+        for result in repository.example_evaluations(evaluation_id, evaluation_type):
+            log.append(msgspec.json.Encoder().encode_lines(rows_of(result)))
+    return memory
 
 
 class Accumulator(ABC, Generic[T, Extracted]):

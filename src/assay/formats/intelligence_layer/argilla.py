@@ -20,7 +20,6 @@ from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
     Example,
-    ExampleEvaluation,
     ExpectedOutput,
     FailedExampleEvaluation,
     FailedExampleRun,
@@ -125,7 +124,7 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
                     if abort_on_error:
                         raise
                     print(plain(f"Uploading a record to argilla failed with the following error:\n{error}"))
-                    self._store(dataset_id, example.id, FailedExampleEvaluation.from_exception(error))
+                    self._keep(dataset_id, example.id, FailedExampleEvaluation.from_exception(error))
         overview = PartialEvaluationOverview(
             run_overviews=frozenset(runs),
             id=dataset_id,
@@ -149,7 +148,7 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         for each in answered:
             result = self._evaluation_logic.from_record(each)
             if result not in stored.get(each.example_id, []):
-                self._store(partial_overview_id, each.example_id, result)
+                self._keep(partial_overview_id, each.example_id, result)
         failed = self._partials.failed_example_evaluations(partial_overview_id, self.evaluation_type())
         overview = EvaluationOverview(
             run_overviews=partial.run_overviews,
@@ -191,11 +190,6 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
                 submitted += 1
                 if submitted == num_examples:
                     return
-
-    def _store(self, evaluation_id: str, example_id: str, result: Any) -> None:
-        self._partials.store_example_evaluation(
-            ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
-        )
 
 
 class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, None, ComparisonEvaluation]):

@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.intelligence_layer.types import BadValue, to_json
+from assay.formats.intelligence_layer.types import BadValue, extra, to_json
 from assay.formats.intelligence_layer.types import Record as _Record
 from assay.store.files import write_file
 from assay.store.log import FileLog
@@ -103,7 +103,11 @@ class ArgillaWrapperClient(ArgillaClient):
     """Address and key are by default those of ARGILLA_API_URL and ARGILLA_API_KEY."""
 
     def __init__(self, api_url: str | None = None, api_key: str | None = None, disable_warnings: bool = True) -> None:
-        self._argilla = _argilla()
+        self._argilla = extra(
+            "argilla",
+            "labelling on an Argilla server needs the package argilla, which is not installed",
+            "pip install 'assay[argilla]', or use FileArgillaClient, which needs no server",
+        )
         if disable_warnings:
             import warnings
 
@@ -200,17 +204,6 @@ class ArgillaWrapperClient(ArgillaClient):
             raise BadValue(f"the Argilla server has no dataset {dataset_id!r}")
         dataset.settings.get()  # without its settings, a dataset of version 2 does not know its questions
         return dataset
-
-
-def _argilla() -> Any:
-    try:
-        import argilla  # type: ignore[import-not-found]
-    except ImportError:
-        raise UserError(
-            "labelling on an Argilla server needs the package argilla, which is not installed",
-            fix="pip install 'assay[argilla]', or use FileArgillaClient, which needs no server",
-        ) from None
-    return argilla
 
 
 class FileArgillaClient(ArgillaClient):

@@ -13,7 +13,7 @@ from assay.formats.intelligence_layer.argilla_clients import TextField as TextFi
 from assay.formats.intelligence_layer.types import JsonSerializable as JsonSerializable
 from assay.formats.intelligence_layer.types import SerializableDict as SerializableDict
 
-__path__: list[str] = []  # its modules are those of the table in `names`
+__path__: list[str] = []  # its modules are those of the table in `__init__`
 
 if not typing.TYPE_CHECKING:
-    from assay.formats.intelligence_layer.names import not_offered as __getattr__  # noqa: F401
+    from assay.formats.intelligence_layer import not_offered as __getattr__  # noqa: F401

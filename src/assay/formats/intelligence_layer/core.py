@@ -2,9 +2,6 @@
 
 import typing
 
-from assay.formats.intelligence_layer.opentelemetry import OpenTelemetrySpan as OpenTelemetrySpan
-from assay.formats.intelligence_layer.opentelemetry import OpenTelemetryTaskSpan as OpenTelemetryTaskSpan
-from assay.formats.intelligence_layer.opentelemetry import OpenTelemetryTracer as OpenTelemetryTracer
 from assay.formats.intelligence_layer.task import MAX_CONCURRENCY as MAX_CONCURRENCY
 from assay.formats.intelligence_layer.task import Task as Task
 from assay.formats.intelligence_layer.task import Token as Token
@@ -31,6 +28,9 @@ from assay.formats.intelligence_layer.tracers import InMemorySpan as InMemorySpa
 from assay.formats.intelligence_layer.tracers import InMemoryTaskSpan as InMemoryTaskSpan
 from assay.formats.intelligence_layer.tracers import InMemoryTracer as InMemoryTracer
 from assay.formats.intelligence_layer.tracers import LogEntry as LogEntry
+from assay.formats.intelligence_layer.tracers import OpenTelemetrySpan as OpenTelemetrySpan
+from assay.formats.intelligence_layer.tracers import OpenTelemetryTaskSpan as OpenTelemetryTaskSpan
+from assay.formats.intelligence_layer.tracers import OpenTelemetryTracer as OpenTelemetryTracer
 from assay.formats.intelligence_layer.tracers_files import EndSpan as EndSpan
 from assay.formats.intelligence_layer.tracers_files import EndTask as EndTask
 from assay.formats.intelligence_layer.tracers_files import FileSpan as FileSpan
@@ -47,7 +47,7 @@ from assay.formats.intelligence_layer.tracers_files import TracerLogEntryFailed 
 from assay.formats.intelligence_layer.types import Input as Input
 from assay.formats.intelligence_layer.types import Output as Output
 
-__path__: list[str] = []  # its modules are those of the table in `names`
+__path__: list[str] = []  # its modules are those of the table in `__init__`
 
 if not typing.TYPE_CHECKING:
-    from assay.formats.intelligence_layer.names import not_offered as __getattr__  # noqa: F401
+    from assay.formats.intelligence_layer import not_offered as __getattr__  # noqa: F401

@@ -1,111 +1,175 @@
-"""Datasets in files: ours in a folder, and the original's layout, `datasets/<id>/<id>.json` and `<id>.jsonl` with one
-example per line, for the hub and to read what the original wrote.
+"""Files on any file system that has fsspec's methods (the hub's, or the local one without it), and datasets in them:
+ours in a folder, and the original's layout, `datasets/<id>/<id>.json` and `<id>.jsonl` with one example per line, for
+the hub and to read what the original wrote.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import msgspec
 
-from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository, sorted_items
-from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
-from assay.formats.intelligence_layer.file_systems import (
-    FileSystemBasedRepository,
-    HuggingFaceRepository,
-    LocalFileSystem,
-)
-from assay.formats.intelligence_layer.types import (
-    BadValue,
-    Input,
-    JsonSerializable,
-    Record,
-    SerializableDict,
-    from_json,
-)
+from assay.formats.intelligence_layer.datasets import ItemDatasetRepository, StoredDatasetRepository
+from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput
+from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Record, extra
+from assay.records import Item
 from assay.store.names import safe_name
 from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore
 
 Row = dict[str, Any]
 _LETTERS = "ABCD"
+_REPOSITORY_TYPE = "dataset"
 
 
-class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
+class FileSystemBasedRepository:
+    """A folder of a file system; it is made if it is missing."""
+
+    def __init__(self, file_system: Any, root_directory: Path) -> None:
+        self._file_system = file_system
+        self._root_directory = root_directory
+        self.mkdir(root_directory)
+
+    def write_utf8(self, path: Path, content: str, create_parents: bool = False) -> None:
+        if create_parents:
+            self.mkdir(path.parent)
+        self._file_system.write_text(self.path_to_str(path), content, encoding="utf-8")
+
+    def read_utf8(self, path: Path) -> str:
+        return self._file_system.read_text(self.path_to_str(path), encoding="utf-8")
+
+    def remove_file(self, path: Path) -> None:
+        self._file_system.rm_file(self.path_to_str(path))
+
+    def exists(self, path: Path) -> bool:
+        return self._file_system.exists(self.path_to_str(path))
+
+    def mkdir(self, path: Path) -> None:
+        """Make a folder with its parents; another process may have made it meanwhile."""
+        if self.exists(path):
+            return
+        try:
+            self._file_system.makedir(self.path_to_str(path), create_parents=True)
+        except FileExistsError:
+            return
+
+    def file_names(self, path: Path, file_type: str = "json") -> Sequence[str]:
+        """The names, without their ending, of the files of one type."""
+        files = [Path(file) for file in self._file_system.ls(self.path_to_str(path), detail=False)]
+        return [file.stem for file in files if file.suffix == f".{file_type}"]
+
+    @staticmethod
+    def path_to_str(path: Path) -> str:
+        return path.as_posix()
+
+
+class LocalFileSystem:
+    """As much of fsspec's local file system as repositories use."""
+
+    def write_text(self, path: str, value: str, encoding: str = "utf-8") -> None:
+        Path(path).write_text(value, encoding=encoding)
+
+    def read_text(self, path: str, encoding: str = "utf-8") -> str:
+        return Path(path).read_text(encoding=encoding)
+
+    def rm_file(self, path: str) -> None:
+        Path(path).unlink()
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def makedir(self, path: str, create_parents: bool = True) -> None:
+        Path(path).mkdir(parents=create_parents)
+
+    def ls(self, path: str, detail: bool = False) -> list[str]:
+        return [str(entry) for entry in Path(path).iterdir()]
+
+
+class HuggingFaceRepository(FileSystemBasedRepository):
+    """`repository_id` is `owner/name`; the repository is created if it is not there."""
+
+    def __init__(self, repository_id: str, token: str, private: bool) -> None:
+        if not repository_id or repository_id.endswith("/"):
+            raise BadValue(
+                f"{repository_id!r} is not a repository of the hub", fix="write owner/name, without a final /"
+            )
+        self.create_repository(repository_id, token, private)
+        super().__init__(_hub().HfFileSystem(token=token), Path("datasets") / repository_id)
+        self._repository_id = repository_id
+
+    def mkdir(self, path: Path) -> None:
+        """The hub has no folders but those of its files."""
+
+    def create_repository(self, repository_id: str, token: str, private: bool) -> None:
+        _hub().create_repo(
+            repo_id=repository_id, token=token, repo_type=_REPOSITORY_TYPE, private=private, exist_ok=True
+        )
+
+    def delete_repository(self) -> None:
+        """Remove the repository with all that is in it; one that is gone is not an error."""
+        _hub().delete_repo(
+            repo_id=self._repository_id,
+            token=self._file_system.token,
+            repo_type=_REPOSITORY_TYPE,
+            missing_ok=True,
+        )
+
+
+def _hub() -> Any:
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    what = "repositories on the Hugging Face hub need the package huggingface_hub"
+    return extra("huggingface_hub", what, "pip install 'assay[hf]'")
+
+
+class FileSystemDatasetRepository(FileSystemBasedRepository, ItemDatasetRepository):
     """For file systems that others read with the original, such as the hub's. An id that is not a plain file name
     is encoded; the true one stands in the file."""
 
-    def create_dataset(
-        self,
-        examples: Iterable[Example[Input, ExpectedOutput]],
-        dataset_name: str,
-        id: str | None = None,
-        labels: set[str] | None = None,
-        metadata: SerializableDict | None = None,
-    ) -> Dataset:
-        dataset = Dataset(id=id or new_id(), name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
-        if self.dataset(dataset.id) is not None:
-            raise BadValue(f"there is a dataset {dataset.id!r} already", fix="give another id, or delete it first")
-        rows = [
+    def _write(self, dataset: Dataset, items: list[Item]) -> None:
+        rows = (
             {"input": item.data, "expected_output": item.ground_truth, "id": item.id, "metadata": item.metadata or None}
-            for item in sorted_items(examples)
-        ]
+            for item in items
+        )
         lines = "\n".join(msgspec.json.encode(row).decode() for row in rows)
-        self.write_utf8(self._examples_path(dataset.id), lines, create_parents=True)
-        self.write_utf8(self._dataset_path(dataset.id), dataset.model_dump_json())
-        return dataset
+        self.write_utf8(self._path(dataset.id, ".jsonl"), lines, create_parents=True)
+        self.write_utf8(self._path(dataset.id, ".json"), dataset.model_dump_json())
 
     def delete_dataset(self, dataset_id: str) -> None:
-        for path in (self._dataset_path(dataset_id), self._examples_path(dataset_id)):
+        for path in (self._path(dataset_id, ".json"), self._path(dataset_id, ".jsonl")):
             if self.exists(path):
                 self.remove_file(path)
 
     def dataset(self, dataset_id: str) -> Dataset | None:
-        path = self._dataset_path(dataset_id)
+        path = self._path(dataset_id, ".json")
         return Dataset.model_validate_json(self.read_utf8(path)) if self.exists(path) else None
 
     def dataset_ids(self) -> Iterable[str]:
         datasets = (self.dataset(name) for name in self._folders())
         return sorted(dataset.id for dataset in datasets if dataset is not None)
 
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        rows = (row for row in self._rows(dataset_id) if row["id"] == example_id)
-        return next((_example(row, input_type, expected_output_type) for row in rows), None)
-
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
-        skipped = examples_to_skip or frozenset()
-        rows = self._rows(dataset_id)
-        return (_example(row, input_type, expected_output_type) for row in rows if row["id"] not in skipped)
-
-    def _rows(self, dataset_id: str) -> list[Row]:
-        path = self._examples_path(dataset_id)
+    def _items(self, dataset_id: str) -> list[Item]:
+        path = self._path(dataset_id, ".jsonl")
         if not self.exists(path):
             raise BadValue(f"the repository has no dataset {dataset_id!r}")
         decode = row_decoder(Row)
-        lines = self.read_utf8(path).split("\n")
-        return sorted((decode(line.encode()) for line in lines if line.strip()), key=lambda row: row["id"])
+        rows = (decode(line.encode()) for line in self.read_utf8(path).split("\n") if line.strip())
+        items = (
+            Item(
+                id=row["id"],
+                data=row["input"],
+                ground_truth=row["expected_output"],
+                metadata=row.get("metadata") or {},
+            )
+            for row in rows
+        )
+        return sorted(items, key=lambda item: item.id)
 
-    def _dataset_path(self, dataset_id: str) -> Path:
+    def _path(self, dataset_id: str, ending: str) -> Path:
         name = self._folder(dataset_id)
-        return self._root_directory / "datasets" / name / f"{name}.json"
-
-    def _examples_path(self, dataset_id: str) -> Path:
-        name = self._folder(dataset_id)
-        return self._root_directory / "datasets" / name / f"{name}.jsonl"
+        return self._root_directory / "datasets" / name / f"{name}{ending}"
 
     def _folder(self, dataset_id: str) -> str:
         """The original took any id for a name: what is listed under it is meant."""
@@ -117,17 +181,6 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
         if not self.exists(folder):
             return []
         return [Path(entry).name for entry in self._file_system.ls(self.path_to_str(folder), detail=False)]
-
-
-def _example(
-    row: Row, input_type: type[Input], expected_output_type: type[ExpectedOutput]
-) -> Example[Input, ExpectedOutput]:
-    return Example(
-        id=row["id"],
-        input=from_json(row["input"], input_type),
-        expected_output=from_json(row["expected_output"], expected_output_type),
-        metadata=row.get("metadata"),
-    )
 
 
 class FileDatasetRepository(StoredDatasetRepository):
@@ -145,27 +198,16 @@ class FileDatasetRepository(StoredDatasetRepository):
     def dataset_ids(self) -> Iterable[str]:
         return sorted({*super().dataset_ids(), *self._original.dataset_ids()})
 
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        if super().dataset(dataset_id) is None and self._original.dataset(dataset_id) is not None:
-            return self._original.example(dataset_id, example_id, input_type, expected_output_type)
-        return super().example(dataset_id, example_id, input_type, expected_output_type)
+    def _item(self, dataset_id: str, example_id: str) -> Item | None:
+        if self._is_original(dataset_id):
+            return self._original._item(dataset_id, example_id)
+        return super()._item(dataset_id, example_id)
 
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
-        if super().dataset(dataset_id) is None and self._original.dataset(dataset_id) is not None:
-            return self._original.examples(dataset_id, input_type, expected_output_type, examples_to_skip)
-        return super().examples(dataset_id, input_type, expected_output_type, examples_to_skip)
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        return self._original._items(dataset_id) if self._is_original(dataset_id) else super()._items(dataset_id)
+
+    def _is_original(self, dataset_id: str) -> bool:
+        return super().dataset(dataset_id) is None and self._original.dataset(dataset_id) is not None
 
 
 class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepository):
@@ -173,7 +215,7 @@ class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepos
 
     def __init__(self, repository_id: str, token: str, private: bool, caching: bool = True) -> None:
         super().__init__(repository_id, token, private)
-        self._cached: Any = lru_cache(2)(super()._rows) if caching else None
+        self._cached: Any = lru_cache(2)(super()._items) if caching else None
 
     def delete_dataset(self, dataset_id: str) -> None:
         if self._cached is not None:
@@ -183,12 +225,12 @@ class HuggingFaceDatasetRepository(HuggingFaceRepository, FileSystemDatasetRepos
     def dataset(self, dataset_id: str) -> Dataset | None:
         """Also of examples that were uploaded without a file about them."""
         stored = super().dataset(dataset_id)
-        if stored is None and self.exists(self._examples_path(dataset_id)):
+        if stored is None and self.exists(self._path(dataset_id, ".jsonl")):
             return Dataset(id=dataset_id, name=f"HuggingFace dataset {dataset_id}")
         return stored
 
-    def _rows(self, dataset_id: str) -> list[dict[str, Any]]:
-        return super()._rows(dataset_id) if self._cached is None else self._cached(dataset_id)
+    def _items(self, dataset_id: str) -> list[Item]:
+        return super()._items(dataset_id) if self._cached is None else self._cached(dataset_id)
 
 
 @dataclass(kw_only=True)
@@ -197,31 +239,28 @@ class MultipleChoiceInput(Record):
     choices: Sequence[str]
 
 
-class SingleHuggingfaceDatasetRepository(DatasetRepository):
+class SingleHuggingfaceDatasetRepository(ItemDatasetRepository):
     """Rows have `question`, `choices` and the number of the `answer`; ids are row numbers. Whatever dataset is asked
-    for, it is this one."""
+    for, it is this one, which can only be read."""
 
     def __init__(self, huggingface_dataset: Any) -> None:
         self._rows = huggingface_dataset
 
-    def create_dataset(
-        self,
-        examples: Iterable[Example[Input, ExpectedOutput]],
-        dataset_name: str,
-        id: str | None = None,
-        labels: set[str] | None = None,
-        metadata: SerializableDict | None = None,
-    ) -> Dataset:
-        _read_only()
+    def _refused(self, *_: Any, **named: Any) -> NoReturn:
+        raise NotImplementedError("a single Hugging Face dataset can only be read: its `examples` and its `example`")
 
-    def delete_dataset(self, dataset_id: str) -> None:
-        _read_only()
+    create_dataset = delete_dataset = dataset = dataset_ids = _write = _refused
 
-    def dataset(self, dataset_id: str) -> Dataset | None:
-        _read_only()
-
-    def dataset_ids(self) -> Iterable[str]:
-        _read_only()
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        rows = sorted(enumerate(self._rows["test"]), key=lambda numbered: str(numbered[0]))
+        return (
+            Item(
+                id=str(number),
+                data={"question": row["question"], "choices": row["choices"]},
+                ground_truth=_LETTERS[row["answer"]],
+            )
+            for number, row in rows
+        )
 
     def example(
         self,
@@ -244,17 +283,4 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
             raise BadValue(f"the inputs of this dataset are MultipleChoiceInput, not {input_type}")
         if expected_output_type not in (str, Any, JsonSerializable):
             raise BadValue(f"the expected outputs of this dataset are str, not {expected_output_type}")
-        skipped = examples_to_skip or frozenset()
-        return (
-            Example(
-                id=str(number),
-                input=cast(Input, MultipleChoiceInput(question=row["question"], choices=row["choices"])),
-                expected_output=cast(ExpectedOutput, _LETTERS[row["answer"]]),
-            )
-            for number, row in sorted(enumerate(self._rows["test"]), key=lambda numbered: str(numbered[0]))
-            if str(number) not in skipped
-        )
-
-
-def _read_only() -> NoReturn:
-    raise NotImplementedError("a single Hugging Face dataset can only be read: its `examples` and its `example`")
+        return super().examples(dataset_id, input_type, expected_output_type, examples_to_skip)

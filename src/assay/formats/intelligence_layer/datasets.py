@@ -4,7 +4,8 @@ Examples are rows of `items.jsonl`; name, labels and metadata stand in the manif
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from assay.errors import UserError
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
 from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, to_json
 from assay.interfaces import Log, Store
-from assay.records import Item, Segment
+from assay.records import Item, Kind, Manifest, Segment
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
@@ -45,10 +46,7 @@ class DatasetRepository(ABC):
 
     def datasets(self) -> Iterable[Dataset]:
         """All datasets, sorted by id."""
-        for dataset_id in self.dataset_ids():
-            dataset = self.dataset(dataset_id)
-            if dataset is not None:
-                yield dataset
+        yield from filter(None, map(self.dataset, self.dataset_ids()))
 
     @abstractmethod
     def dataset_ids(self) -> Iterable[str]:
@@ -107,13 +105,18 @@ def sorted_items(examples: Iterable[Example[Any, Any]]) -> list[Item]:
     return items
 
 
-class StoredDatasetRepository(DatasetRepository):
-    """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
+class ItemDatasetRepository(DatasetRepository):
+    """Examples as rows of ours: a subclass gives `_write`, `_items`, and `_item` where it is quicker."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._datasets = Datasets(store)
-        self._order: tuple[str, list[Segment], list[int] | None] | None = None
+    @abstractmethod
+    def _write(self, dataset: Dataset, items: list[Item]) -> None: ...
+
+    @abstractmethod
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        """The rows sorted by id; a ValueError for an unknown dataset."""
+
+    def _item(self, dataset_id: str, example_id: str) -> Item | None:
+        return next((item for item in self._items(dataset_id) if item.id == example_id), None)
 
     def create_dataset(
         self,
@@ -123,21 +126,44 @@ class StoredDatasetRepository(DatasetRepository):
         labels: set[str] | None = None,
         metadata: SerializableDict | None = None,
     ) -> Dataset:
-        dataset_id = id or new_id()
-        if self.dataset(dataset_id) is not None:
+        dataset = Dataset(id=id or new_id(), name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        if self.dataset(dataset.id) is not None:
             raise BadValue(
-                f"there is a dataset {dataset_id!r} already, and datasets do not change",
+                f"there is a dataset {dataset.id!r} already, and datasets do not change",
                 fix="give another id, or delete it first",
             )
-        dataset = Dataset(id=dataset_id, name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
-        items = sorted_items(examples)
-        try:
-            self._datasets.create(
-                items, name=dataset_name, id=dataset_id, labels=dataset.labels, metadata=to_json(dataset.metadata)
-            )
-        except UserError as error:
-            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+        self._write(dataset, sorted_items(examples))
         return dataset
+
+    def example(
+        self,
+        dataset_id: str,
+        example_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+    ) -> Example[Input, ExpectedOutput] | None:
+        item = self._item(dataset_id, example_id)
+        return None if item is None else example_of(item, input_type, expected_output_type)
+
+    def examples(
+        self,
+        dataset_id: str,
+        input_type: type[Input],
+        expected_output_type: type[ExpectedOutput],
+        examples_to_skip: frozenset[str] | None = None,
+    ) -> Iterable[Example[Input, ExpectedOutput]]:
+        skipped = examples_to_skip or frozenset()
+        items = self._items(dataset_id)
+        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+
+
+class StoredDatasetRepository(ItemDatasetRepository):
+    """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._datasets = Datasets(store)
+        self._order: tuple[str, list[Segment], list[int] | None] | None = None
 
     def delete_dataset(self, dataset_id: str) -> None:
         self._datasets.delete(dataset_id)
@@ -151,42 +177,28 @@ class StoredDatasetRepository(DatasetRepository):
     def dataset_ids(self) -> Iterable[str]:
         return self._datasets.ids()
 
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        self._refuse_unknown(dataset_id)
-        item = self._datasets.item(dataset_id, example_id)
-        return None if item is None else example_of(item, input_type, expected_output_type)
-
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
-        self._refuse_unknown(dataset_id)
-        skipped = examples_to_skip or frozenset()
-        items = self._items(dataset_id)
-        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
-
     def store_in_order(self, dataset_id: str) -> Store | None:
         """The store, if its rows are what `examples` gives, in the same order; rows that others stored need not be."""
         is_ours = type(self).examples.__module__.startswith("assay.") and self._datasets.get(dataset_id) is not None
         return self.store if is_ours and self._positions(dataset_id) is None else None
 
-    def _items(self, dataset_id: str) -> Iterator[Item]:
-        index = self._datasets.index(dataset_id)
-        positions = self._positions(dataset_id)
+    def _write(self, dataset: Dataset, items: list[Item]) -> None:
+        metadata = to_json(dataset.metadata)
+        try:
+            self._datasets.create(items, name=dataset.name, id=dataset.id, labels=dataset.labels, metadata=metadata)
+        except UserError as error:
+            raise BadValue(error.what, where=error.where, fix=error.fix) from error
+
+    def _item(self, dataset_id: str, example_id: str) -> Item | None:
+        self._refuse_unknown(dataset_id)
+        return self._datasets.item(dataset_id, example_id)
+
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        self._refuse_unknown(dataset_id)
+        index, positions = self._datasets.index(dataset_id), self._positions(dataset_id)
         if positions is None:
-            yield from index
-        else:
-            for position in positions:
-                yield decode_item(index.log.read(position), index.source)
+            return index
+        return (decode_item(index.log.read(position), index.source) for position in positions)
 
     def _positions(self, dataset_id: str) -> list[int] | None:
         """Where the rows are, sorted by id; None if they are sorted already. Made once while the rows stay the same."""
@@ -225,3 +237,42 @@ def _sorted_positions(log: Log) -> list[int] | None:
 class InMemoryDatasetRepository(StoredDatasetRepository):
     def __init__(self) -> None:
         super().__init__(MemoryStore())
+
+
+class StoreByKind:
+    """Hands everything to the store of the artefact's kind."""
+
+    def __init__(self, stores: Mapping[Kind, Store]) -> None:
+        self._stores = stores
+
+    def ids(self, kind: Kind) -> list[str]:
+        return self._stores[kind].ids(kind)
+
+    def manifest(self, kind: Kind, id: str) -> Manifest | None:
+        return self._stores[kind].manifest(kind, id)
+
+    def put_manifest(self, manifest: Manifest) -> None:
+        self._stores[manifest.kind].put_manifest(manifest)
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        return self._stores[kind].log(kind, id, name)
+
+    def delete(self, kind: Kind, id: str) -> None:
+        self._stores[kind].delete(kind, id)
+
+    def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
+        return self._stores[kind].lock(kind, id)
+
+
+def dataset_store(
+    repository: DatasetRepository, dataset_id: str, examples: Iterable[Example[Any, Any]], *, copied: bool = False
+) -> Store:
+    """Where the engine finds the examples: the repository's own store if its rows are what `examples` has, in the same
+    order; else, and if they are to be `copied`, memory."""
+    if isinstance(repository, StoredDatasetRepository) and not copied:
+        store = repository.store_in_order(dataset_id)
+        if store is not None:
+            return store
+    memory = MemoryStore()
+    Datasets(memory).create(sorted_items(examples), name=dataset_id, id=dataset_id)
+    return memory

@@ -7,15 +7,10 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.types import Input, Output, Record
-from assay.text.plain import plain
-
-if TYPE_CHECKING:
-    from rich.tree import Tree
-
+from assay.formats.intelligence_layer.types import Input, Output, Record, tree
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""
@@ -46,16 +41,10 @@ class Example(Record, Generic[Input, ExpectedOutput]):
 
     __repr__ = __str__
 
-    def _rich_render(self) -> "Tree":
-        from rich.text import Text
-        from rich.tree import Tree
-
-        tree = Tree(Text(f"Example: {plain(self.id)}"))
-        tree.add("Input").add(Text(plain(str(self.input))))
-        tree.add("Expected Output").add(Text(plain(str(self.expected_output))))
-        if self.metadata:
-            tree.add("Metadata").add(Text(plain(str(self.metadata))))
-        return tree
+    def _rich_render(self) -> Any:
+        parts = [tree("Input", str(self.input)), tree("Expected Output", str(self.expected_output))]
+        metadata = [tree("Metadata", str(self.metadata))] if self.metadata else []
+        return tree(f"Example: {self.id}", *parts, *metadata)
 
 
 @dataclass(kw_only=True, repr=False)
@@ -99,7 +88,7 @@ class ExampleOutput(Record, Generic[Output]):
 
     __repr__ = __str__
 
-    def _rich_render(self, skip_example_id: bool = False) -> "Tree":
+    def _rich_render(self, skip_example_id: bool = False) -> Any:
         return _tree(f"Output: {self.run_id}", None if skip_example_id else self.example_id, self.output)
 
 
@@ -186,7 +175,7 @@ class ExampleEvaluation(Record, Generic[Evaluation]):
     def __str__(self) -> str:
         return f"Evaluation ID = {self.evaluation_id}\nExample ID = {self.example_id}\nResult = {self.result}\n"
 
-    def _rich_render(self, skip_example_id: bool = False) -> "Tree":
+    def _rich_render(self, skip_example_id: bool = False) -> Any:
         return _tree(f"Evaluation: {self.evaluation_id}", None if skip_example_id else self.example_id, self.result)
 
 
@@ -263,12 +252,5 @@ def _shown(runs: frozenset[RunOverview]) -> str:
     return "Run Overviews={\n" + ", ".join(str(run) for run in sorted(runs, key=lambda run: run.id)) + "}\n"
 
 
-def _tree(title: str, example_id: str | None, value: Any) -> "Tree":
-    from rich.text import Text
-    from rich.tree import Tree
-
-    tree = Tree(Text(plain(title)))
-    if example_id is not None:
-        tree.add(Text(f"Example ID: {plain(example_id)}"))
-    tree.add(Text(plain(str(value))))
-    return tree
+def _tree(title: str, example_id: str | None, value: Any) -> Any:
+    return tree(title, *([] if example_id is None else [f"Example ID: {example_id}"]), str(value))

@@ -24,6 +24,7 @@ from assay.formats.intelligence_layer.benchmarks import FileBenchmark as FileBen
 from assay.formats.intelligence_layer.benchmarks import FileBenchmarkRepository as FileBenchmarkRepository
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository as FileDatasetRepository
 from assay.formats.intelligence_layer.dataset_files import HuggingFaceDatasetRepository as HuggingFaceDatasetRepository
+from assay.formats.intelligence_layer.dataset_files import HuggingFaceRepository as HuggingFaceRepository
 from assay.formats.intelligence_layer.dataset_files import MultipleChoiceInput as MultipleChoiceInput
 from assay.formats.intelligence_layer.dataset_files import (
     SingleHuggingfaceDatasetRepository as SingleHuggingfaceDatasetRepository,
@@ -68,7 +69,6 @@ from assay.formats.intelligence_layer.evaluations import (
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository as EvaluationRepository
 from assay.formats.intelligence_layer.evaluations import InMemoryEvaluationRepository as InMemoryEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator as Evaluator
-from assay.formats.intelligence_layer.file_systems import HuggingFaceRepository as HuggingFaceRepository
 from assay.formats.intelligence_layer.graders import BleuGrader as BleuGrader
 from assay.formats.intelligence_layer.graders import FScores as FScores
 from assay.formats.intelligence_layer.graders import HighlightCoverageGrader as HighlightCoverageGrader
@@ -93,7 +93,7 @@ from assay.formats.intelligence_layer.runs import FileRunRepository as FileRunRe
 from assay.formats.intelligence_layer.runs import InMemoryRunRepository as InMemoryRunRepository
 from assay.formats.intelligence_layer.runs import RunRepository as RunRepository
 
-__path__: list[str] = []  # its modules are those of the table in `names`
+__path__: list[str] = []  # its modules are those of the table in `__init__`
 
 if not typing.TYPE_CHECKING:
-    from assay.formats.intelligence_layer.names import not_offered as __getattr__  # noqa: F401
+    from assay.formats.intelligence_layer import not_offered as __getattr__  # noqa: F401

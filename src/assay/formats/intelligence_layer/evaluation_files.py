@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from assay.formats.intelligence_layer.dataset_files import FileSystemBasedRepository, LocalFileSystem
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
@@ -15,12 +16,10 @@ from assay.formats.intelligence_layer.domain import (
     PartialEvaluationOverview,
 )
 from assay.formats.intelligence_layer.evaluations import (
-    AsyncEvaluationRepository,
     EvaluationRepository,
     StoredEvaluationRepository,
     StoredPartials,
 )
-from assay.formats.intelligence_layer.file_systems import FileSystemBasedRepository, LocalFileSystem
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.store.names import safe_name
 from assay.store.stores import MANIFEST, FolderStore
@@ -133,7 +132,7 @@ class FileEvaluationRepository(StoredEvaluationRepository):
         return super().has_own_rows(evaluation_id) and not self._original.has(evaluation_id)
 
 
-class AsyncFileEvaluationRepository(FileEvaluationRepository, StoredPartials, AsyncEvaluationRepository):
+class AsyncFileEvaluationRepository(FileEvaluationRepository, StoredPartials):
     def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
         stored = super().partial_evaluation_overview(partial_evaluation_id)
         return stored or self._original.partial_evaluation_overview(partial_evaluation_id)

@@ -54,10 +54,7 @@ class EvaluationRepository(ABC):
 
     def evaluation_overviews(self) -> Iterable[EvaluationOverview]:
         """All overviews, sorted by id."""
-        for evaluation_id in self.evaluation_overview_ids():
-            overview = self.evaluation_overview(evaluation_id)
-            if overview is not None:
-                yield overview
+        yield from filter(None, map(self.evaluation_overview, self.evaluation_overview_ids()))
 
     @abstractmethod
     def evaluation_overview_ids(self) -> Sequence[str]:
@@ -101,10 +98,7 @@ class AsyncEvaluationRepository(EvaluationRepository):
 
     def partial_evaluation_overviews(self) -> Iterable[PartialEvaluationOverview]:
         """All of them, sorted by id."""
-        for evaluation_id in self.partial_evaluation_overview_ids():
-            overview = self.partial_evaluation_overview(evaluation_id)
-            if overview is not None:
-                yield overview
+        yield from filter(None, map(self.partial_evaluation_overview, self.partial_evaluation_overview_ids()))
 
     @abstractmethod
     def partial_evaluation_overview_ids(self) -> Sequence[str]:
@@ -244,7 +238,7 @@ class StoredEvaluationRepository(EvaluationRepository):
         return self._found[2]
 
 
-class StoredPartials(StoredEvaluationRepository):
+class StoredPartials(StoredEvaluationRepository, AsyncEvaluationRepository):
     """Overviews of what was submitted, beside those of what came back."""
 
     def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
@@ -295,6 +289,6 @@ class InMemoryEvaluationRepository(StoredEvaluationRepository):
         super().__init__(MemoryStore())
 
 
-class AsyncInMemoryEvaluationRepository(StoredPartials, AsyncEvaluationRepository):
+class AsyncInMemoryEvaluationRepository(StoredPartials):
     def __init__(self) -> None:
         super().__init__(MemoryStore())

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, final
 
+import msgspec
+
 from assay.engine.evaluate.evaluate import Evaluator as Engine
-from assay.formats.intelligence_layer.datasets import DatasetRepository
+from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
@@ -24,12 +26,13 @@ from assay.formats.intelligence_layer.domain import (
     RunOverview,
     SuccessfulExampleOutput,
 )
-from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, run_store, shown
 from assay.formats.intelligence_layer.evaluation_rows import ExampleScorer, failure_of, stray_output, work_digest
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
 from assay.formats.intelligence_layer.logics import EvaluationLogic, EvaluationLogicBase, arguments_of, settled
 from assay.formats.intelligence_layer.navigator import EvaluationLineage, RepositoryNavigator
-from assay.formats.intelligence_layer.runs import RunRepository
+from assay.formats.intelligence_layer.run_rows import manifest_with, row_of
+from assay.formats.intelligence_layer.runner import shown
+from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output
 from assay.interfaces import Store
@@ -86,24 +89,21 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     def evaluation_lineages(
         self, evaluation_id: str
     ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
-        return self._navigator().evaluation_lineages(
-            evaluation_id, self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
-        )
+        types = self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        return self._navigator().evaluation_lineages(evaluation_id, *types)
 
     def evaluation_lineage(
         self, evaluation_id: str, example_id: str
     ) -> EvaluationLineage[Input, ExpectedOutput, Output, Evaluation] | None:
-        return self._navigator().evaluation_lineage(
-            evaluation_id,
-            example_id,
-            self.input_type(),
-            self.expected_output_type(),
-            self.output_type(),
-            self.evaluation_type(),
-        )
+        types = self.input_type(), self.expected_output_type(), self.output_type(), self.evaluation_type()
+        return self._navigator().evaluation_lineage(evaluation_id, example_id, *types)
 
     def _navigator(self) -> RepositoryNavigator:
         return RepositoryNavigator(self._dataset_repository, self._run_repository, self._evaluation_repository)
+
+    def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
+        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
+        self._evaluation_repository.store_example_evaluation(evaluation)
 
     def _load_run_overviews(self, *run_ids: str) -> list[RunOverview]:
         """The runs in the order of the arguments; an id that is given twice is one run."""
@@ -183,6 +183,7 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         the examples that they share: `items="intersection"`. With `retry_errors` an earlier evaluation of the same
         runs and logic continues, and only what failed in it is evaluated again."""
         start = utc_now()
+        self._prepare_logic()
         runs = self._load_run_overviews(*run_ids)
         dataset = self._dataset_of(runs, items)
         engine = self._engine(dataset, runs)
@@ -210,6 +211,9 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             self._evaluation_repository.store_evaluation_overview(overview)
         return overview
 
+    def _prepare_logic(self) -> None:
+        """Before each evaluation of runs."""
+
     @final
     def evaluate(
         self,
@@ -228,10 +232,6 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             result = failure_of(example.id, error)
         self._keep(evaluation_id, example.id, result)
         return result
-
-    def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
-        evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
-        self._evaluation_repository.store_example_evaluation(evaluation)
 
     def _scorer(self, evaluation_id: str, abort_on_error: bool) -> ExampleScorer:
         return ExampleScorer(
@@ -267,3 +267,18 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             }
         )
         return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)
+
+
+def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
+    """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
+    if isinstance(repository, StoredRunRepository):
+        store = repository.store_with(run.id for run in runs)
+        if store is not None:
+            return store
+    memory = MemoryStore()
+    for run in runs:
+        memory.put_manifest(manifest_with(run, None))
+        log = memory.log("run", run.id)
+        for output in repository.example_outputs(run.id, output_type):
+            log.append(msgspec.json.encode(row_of(output)) + b"\n")
+    return memory

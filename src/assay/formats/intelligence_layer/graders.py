@@ -8,9 +8,8 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.intelligence_layer.tracer import ExportedSpan, SpanType, TaskSpanAttributes
-from assay.formats.intelligence_layer.types import BadValue
+from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.text.rouge import rouge_n, words
 
 _SENTENCE_ENDS = re.compile(r"[.!?…:;][\"'”’)\]]*$")
@@ -19,11 +18,8 @@ COMPLETE = "_Complete"  # the original's task that calls a model
 
 class BleuGrader:
     def __init__(self) -> None:
-        try:
-            from sacrebleu import BLEU
-        except ImportError:
-            raise UserError("BLEU needs sacrebleu, which is not installed", fix="pip install 'assay[text]'") from None
-        self.bleu = BLEU()
+        what = "BLEU needs sacrebleu, which is not installed"
+        self.bleu: Any = extra("sacrebleu", what, "pip install 'assay[text]'").BLEU()
 
     def calculate_bleu(self, hypothesis: str, reference: str) -> float:
         """sacrebleu's corpus BLEU of this one pair: 0 for no overlap to 100 for the same text."""
@@ -49,15 +45,10 @@ class LanguageMatchesGrader:
     `acceptance_threshold`, weighed over pieces of the text by their length; languages in Latin script are known."""
 
     def __init__(self, acceptance_threshold: float = 0.1) -> None:
-        try:
-            from lingua import LanguageDetectorBuilder  # type: ignore[import-not-found]
-        except ImportError:
-            raise UserError(
-                "finding out a text's language needs lingua, which is not installed",
-                fix="pip install 'assay[lingua]'",
-            ) from None
+        what = "finding out a text's language needs lingua, which is not installed"
+        lingua = extra("lingua", what, "pip install 'assay[lingua]'")
         self._acceptance_threshold = acceptance_threshold
-        self._detector: Any = LanguageDetectorBuilder.from_all_languages_with_latin_script().build()
+        self._detector = lingua.LanguageDetectorBuilder.from_all_languages_with_latin_script().build()
 
     def languages_match(self, input: str, output: str) -> bool:
         """Whether the output is in the input's language: true if the input has no clear one, false if only the output
@@ -135,9 +126,6 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _length(ranges: Sequence[tuple[int, int]]) -> int:
     return sum(stop - start for start, stop in ranges)
-
-
-# ---- what a trace says about time and tokens
 
 
 def extract_latency_from_trace(trace: Sequence[ExportedSpan]) -> int:

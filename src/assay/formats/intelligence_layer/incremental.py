@@ -61,7 +61,8 @@ class IncrementalEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, 
 
 
 class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation]):
-    """Evaluates additional runs together with those behind earlier evaluations."""
+    """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs` evaluates as if there
+    were no earlier ones."""
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             incremental_evaluation_logic,
             max_workers=max_workers,
         )
+        self._earlier: tuple[list[set[str]], list[set[str]]] = [], []
 
     def evaluate_additional_runs(
         self,
@@ -109,46 +111,27 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             earlier += behind
             runs.append(set(behind))
             examples.append({each.example_id for each in done})
+        self._earlier = runs, examples
+        try:
+            return self.evaluate_runs(
+                *(run for run in earlier if run not in run_ids),
+                *run_ids,
+                num_examples=num_examples,
+                abort_on_error=abort_on_error,
+                skip_example_on_any_failure=skip_example_on_any_failure,
+                description=description,
+                labels=labels,
+                metadata=metadata,
+                items=items,
+                retry_errors=retry_errors,
+            )
+        finally:
+            self._earlier = [], []
+
+    def _prepare_logic(self) -> None:
+        runs, examples = self._earlier
         self._evaluation_logic.set_previous_run_output_ids(runs)
         self._evaluation_logic.set_previous_example_ids(examples)
-        return super().evaluate_runs(
-            *(run for run in earlier if run not in run_ids),
-            *run_ids,
-            num_examples=num_examples,
-            abort_on_error=abort_on_error,
-            skip_example_on_any_failure=skip_example_on_any_failure,
-            description=description,
-            labels=labels,
-            metadata=metadata,
-            items=items,
-            retry_errors=retry_errors,
-        )
-
-    def evaluate_runs(
-        self,
-        *run_ids: str,
-        num_examples: int | None = None,
-        abort_on_error: bool = False,
-        skip_example_on_any_failure: bool = True,
-        description: str | None = None,
-        labels: set[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        items: Items = "refuse",
-        retry_errors: bool = False,
-    ) -> EvaluationOverview:
-        """Evaluate these runs as if there were no earlier evaluation."""
-        self._evaluation_logic.set_previous_run_output_ids([])
-        return super().evaluate_runs(
-            *run_ids,
-            num_examples=num_examples,
-            abort_on_error=abort_on_error,
-            skip_example_on_any_failure=skip_example_on_any_failure,
-            description=description,
-            labels=labels,
-            metadata=metadata,
-            items=items,
-            retry_errors=retry_errors,
-        )
 
 
 class EloEvaluationLogic(IncrementalEvaluationLogic[Input, Output, ExpectedOutput, Matches]):

@@ -20,7 +20,7 @@ from assay.formats.intelligence_layer.domain import (
     ExpectedOutput,
     SuccessfulExampleOutput,
 )
-from assay.formats.intelligence_layer.types import Input, Output, Record, is_pydantic, schema_of
+from assay.formats.intelligence_layer.types import Input, Output, Record, is_pydantic, type_to_schema
 from assay.store.keys import digest
 from assay.usercode import identity
 
@@ -172,10 +172,6 @@ class AggregationLogicIdentifier(Record):
     logic: str
     evaluation_schema: dict[str, Any]
     aggregation_schema: dict[str, Any]
-
-
-def type_to_schema(type_: Any) -> dict[str, Any]:
-    return schema_of(type_)
 
 
 def create_evaluation_logic_identifier(eval_logic: EvaluationLogic[Any, Any, Any, Any]) -> EvaluationLogicIdentifier:

@@ -5,9 +5,9 @@ with the same columns.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from assay.errors import UserError
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
@@ -22,68 +22,48 @@ from assay.formats.intelligence_layer.domain import (
 from assay.formats.intelligence_layer.evaluations import EvaluationRepository
 from assay.formats.intelligence_layer.runs import RunRepository
 from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.types import BadValue, Input, Output, to_json
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, extra, show, to_json, tree
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.tree import Tree
 
     from assay.formats.intelligence_layer.aggregations import AggregationOverview
 
 
+_EXAMPLE = ("input", "expected_output", "metadata")
+
+
+@dataclass(eq=False, repr=False)
 class RunLineage(Generic[Input, ExpectedOutput, Output]):
     """An example and what one run made of it."""
 
-    def __init__(
-        self,
-        example: Example[Input, ExpectedOutput],
-        output: ExampleOutput[Output],
-        tracer: Tracer | None = None,
-    ) -> None:
-        self.example = example
-        self.output = output
-        self.tracer = tracer
+    example: Example[Input, ExpectedOutput]
+    output: ExampleOutput[Output]
+    tracer: Tracer | None = None
 
-    def _rich_render(self) -> "Tree":
-        from rich.tree import Tree
-
-        tree = Tree("Run Lineage")
-        tree.add(self.example._rich_render())
-        tree.add(self.output._rich_render(skip_example_id=True))
-        return tree
+    def _rich_render(self) -> Any:
+        return tree("Run Lineage", self.example._rich_render(), self.output._rich_render(skip_example_id=True))
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render())
+        show(self._rich_render())
 
 
+@dataclass(eq=False, repr=False)
 class EvaluationLineage(Generic[Input, ExpectedOutput, Output, Evaluation]):
     """An example, what the runs made of it, and how that was evaluated."""
 
-    def __init__(
-        self,
-        example: Example[Input, ExpectedOutput],
-        outputs: Sequence[ExampleOutput[Output]],
-        evaluation: ExampleEvaluation[Evaluation],
-        tracers: Sequence[Tracer | None],
-    ) -> None:
-        self.example = example
-        self.outputs = outputs
-        self.evaluation = evaluation
-        self.tracers = tracers
+    example: Example[Input, ExpectedOutput]
+    outputs: Sequence[ExampleOutput[Output]]
+    evaluation: ExampleEvaluation[Evaluation]
+    tracers: Sequence[Tracer | None]
 
-    def _rich_render(self) -> "Tree":
-        from rich.tree import Tree
-
-        tree = Tree("Run Lineage")
-        tree.add(self.example._rich_render())
-        outputs = tree.add("Outputs")
-        for output in self.outputs:
-            outputs.add(output._rich_render(skip_example_id=True))
-        tree.add(self.evaluation._rich_render(skip_example_id=True))
-        return tree
+    def _rich_render(self) -> Any:
+        outputs = tree("Outputs", *(output._rich_render(skip_example_id=True) for output in self.outputs))
+        evaluation = self.evaluation._rich_render(skip_example_id=True)
+        return tree("Run Lineage", self.example._rich_render(), outputs, evaluation)
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render())
+        show(self._rich_render())
 
 
 class RepositoryNavigator:
@@ -193,44 +173,31 @@ def _joined(
     )
 
 
-def _show(tree: Any) -> None:
-    from rich import print as show
-
-    show(tree)
-
-
 def run_lineages_to_pandas(run_lineages: "Sequence[RunLineage[Any, Any, Any]]") -> "pd.DataFrame":
     """One row for each lineage, indexed by example and run."""
-    index = ["example_id", "run_id"]
-    columns = ["input", "expected_output", "metadata", "output", "lineage"]
+    columns = ["example_id", "run_id", *_EXAMPLE, "output", "lineage"]
     rows = (
-        {**_example(lineage.example), "run_id": lineage.output.run_id, "output": lineage.output.output}
-        | {"lineage": lineage}
+        (lineage.example.id, lineage.output.run_id, *_example(lineage.example), lineage.output.output, lineage)
         for lineage in run_lineages
     )
-    return _frame(rows, index, columns)
+    return _frame(rows, columns, columns[:2])
 
 
 def evaluation_lineages_to_pandas(
     evaluation_lineages: "Sequence[EvaluationLineage[Any, Any, Any, Any]]",
 ) -> "pd.DataFrame":
     """One row for each output of each lineage, indexed by example, evaluation and run."""
-    index = ["example_id", "evaluation_id", "run_id"]
-    columns = ["input", "expected_output", "metadata", "output", "result", "tracer", "lineage"]
+    columns = ["example_id", "evaluation_id", "run_id", *_EXAMPLE, "output", "result", "tracer", "lineage"]
     rows = (
-        {
-            **_example(lineage.example),
-            "evaluation_id": lineage.evaluation.evaluation_id,
-            "run_id": output.run_id,
-            "output": output.output,
-            "result": lineage.evaluation.result,
-            "tracer": tracer,
-            "lineage": lineage,
-        }
+        (
+            *(lineage.example.id, lineage.evaluation.evaluation_id, output.run_id),
+            *_example(lineage.example),
+            *(output.output, lineage.evaluation.result, tracer, lineage),
+        )
         for lineage in evaluation_lineages
         for output, tracer in zip(lineage.outputs, lineage.tracers, strict=True)
     )
-    return _frame(rows, index, columns)
+    return _frame(rows, columns, columns[:3])
 
 
 def aggregation_overviews_to_pandas(
@@ -256,13 +223,8 @@ def aggregation_overviews_to_pandas(
     return frame
 
 
-def _example(example: Any) -> dict[str, Any]:
-    return {
-        "example_id": example.id,
-        "input": example.input,
-        "expected_output": example.expected_output,
-        "metadata": example.metadata,
-    }
+def _example(example: Any) -> list[Any]:
+    return [getattr(example, name) for name in _EXAMPLE]
 
 
 def _fields(statistics: Any) -> dict[str, Any]:
@@ -276,13 +238,9 @@ def _beside(frame: Any, further: Any, ending: str) -> Any:
     return _pandas().concat([frame, renamed], axis=1)
 
 
-def _frame(rows: Iterable[dict[str, Any]], index: list[str], columns: list[str]) -> "pd.DataFrame":
-    return _pandas().DataFrame(list(rows), columns=[*index, *columns]).set_index(index)
+def _frame(rows: Iterable[tuple[Any, ...]], columns: list[str], index: list[str]) -> "pd.DataFrame":
+    return _pandas().DataFrame(list(rows), columns=columns).set_index(index)
 
 
 def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise UserError("frames need pandas, which is not installed", fix="pip install 'assay[frames]'") from None
-    return pd
+    return extra("pandas", "frames need pandas, which is not installed", "pip install 'assay[frames]'")

@@ -5,8 +5,10 @@ and descriptions and `resume_from_recovery_data`: finished examples stay, failed
 """
 
 import math
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Generic
 from uuid import uuid4
@@ -16,7 +18,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
-from assay.formats.intelligence_layer.datasets import DatasetRepository
+from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
 from assay.formats.intelligence_layer.domain import (
     Example,
     ExampleOutput,
@@ -24,16 +26,15 @@ from assay.formats.intelligence_layer.domain import (
     FailedExampleRun,
     RunOverview,
 )
-from assay.formats.intelligence_layer.engine import StoreByKind, dataset_store, shown
 from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
-from assay.formats.intelligence_layer.task import ExampleTask, MakeTracer, Task, parameters_of, type_of
+from assay.formats.intelligence_layer.task import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
 from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
-from assay.formats.intelligence_layer.tracers import ExampleTracer
 from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
 from assay.interfaces import Limits, Store
 from assay.store.keys import canonical, digest
 from assay.store.stores import MemoryStore
+from assay.text.plain import plain
 
 
 class Runner(Generic[Input, Output]):
@@ -215,3 +216,33 @@ def _run(
         raise
     failed = manifest.counts.get("errored", 0)
     return failed, sum(manifest.counts.get(outcome, 0) for outcome in ("ok", "refused", "skipped"))
+
+
+@contextmanager
+def shown(progress: Progress, title: str, name: str = "") -> Generator[None]:
+    """Show these counters until the block ends, under this name instead of their own. What is printed meanwhile
+    appears above them."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    with Live(get_renderable=lambda: _bars(progress, title, name), console=console, refresh_per_second=4):
+        yield
+
+
+def _bars(progress: Progress, title: str, name: str) -> Any:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1))
+    for lane in list(progress.lanes.values()):
+        rows = lane.present + lane.done
+        count = f"{rows:,}" if lane.total is None else f"{rows:,}/{lane.total:,}"
+        failed = f"{lane.errors:,} failed" if lane.errors else ""
+        bar = ProgressBar(total=lane.total, completed=rows, width=40)
+        table.add_row(Text(f"{title} {plain(name or lane.name)}"), bar, Text(count), Text(failed, style="yellow"))
+    return table

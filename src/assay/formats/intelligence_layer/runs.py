@@ -24,8 +24,8 @@ from assay.formats.intelligence_layer.run_rows import (
     overview_of,
     row_of,
 )
+from assay.formats.intelligence_layer.task import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.tracers import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.types import Output
 from assay.interfaces import Log, Store
 from assay.store.log import FileLog, MemoryLog
@@ -52,10 +52,7 @@ class RunRepository(ABC):
 
     def run_overviews(self) -> Iterable[RunOverview]:
         """All overviews, sorted by id."""
-        for run_id in self.run_overview_ids():
-            overview = self.run_overview(run_id)
-            if overview is not None:
-                yield overview
+        yield from filter(None, map(self.run_overview, self.run_overview_ids()))
 
     @abstractmethod
     def run_overview_ids(self) -> Sequence[str]:

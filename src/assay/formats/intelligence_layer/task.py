@@ -1,6 +1,8 @@
 """What is evaluated: a task turns an input into an output and records in its trace how it came to it.
 
-`ExampleTask` is the task as one of the engine's: `do_run` in a thread, its trace kept, its failures as rows.
+`ExampleTask` is the task as one of the engine's: `do_run` in a thread, its trace kept, its failures as rows. A row of
+`traces.jsonl`, which `assay trace` shows, has the spans of one root, each with the number of its parent, and is written
+when the root ends.
 """
 
 import inspect
@@ -8,14 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar, final
+from uuid import UUID, uuid4
+
+import msgspec
 
 from assay.engine.calls.stop import Stop
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.formats.intelligence_layer.domain import FailedExampleRun
 from assay.formats.intelligence_layer.logics import arguments_of
 from assay.formats.intelligence_layer.run_rows import answer_with
-from assay.formats.intelligence_layer.tracer import TaskSpan, Tracer
+from assay.formats.intelligence_layer.tracer import Context as SpanContext
+from assay.formats.intelligence_layer.tracer import ErrorValue, SpanStatus, TaskSpan, Tracer
+from assay.formats.intelligence_layer.tracers import AnySpan, InMemorySpan, InMemoryTaskSpan, InMemoryTracer, LogEntry
 from assay.formats.intelligence_layer.types import Input, Output, Record, from_json, to_json
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item
@@ -25,6 +33,7 @@ from assay.usercode import identity
 
 MAX_CONCURRENCY = 20
 _MISSING = object()
+Row = dict[str, Any]
 MakeTracer = Callable[[str, str], Tracer]
 """The tracer of an example, by its id and the key of its row."""
 
@@ -163,3 +172,98 @@ class ExampleTask:
         if self._store is not None:
             self._store(item.id, output)
         return answer, failed
+
+
+class ExampleTracer(InMemoryTracer):
+    """The tracer of one example. `key` is that of the example's row, where it is known."""
+
+    def __init__(self, example_id: str, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self.example_id = example_id
+        self.key = ""
+        self._id = uuid4().hex
+        self._write = write
+
+    def _begun(self, span: AnySpan) -> AnySpan:
+        span.when_ended = self._store
+        return super()._begun(span)
+
+    def _store(self, root: InMemorySpan) -> None:
+        row = {"key": self.key, "item_id": self.example_id, "owner": root.name, "sample_index": 0, "tracer": self._id}
+        spans: list[Row] = []
+        _add(root, None, spans)
+        try:
+            line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_written)
+        except (TypeError, ValueError, RecursionError) as error:
+            bare = [{**span, "data": {"lost": str(error)}, "error": None} for span in spans]
+            line = msgspec.json.encode({**row, "spans": bare})
+        self._write(line + b"\n")
+
+
+def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
+    """The trace again. Of an example that ran more than once it is the last run's."""
+    every = list(rows)
+    tracer = InMemoryTracer()
+    for row in every:
+        if row.get("tracer") == every[-1].get("tracer"):
+            spans: list[InMemorySpan] = []
+            for span in row["spans"]:
+                around = tracer if span["parent"] is None else spans[span["parent"]]
+                spans.append(_span(span, around))
+    return tracer
+
+
+def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
+    errors = [each.value for each in _logs(span) if isinstance(each.value, ErrorValue)]
+    data: Row = {
+        "trace_id": span.context.trace_id,
+        "span_id": span.context.span_id,
+        "status": span.status_code,
+        "logs": [{"message": each.message, "value": each.value, "at": each.timestamp} for each in _logs(span)],
+    }
+    if isinstance(span, InMemoryTaskSpan):
+        data |= {"input": span.input, "output": span.output}
+    number = len(spans)
+    spans.append(
+        {
+            "name": span.name,
+            "parent": parent,
+            "start": span.start_timestamp.timestamp(),
+            "end": None if span.end_timestamp is None else span.end_timestamp.timestamp(),
+            "error": f"{errors[-1].error_type}: {errors[-1].message}" if errors else None,
+            "data": data,
+        }
+    )
+    for entry in span.entries:
+        if isinstance(entry, InMemorySpan):
+            _add(entry, number, spans)
+
+
+def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
+    data: Row = row["data"]
+    start = datetime.fromtimestamp(row["start"], UTC)
+    if "input" in data:
+        task_span = around.task_span(row["name"], data["input"], start)
+        task_span.record_output(data["output"])
+        span: InMemorySpan = task_span
+    else:
+        span = around.span(row["name"], start)
+    if "span_id" in data:
+        span.context = SpanContext(trace_id=UUID(data["trace_id"]), span_id=UUID(data["span_id"]))
+        span.status_code = SpanStatus(data["status"])
+    for log in data.get("logs", []):
+        span.log(log["message"], log["value"], from_json(log["at"], datetime))
+    if row["end"] is not None:
+        span.end(datetime.fromtimestamp(row["end"], UTC))
+    return span
+
+
+def _logs(span: InMemorySpan) -> list[LogEntry]:
+    return [entry for entry in span.entries if isinstance(entry, LogEntry)]
+
+
+def _written(value: Any) -> Any:
+    try:
+        return to_json(value)
+    except TypeError:
+        return str(value)

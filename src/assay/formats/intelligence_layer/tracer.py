@@ -202,12 +202,7 @@ class NoOpTracer(TaskSpan):
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         return []
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 

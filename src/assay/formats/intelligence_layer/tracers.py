@@ -1,17 +1,15 @@
-"""Traces as a tree of Python objects, for notebooks and tests, and ⇄ rows of `traces.jsonl`, which `assay trace` shows:
-a row has the spans of one root, each with the number of its parent, and is written when the root ends."""
+"""Traces as a tree of Python objects, for notebooks and tests, and as OpenTelemetry spans, for whatever collects those:
+that needs only the tracer that it is given."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
-from uuid import UUID, uuid4
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
-import msgspec
-
+from assay.errors import UserError
 from assay.formats.intelligence_layer.tracer import (
     Context,
-    ErrorValue,
     Event,
     ExportedSpan,
     JsonSerializer,
@@ -19,15 +17,20 @@ from assay.formats.intelligence_layer.tracer import (
     Span,
     SpanAttributes,
     SpanStatus,
+    SpanType,
     TaskSpan,
     TaskSpanAttributes,
     Tracer,
     utc_now,
 )
-from assay.formats.intelligence_layer.types import Record, from_json, to_json
+from assay.formats.intelligence_layer.types import Record, show, tree
 from assay.text.plain import plain
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span as OpenTSpan
+    from opentelemetry.trace import Tracer as OpenTTracer
+
+AnySpan = TypeVar("AnySpan", bound="InMemorySpan")
 
 
 class InMemoryTracer(Tracer):
@@ -37,18 +40,17 @@ class InMemoryTracer(Tracer):
         self.entries: list[LogEntry | InMemoryTaskSpan | InMemorySpan] = []
 
     def span(self, name: str, timestamp: datetime | None = None) -> "InMemorySpan":
-        child = InMemorySpan(name=name, context=self.context, start_timestamp=timestamp or utc_now())
-        self.entries.append(child)
-        return child
+        return self._begun(InMemorySpan(name=name, context=self.context, start_timestamp=timestamp))
 
     def task_span(
         self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
     ) -> "InMemoryTaskSpan":
-        child = InMemoryTaskSpan(
-            name=task_name, input=input, context=self.context, start_timestamp=timestamp or utc_now()
-        )
-        self.entries.append(child)
-        return child
+        span = InMemoryTaskSpan(name=task_name, input=input, context=self.context, start_timestamp=timestamp)
+        return self._begun(span)
+
+    def _begun(self, span: AnySpan) -> AnySpan:
+        self.entries.append(span)
+        return span
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         return [
@@ -56,13 +58,15 @@ class InMemoryTracer(Tracer):
         ]
 
     def _rich_render_(self) -> Any:
-        return _tree("Trace", [entry._rich_render_() for entry in self.entries])
+        return tree("Trace", *(entry._rich_render_() for entry in self.entries))
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
+        show(self._rich_render_())
 
 
 class InMemorySpan(InMemoryTracer, Span):
+    when_ended: "Callable[[InMemorySpan], None] | None" = None
+
     def __init__(self, name: str, context: Context | None = None, start_timestamp: datetime | None = None) -> None:
         InMemoryTracer.__init__(self)
         Span.__init__(self, context=context)
@@ -80,6 +84,9 @@ class InMemorySpan(InMemoryTracer, Span):
         if self.end_timestamp is None:
             self.end_timestamp = timestamp or utc_now()
         super().end(timestamp)
+        ended, self.when_ended = self.when_ended, None  # a tracer has its root, and the root should not keep it
+        if ended is not None:
+            ended(self)
 
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         if self.end_timestamp is None:
@@ -100,7 +107,7 @@ class InMemorySpan(InMemoryTracer, Span):
         return SpanAttributes()
 
     def _rich_render_(self) -> Any:
-        return _tree(self.name, [entry._rich_render_() for entry in self.entries])
+        return tree(self.name, *(entry._rich_render_() for entry in self.entries))
 
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
@@ -122,8 +129,8 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
         return TaskSpanAttributes(input=self.input, output=self.output)
 
     def _rich_render_(self) -> Any:
-        inside = [entry._rich_render_() for entry in self.entries]
-        return _tree(self.name, [_panel("Input", self.input), *inside, _panel("Output", self.output)])
+        inside = (entry._rich_render_() for entry in self.entries)
+        return tree(self.name, _panel("Input", self.input), *inside, _panel("Output", self.output))
 
 
 @dataclass(kw_only=True)
@@ -142,158 +149,90 @@ class LogEntry(Record):
         return _panel(self.message, self.value)
 
     def _ipython_display_(self) -> None:
-        _show(self._rich_render_())
-
-
-def _show(picture: Any) -> None:
-    import rich
-
-    rich.print(picture)
-
-
-def _tree(title: str, children: Sequence[Any]) -> Any:
-    from rich.text import Text
-    from rich.tree import Tree
-
-    tree = Tree(Text(plain(title)))
-    for child in children:
-        tree.add(child)
-    return tree
+        show(self._rich_render_())
 
 
 def _panel(title: str, value: Any) -> Any:
     from rich.panel import Panel
     from rich.text import Text
 
+    return Panel(Text(plain(_text(value, 2))), title=Text(plain(title)))
+
+
+def _text(value: Any, indent: int | None = None) -> str:
     try:
-        text = JsonSerializer(value).model_dump_json(indent=2)
+        return JsonSerializer(value).model_dump_json(indent)
     except (TypeError, ValueError):
-        text = str(value)
-    return Panel(Text(plain(text)), title=Text(plain(title)))
+        return str(value)
 
 
-class ExampleTracer(InMemoryTracer):
-    """The tracer of one example. `key` is that of the example's row, where it is known."""
+class OpenTelemetryTracer(Tracer):
+    """`input`, `output` and the values of logs are JSON text in the attributes and events."""
 
-    def __init__(self, example_id: str, write: Callable[[bytes], None]) -> None:
-        super().__init__()
-        self.example_id = example_id
-        self.key = ""
-        self._id = uuid4().hex
-        self._write = write
+    def __init__(self, tracer: "OpenTTracer") -> None:
+        self._tracer = tracer
 
-    def span(self, name: str, timestamp: datetime | None = None) -> InMemorySpan:
-        return self._begun(_RootSpan(name=name, start_timestamp=timestamp))
+    def span(self, name: str, timestamp: datetime | None = None) -> "OpenTelemetrySpan":
+        span, token = self._start(name, {"type": SpanType.SPAN.value}, timestamp)
+        return OpenTelemetrySpan(span, self._tracer, token, self.context)
 
     def task_span(
         self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> InMemoryTaskSpan:
-        return self._begun(_RootTaskSpan(name=task_name, input=input, start_timestamp=timestamp))
+    ) -> "OpenTelemetryTaskSpan":
+        attributes = {"type": SpanType.TASK_SPAN.value, "input": _text(input)}
+        span, token = self._start(task_name, attributes, timestamp)
+        return OpenTelemetryTaskSpan(span, self._tracer, token, self.context)
 
-    def _begun(self, root: Any) -> Any:
-        root.when_ended = self._store
-        self.entries.append(root)
-        return root
+    def export_for_viewing(self) -> Sequence[ExportedSpan]:
+        raise NotImplementedError("an OpenTelemetry tracer cannot see its own spans: look where they are collected")
 
-    def _store(self, root: InMemorySpan) -> None:
-        row = {"key": self.key, "item_id": self.example_id, "owner": root.name, "sample_index": 0, "tracer": self._id}
-        spans: list[Row] = []
-        _add(root, None, spans)
-        try:
-            line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_written)
-        except (TypeError, ValueError, RecursionError) as error:
-            bare = [{**span, "data": {"lost": str(error)}, "error": None} for span in spans]
-            line = msgspec.json.encode({**row, "spans": bare})
-        self._write(line + b"\n")
+    def _start(self, name: str, attributes: dict[str, str], timestamp: datetime | None) -> "tuple[OpenTSpan, object]":
+        """A child of this span, wherever it is opened: in another thread there is no current span to follow."""
+        context, trace = _api()
+        own = getattr(self, "open_ts_span", None)
+        around = None if own is None else trace.set_span_in_context(own)
+        span = self._tracer.start_span(
+            name,
+            context=around,
+            attributes=attributes,
+            start_time=_nanoseconds(timestamp),
+        )
+        return span, context.attach(trace.set_span_in_context(span))
 
 
-class _Root:
-    when_ended: Callable[[Any], None] | None
+class OpenTelemetrySpan(Span, OpenTelemetryTracer):
+    def __init__(self, span: "OpenTSpan", tracer: "OpenTTracer", token: object, context: Context | None = None) -> None:
+        OpenTelemetryTracer.__init__(self, tracer)
+        Span.__init__(self, context=context)
+        self.open_ts_span = span
+        self._token = token
+
+    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+        self.open_ts_span.add_event(message, {"value": _text(value)}, _nanoseconds(timestamp))
 
     def end(self, timestamp: datetime | None = None) -> None:
-        super().end(timestamp)  # type: ignore[misc]
-        ended, self.when_ended = self.when_ended, None  # the tracer has the root, and the root should not keep it
-        if ended is not None:
-            ended(self)
+        super().end(timestamp)
+        context, trace = _api()
+        code = trace.StatusCode.OK if self.status_code is SpanStatus.OK else trace.StatusCode.ERROR
+        self.open_ts_span.set_status(code)
+        context.detach(self._token)
+        self.open_ts_span.end(_nanoseconds(timestamp))
 
 
-class _RootSpan(_Root, InMemorySpan):
-    pass
+class OpenTelemetryTaskSpan(TaskSpan, OpenTelemetrySpan):
+    def record_output(self, output: PydanticSerializable) -> None:
+        self.open_ts_span.set_attribute("output", _text(output))
 
 
-class _RootTaskSpan(_Root, InMemoryTaskSpan):
-    pass
-
-
-def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
-    """The trace again. Of an example that ran more than once it is the last run's."""
-    every = list(rows)
-    tracer = InMemoryTracer()
-    for row in every:
-        if row.get("tracer") == every[-1].get("tracer"):
-            spans: list[InMemorySpan] = []
-            for span in row["spans"]:
-                around = tracer if span["parent"] is None else spans[span["parent"]]
-                spans.append(_span(span, around))
-                around.entries.append(spans[-1])
-    return tracer
-
-
-def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
-    errors = [each.value for each in _logs(span) if isinstance(each.value, ErrorValue)]
-    data: Row = {
-        "trace_id": span.context.trace_id,
-        "span_id": span.context.span_id,
-        "status": span.status_code,
-        "logs": [{"message": each.message, "value": each.value, "at": each.timestamp} for each in _logs(span)],
-    }
-    if isinstance(span, InMemoryTaskSpan):
-        data |= {"input": span.input, "output": span.output}
-    number = len(spans)
-    spans.append(
-        {
-            "name": span.name,
-            "parent": parent,
-            "start": span.start_timestamp.timestamp(),
-            "end": None if span.end_timestamp is None else span.end_timestamp.timestamp(),
-            "error": f"{errors[-1].error_type}: {errors[-1].message}" if errors else None,
-            "data": data,
-        }
-    )
-    for entry in span.entries:
-        if isinstance(entry, InMemorySpan):
-            _add(entry, number, spans)
-
-
-def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
-    data: Row = row["data"]
-    start = datetime.fromtimestamp(row["start"], UTC)
-    if "input" in data:
-        span: InMemorySpan = InMemoryTaskSpan(
-            name=row["name"], input=data["input"], context=around.context, start_timestamp=start
-        )
-        span.record_output(data["output"])  # type: ignore[attr-defined]
-    else:
-        span = InMemorySpan(name=row["name"], context=around.context, start_timestamp=start)
-    if "span_id" in data:
-        span.context = Context(trace_id=UUID(data["trace_id"]), span_id=UUID(data["span_id"]))
-        span.status_code = SpanStatus(data["status"])
-    for log in data.get("logs", []):
-        at = from_json(log["at"], datetime)
-        span.entries.append(
-            LogEntry(message=log["message"], value=log["value"], timestamp=at, trace_id=span.context.trace_id)
-        )
-    if row["end"] is not None:
-        span.end(datetime.fromtimestamp(row["end"], UTC))
-    return span
-
-
-def _logs(span: InMemorySpan) -> list[LogEntry]:
-    return [entry for entry in span.entries if isinstance(entry, LogEntry)]
-
-
-def _written(value: Any) -> Any:
+def _api() -> tuple[Any, Any]:
     try:
-        return to_json(value)
-    except TypeError:
-        return str(value)
+        from opentelemetry import context, trace
+    except ModuleNotFoundError:
+        raise UserError(
+            "OpenTelemetry traces need the package opentelemetry-api", fix="pip install 'assay[opentelemetry]'"
+        ) from None
+    return context, trace
+
+
+def _nanoseconds(time: datetime | None) -> int | None:
+    return None if time is None else int(time.timestamp() * 1e9)

@@ -4,7 +4,7 @@ Several tracers and threads may write to one file.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from assay.formats.intelligence_layer.tracer import (
     Tracer,
     utc_now,
 )
-from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer, LogEntry
+from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
 from assay.formats.intelligence_layer.types import Record, to_json
 
 
@@ -81,6 +81,9 @@ class PlainEntry(Record):
     trace_id: UUID
 
 
+_ENTRIES = {kind.__name__: kind for kind in (StartTask, EndTask, StartSpan, EndSpan, PlainEntry)}
+
+
 class TracerLogEntryFailed(Exception):
     """A tracer could not write a value; its `description` is written instead."""
 
@@ -107,15 +110,7 @@ class PersistentTracer(Tracer, ABC):
         return self.traces().export_for_viewing()
 
     def _log_span(self, span: "PersistentSpan", name: str, timestamp: datetime | None = None) -> None:
-        own = span.context
-        entry = StartSpan(
-            uuid=own.span_id,
-            parent=self.context.span_id if self.context else own.trace_id,
-            name=name,
-            start=timestamp or utc_now(),
-            trace_id=own.trace_id,
-        )
-        self._log_entry(own.trace_id, entry)
+        self._log_entry(span.context.trace_id, StartSpan(**self._start(span, name, timestamp)))
 
     def _log_task(
         self,
@@ -124,26 +119,57 @@ class PersistentTracer(Tracer, ABC):
         input: PydanticSerializable,
         timestamp: datetime | None = None,
     ) -> None:
-        own = task_span.context
-        entry = StartTask(
-            uuid=own.span_id,
-            parent=self.context.span_id if self.context else own.trace_id,
-            name=task_name,
-            start=timestamp or utc_now(),
-            input=input,
-            trace_id=own.trace_id,
-        )
+        entry = StartTask(**self._start(task_span, task_name, timestamp), input=input)
         try:
-            self._log_entry(own.trace_id, entry)
+            self._log_entry(entry.trace_id, entry)
         except TracerLogEntryFailed as error:
             entry.input = error.description
-            self._log_entry(own.trace_id, entry)
+            self._log_entry(entry.trace_id, entry)
+
+    def _start(self, span: Span, name: str, timestamp: datetime | None) -> dict[str, Any]:
+        trace_id, span_id = span.context.trace_id, span.context.span_id
+        parent = self.context.span_id if self.context else trace_id
+        return {
+            "uuid": span_id,
+            "parent": parent,
+            "name": name,
+            "start": timestamp or utc_now(),
+            "trace_id": trace_id,
+        }
 
     def _parse_log(self, log_entries: Iterable[LogLine]) -> InMemoryTracer:
-        tree = TreeBuilder()
+        """The lines of a log as a tree again; a span whose end was never written stays open."""
+        root = InMemoryTracer()
+        spans: dict[UUID, InMemorySpan] = {}
         for line in log_entries:
-            tree.add(line)
-        return tree.root
+            if line.entry_type not in _ENTRIES:
+                raise RuntimeError(f"a trace has no entries of type {line.entry_type!r}")
+            entry = _ENTRIES[line.entry_type].model_validate(line.entry)
+            if isinstance(entry, StartTask | StartSpan):
+                spans[entry.uuid] = _opened(entry, spans.get(entry.parent, root))
+            elif isinstance(entry, PlainEntry):
+                spans[entry.parent].log(entry.message, entry.value, entry.timestamp)
+            else:
+                _end(spans[entry.uuid], entry)
+        return root
+
+
+def _opened(entry: StartTask | StartSpan, around: InMemoryTracer) -> InMemorySpan:
+    if isinstance(entry, StartTask):
+        span: InMemorySpan = around.task_span(entry.name, entry.input, entry.start)
+    else:
+        span = around.span(entry.name, entry.start)
+    is_root = around.context is None and entry.trace_id in (entry.uuid, entry.parent)
+    span.parent_id = None if is_root else entry.parent
+    span.context = Context(trace_id=entry.trace_id, span_id=entry.uuid)
+    return span
+
+
+def _end(span: InMemorySpan, entry: EndTask | EndSpan) -> None:
+    if isinstance(entry, EndTask) and isinstance(span, InMemoryTaskSpan):
+        span.record_output(entry.output)
+    span.status_code = entry.status_code
+    span.end(entry.end)
 
 
 class PersistentSpan(Span, PersistentTracer, ABC):
@@ -182,57 +208,6 @@ class PersistentTaskSpan(TaskSpan, PersistentSpan, ABC):
 
     def _end_entry(self, end: datetime) -> Record:
         return EndTask(uuid=self.context.span_id, end=end, output=self.output, status_code=self.status_code)
-
-
-class TreeBuilder:
-    """Puts the lines of a log together again; a span whose end was never written stays open."""
-
-    def __init__(self) -> None:
-        self.root = InMemoryTracer()
-        self._spans: dict[UUID, InMemorySpan] = {}
-        self._add: dict[str, Callable[[Any], None]] = {
-            "StartTask": lambda entry: self._start_task(StartTask.model_validate(entry)),
-            "EndTask": lambda entry: self._end_task(EndTask.model_validate(entry)),
-            "StartSpan": lambda entry: self._start_span(StartSpan.model_validate(entry)),
-            "EndSpan": lambda entry: self._end(EndSpan.model_validate(entry)),
-            "PlainEntry": lambda entry: self._log(PlainEntry.model_validate(entry)),
-        }
-
-    def add(self, line: LogLine) -> None:
-        add = self._add.get(line.entry_type)
-        if add is None:
-            raise RuntimeError(f"a trace has no entries of type {line.entry_type!r}")
-        add(line.entry)
-
-    def _start_task(self, entry: StartTask) -> None:
-        self._open(InMemoryTaskSpan(name=entry.name, input=entry.input, start_timestamp=entry.start), entry)
-
-    def _start_span(self, entry: StartSpan) -> None:
-        self._open(InMemorySpan(name=entry.name, start_timestamp=entry.start), entry)
-
-    def _open(self, span: InMemorySpan, entry: StartTask | StartSpan) -> None:
-        parent = self._spans.get(entry.parent)
-        is_root = parent is None and entry.trace_id in (entry.uuid, entry.parent)
-        span.parent_id = None if is_root else entry.parent
-        span.context = Context(trace_id=entry.trace_id, span_id=entry.uuid)
-        (parent or self.root).entries.append(span)
-        self._spans[entry.uuid] = span
-
-    def _end_task(self, entry: EndTask) -> None:
-        span = self._spans[entry.uuid]
-        if isinstance(span, InMemoryTaskSpan):
-            span.record_output(entry.output)
-        self._end(entry)
-
-    def _end(self, entry: EndTask | EndSpan) -> None:
-        span = self._spans[entry.uuid]
-        span.status_code = entry.status_code
-        span.end(entry.end)
-
-    def _log(self, entry: PlainEntry) -> None:
-        self._spans[entry.parent].entries.append(
-            LogEntry(message=entry.message, value=entry.value, timestamp=entry.timestamp, trace_id=entry.trace_id)
-        )
 
 
 class FileTracer(PersistentTracer):

@@ -14,11 +14,13 @@ import typing
 from collections.abc import Mapping, Sequence, Set
 from copy import copy, deepcopy
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Literal, Self, TypeVar, get_args
 
 import msgspec
 
 from assay.errors import UserError
+from assay.text.plain import plain
 
 T = TypeVar("T")
 Input = TypeVar("Input")
@@ -58,12 +60,12 @@ def from_json(data: Any, type: type[T]) -> T:
         return _adapter(type).validate_json(msgspec.json.encode(data))
 
 
-def schema_of(type: Any) -> dict[str, Any]:
+def type_to_schema(type_: Any) -> dict[str, Any]:
     """The JSON Schema of a type: pydantic's for its models, msgspec's for all others."""
     try:
-        return _model_schema(type) if is_pydantic(type) else msgspec.json.schema(type, schema_hook=_model_schema)
+        return _model_schema(type_) if is_pydantic(type_) else msgspec.json.schema(type_, schema_hook=_model_schema)
     except TypeError:  # a type that neither knows: its name is all there is
-        return {"title": getattr(type, "__qualname__", str(type))}
+        return {"title": getattr(type_, "__qualname__", str(type_))}
 
 
 def _model_schema(type: Any) -> dict[str, Any]:
@@ -196,7 +198,7 @@ class Record:
 
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]:
-        return schema_of(cls)
+        return type_to_schema(cls)
 
 
 class _Typed(typing._GenericAlias, _root=True):  # type: ignore[name-defined,misc]
@@ -210,7 +212,7 @@ class _Typed(typing._GenericAlias, _root=True):  # type: ignore[name-defined,mis
         return from_json(msgspec.json.decode(data), kind)
 
     def model_json_schema(self) -> dict[str, Any]:
-        return schema_of(self)
+        return type_to_schema(self)
 
 
 def _validated_record(data: Any, kind: type, typed: Any) -> Any:
@@ -251,3 +253,28 @@ def _as_default(value: Any) -> Any:
     if isinstance(value, (list, dict, set)):
         return dataclasses.field(default_factory=lambda: deepcopy(value))  # pyright: ignore[reportUnknownLambdaType]
     return value
+
+
+def extra(module: str, what: str, fix: str) -> Any:
+    """A module that only some need: `what` and `fix` are reported where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise UserError(what, fix=fix) from None
+
+
+def tree(title: str, *children: Any) -> Any:
+    """A picture for a terminal or a notebook; children are pictures or text."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    picture = Tree(Text(plain(title)))
+    for child in children:
+        picture.add(Text(plain(child)) if isinstance(child, str) else child)
+    return picture
+
+
+def show(picture: Any) -> None:
+    import rich
+
+    rich.print(picture)
