@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import UserError
-from assay.formats.sygra.loading import Loader
+from assay.formats.sygra.modules import Loader
 
 
 def folder(path: Path, files: dict[str, str]) -> Path:

@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -188,7 +189,7 @@ def _public(home: str) -> list[str]:
 
 
 _loaded: set[str] = set()  # modules of users' folders
-_bases: set[str] = set()  # users' folders: a part of `tasks` must not be found in an earlier one
+_importable: list[str] = []  # the folder that is on the path for the last loader
 
 
 class Loader:
@@ -198,10 +199,8 @@ class Loader:
         self.base = base.resolve()
         install()
         _forget()
-        for folder in {str(self.base), *_bases} & {*sys.path}:
-            sys.path.remove(folder)
         sys.path.insert(0, str(self.base))
-        _bases.add(str(self.base))
+        _importable.append(str(self.base))
 
     def __call__(self, dotted: str, where: str = "") -> Any:
         if not isinstance(dotted, str) or not all(part.isidentifier() for part in dotted.split(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -277,6 +276,9 @@ def _failed(dotted: str, error: BaseException, where: str) -> UserError:
 
 def _forget() -> None:
     """Let users' modules be imported anew, and none of another folder's `tasks` stand in for this one's."""
+    while _importable:
+        with suppress(ValueError):
+            sys.path.remove(_importable.pop())
     for name in list(sys.modules):
         if name in _loaded or name.partition(".")[0] == "tasks":
             del sys.modules[name]

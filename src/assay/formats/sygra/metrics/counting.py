@@ -9,13 +9,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
+from assay.formats.sygra.metrics.results import BuiltIn, ConfiguredMetric, UnitMetricResult
 from assay.interfaces import Group, Values
 from assay.metrics.classification import fields_of
 from assay.stats.classification import NONE, macro_f1s, scores
@@ -43,22 +42,12 @@ class BaseAggregatorMetric(ConfiguredMetric):
         return numerator / denominator if denominator else 0.0
 
 
-class Counting(BaseAggregatorMetric):
+class Counting(BuiltIn, BaseAggregatorMetric):
     """A metric that needs each result only once, and keeps none. `reads` are the fields of evaluation rows that it
     needs beside the verdict; `reason` says why its value has no interval where it has none."""
 
-    parameters: type[msgspec.Struct]
-    about: BaseMetricMetadata
-    reads: tuple[str, ...] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
     reason = "it is of all rows together, not a mean over items"
-
-    def validate_config(self) -> None:
-        parameters = settings(self.parameters, self.config, type(self).__name__)
-        for name, value in msgspec.structs.asdict(parameters).items():
-            setattr(self, name, value)
-
-    def get_metadata(self) -> BaseMetricMetadata:
-        return self.about
 
     def calculate(self, results: Iterable[UnitMetricResult]) -> dict[str, Any]:
         self.start()

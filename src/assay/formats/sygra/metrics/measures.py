@@ -5,7 +5,6 @@ a formula stands in one place. The labels of a row are what `detailed_results` h
 object with the label under a key, or the label itself, whose key is then `text`.
 """
 
-import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from assay.formats.sygra.metrics.aggregate import (
     AccuracyMetric,
     AggregatorMetricRegistry,
     F1ScoreMetric,
+    Key,
     Labelled,
     PassAtKMetric,
     PassPowerKMetric,
@@ -36,12 +36,6 @@ from assay.registry import metric
 PROBLEM = "detailed_results.problem"
 SIDES = (PREDICTED, ACTUAL, METADATA)
 _TEXT = "text"
-_ABOUT = {
-    "predicted_key": "the key of the predicted label, or the field (a dotted path) of the evaluation row that has it",
-    "golden_key": "the key of the true label, or the field (a dotted path) of the evaluation row that has it",
-    "k": "how many rows are drawn, or must all pass",
-    "penalty_per_retry": "what each retry costs",
-}
 OURS: dict[str, type[Counting]] = {
     "accuracy": AccuracyMetric,
     "precision": PrecisionMetric,
@@ -55,8 +49,10 @@ OURS: dict[str, type[Counting]] = {
 
 
 def _register(name: str, kind: type[Counting]) -> None:
-    fields = msgspec.structs.fields(kind.parameters)
-    keys = {field.name: _TEXT for field in fields if field.name.endswith("_key")}
+    """In a config, the key of a label is `text` unless it says otherwise."""
+    keys = {field.name: _TEXT for field in kind.fields if field.name.endswith("_key")}
+    optional = msgspec.defstruct(name, [(key, Key, _TEXT) for key in keys], bases=(kind.parameters,), kw_only=True)
+    optional.__doc__ = Labelled.__doc__ if keys else kind.__doc__
 
     def measure(group: Group, **params: Any) -> Values:
         return _counted(kind(**{**keys, **params}), group)
@@ -64,20 +60,9 @@ def _register(name: str, kind: type[Counting]) -> None:
     def columns(params: Mapping[str, Any]) -> list[str]:
         return [*kind.reads, PROBLEM, *(params[key] for key in keys if "." in params.get(key, ""))]
 
-    group = inspect.Parameter("group", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Group)
-    measure.__signature__ = inspect.Signature([group, *map(_parameter, fields)])  # type: ignore[attr-defined]
-    measure.__annotations__ = {field.name: field.type for field in fields}
     measure.__name__ = measure.__qualname__ = name.replace("@", "_at_").replace("^", "_power_")
-    lines = [f"{field.name}: {_ABOUT[field.name]}" for field in fields]
-    described = "".join(f"\n    {line}" for line in ("", "Parameters:", *lines)) if lines else ""
-    measure.__doc__ = f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote.\n{described}"
-    metric(name=f"sygra.{name}", columns=columns)(measure)
-
-
-def _parameter(field: msgspec.structs.FieldInfo) -> inspect.Parameter:
-    default = _TEXT if field.name.endswith("_key") else field.default
-    default = inspect.Parameter.empty if default is msgspec.NODEFAULT else default
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+    measure.__doc__ = f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote."
+    metric(name=f"sygra.{name}", columns=columns, params=optional)(measure)
 
 
 for _name, _kind in OURS.items():

@@ -5,12 +5,12 @@ Built-in metrics are there from the first look on. A name that was not registere
 """
 
 import importlib
+import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -18,7 +18,9 @@ from assay import registry
 from assay.errors import AssayError, UserError
 from assay.registry import nearest
 
-Settings = TypeVar("Settings", bound=msgspec.Struct)
+B = TypeVar("B", bound="type[BuiltIn]")
+C = TypeVar("C", bound=type[Any])
+logger = logging.getLogger("assay")
 _YES, _NO = {"yes", "y", "on", "t"}, {"no", "n", "off", "f"}
 
 
@@ -47,21 +49,12 @@ class UnitMetricResult:
             self.metadata = {}
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "correct": self.correct,
-            "golden": self.golden,
-            "predicted": self.predicted,
-            "metadata": self.metadata,
-        }
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "UnitMetricResult":
-        return cls(
-            correct=data.get("correct", False),
-            golden=data.get("golden", {}),
-            predicted=data.get("predicted", {}),
-            metadata=data.get("metadata", {}),
-        )
+        sides = (data.get(name, {}) for name in ("golden", "predicted", "metadata"))
+        return cls(data.get("correct", False), *sides)
 
 
 class BaseMetricMetadata(msgspec.Struct, kw_only=True):
@@ -107,33 +100,54 @@ class ConfiguredMetric(ABC):
         return self.metadata.name
 
 
-def settings(kind: type[Settings], config: Mapping[str, Any], owner: str) -> Settings:
-    """The parameters that a metric knows, leniently converted (`"yes"`, `"3"`); others are ignored, as in SyGra."""
-    fields = _fields(kind)
-    parameters = {field.name: _truth(config[field.name], field.type) for field in fields if field.name in config}
-    try:
-        return msgspec.convert(parameters, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadParameter(f"{owner}: {error}".replace(" - at `$.", " in `"), fix=_parameters(fields)) from None
+class BuiltIn(ConfiguredMetric):
+    """A metric of ours, as `built_in` describes it. Its parameters are leniently converted (`"yes"`, `"3"`) and become
+    attributes; others are ignored, as in SyGra."""
+
+    about: ClassVar[BaseMetricMetadata]
+    parameters: ClassVar[type[msgspec.Struct]]
+    fields: ClassVar[tuple[msgspec.structs.FieldInfo, ...]]
+
+    def validate_config(self) -> None:
+        config = {
+            field.name: _truth(self.config[field.name], field.type)
+            for field in self.fields
+            if field.name in self.config
+        }
+        try:
+            parameters = msgspec.convert(config, self.parameters, strict=False)
+        except msgspec.ValidationError as error:
+            names = ", ".join(f"{field.name}{' (required)' * field.required}" for field in self.fields)
+            what = f"{type(self).__name__}: {error}".replace(" - at `$.", " in `")
+            raise BadParameter(what, fix=f"parameters: {names}") from None
+        vars(self).update(msgspec.structs.asdict(parameters))
+
+    def get_metadata(self) -> BaseMetricMetadata:
+        return self.about
 
 
-@cache
-def _fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(kind)
+def built_in(
+    registry: "MetricRegistry", name: str, title: str, description: str, *, metric_type: str = "industry"
+) -> Callable[[B], B]:
+    """Describe and register a metric of ours. What its class annotates are its parameters, and their meanings are in
+    its docstring, from where the scorer or the engine's metric of that name has them as well."""
+
+    def decorate(kind: B) -> B:
+        declared = inspect.get_annotations(kind).items()
+        fields = [(key, type_, getattr(kind, key)) if hasattr(kind, key) else (key, type_) for key, type_ in declared]
+        kind.parameters = msgspec.defstruct(kind.__name__, fields, namespace={"__doc__": kind.__doc__})
+        kind.fields = msgspec.structs.fields(kind.parameters)
+        kind.about = BaseMetricMetadata(name=name, display_name=title, description=description, metric_type=metric_type)
+        registry.register(name, kind)
+        return kind
+
+    return decorate
 
 
 def _truth(value: Any, kind: Any) -> Any:
     if kind is bool and isinstance(value, str) and value.lower() in _YES | _NO:
         return value.lower() in _YES
     return value
-
-
-def _parameters(fields: tuple[msgspec.structs.FieldInfo, ...]) -> str:
-    return "parameters: " + ", ".join(f"{field.name}{' (required)' * field.required}" for field in fields)
-
-
-C = TypeVar("C", bound=type[Any])
-logger = logging.getLogger("assay")
 
 
 class MetricRegistry:
@@ -155,10 +169,7 @@ class MetricRegistry:
         if not self._fits(metric_class):
             raise ValueError(f"metric_class must inherit from {self._base}, got {metric_class.__name__}")
         registered = self._metrics.get(name)
-        if registered is not None and (registered.__module__, registered.__qualname__) != (
-            metric_class.__module__,
-            metric_class.__qualname__,
-        ):
+        if registered is not None and _path(registered) != _path(metric_class):
             logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, registered.__name__)
         self._metrics[name] = metric_class
 
@@ -231,6 +242,10 @@ class MetricRegistry:
         if metric_class is not None and not (isinstance(metric_class, type) and self._fits(metric_class)):
             raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base}")
         return metric_class
+
+
+def _path(kind: type[Any]) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
 
 
 UnitMetricRegistry = MetricRegistry("Unit", "BaseUnitMetric", "unit")
