@@ -54,7 +54,7 @@ def _offered() -> dict[str, dict[str, str]]:
         "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
         "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
         "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
-        "langchain_core.tools": _in(f"{_HERE}.graph.tools", "tool"),
+        "langchain_core.tools": _in(f"{_HERE}.graph.called", "tool"),
         f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
     }
     unit = {

@@ -5,88 +5,41 @@ A node gets its own copy of the state and may change that as it likes; only what
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.asking import Asking, ModelUse
-from assay.formats.sygra.graph.called import UserFunction
+from assay.formats.sygra.graph.asking import State, Surroundings
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES
 from assay.interfaces import Context
 from assay.store.keys import canonical, digest
 
-State = dict[str, Any]
-Load = Callable[[str, str], Any]
-Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
-
-class Surroundings:
-    """What the nodes of one graph share while they are made; `notes` are what a user should hear of."""
-
-    def __init__(self, load: Load, models: Mapping[str, ModelUse], rows: Rows | None, properties: Mapping[str, Any]):
-        self.load = load
-        self.models = models
-        self.rows = rows
-        self.properties = properties
-        self.notes: list[str] = []
-        self.used: dict[str, None] = {}
-
-    def function(self, config: Mapping[str, Any], key: str, node: str, where: str) -> UserFunction | None:
-        """The function or class that a node names under a key."""
-        name = config.get(key)
-        if name is None:
-            return None
-        place = f"{where}.{key}"
-        if not isinstance(name, str):
-            raise UserError(f"{key} is not a dotted path", where=place, fix="write `package.module.name`")
-        return UserFunction(self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place)
-
-    def asking(self, config: Mapping[str, Any], step: str, where: str, more: Mapping[str, Any]) -> Asking:
-        asking = Asking(config, step, self.models, self.load, where, more)
-        self.used[asking.model] = None
-        if asking.ignored:
-            self.notes.append(f"{where}: {', '.join(asking.ignored)} of a model count only where the model is defined")
-        return asking
-
-
-class Node(Protocol):
+class Node:
     """`kind` is its type in the graph; `makes` the variables that it declares, `reads` those of its prompt; `code` is
-    what it is made of, a part of its rows' keys."""
-
-    name: str
-    kind: str
-    makes: list[str]
-    reads: set[str]
-    code: Any
-
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]: ...
-
-
-class Connector:
-    """The entry or the exit of a subgraph: does nothing and is not a step."""
+    what it is made of, a part of its rows' keys. One that is only a node is a connector: the entry or the exit of a
+    subgraph, which does nothing and is not a step."""
 
     kind = "connector"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
         self.name = name
-        self.makes: list[str] = []
+        self.makes = output_keys(config, where)
         self.reads: set[str] = set()
-        self.code = None
+        self.code: Any = None
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
         return {}
 
 
-class LambdaNode:
+class LambdaNode(Node):
     kind = "lambda"
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+        super().__init__(name, config, around, where)
         function = around.function(config, "lambda", name, where)
         if function is None:
             raise UserError("a lambda node needs `lambda`", where=where, fix="name a function or a class")
-        self.name = name
-        self.makes = output_keys(config, where)
-        self.reads: set[str] = set()
         self.code = function.code
         self._config = dict(config)
         self._function = function
@@ -129,18 +82,17 @@ def updates(result: Any, node: str, key: str) -> dict[str, Any]:
     return dict(result)
 
 
-class SamplerNode:
+class SamplerNode(Node):
     """Draws each attribute anew; the draws follow from the row's seed, the node and how often it was visited."""
 
     kind = "weighted_sampler"
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+        super().__init__(name, config, around, where)
         attributes = config.get("attributes")
         if not isinstance(attributes, Mapping) or not attributes:
             raise UserError("a weighted_sampler needs `attributes`", where=where, fix="add `attributes: {name: …}`")
-        self.name = name
-        self.makes = [*map(str, attributes), *(key for key in output_keys(config, where) if key not in attributes)]
-        self.reads: set[str] = set()
+        self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {
             str(key): _attribute(entry, around, f"{where}.attributes.{key}") for key, entry in attributes.items()
         }
