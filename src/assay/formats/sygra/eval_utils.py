@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Entry, column_of, dialect, entries
-from assay.formats.sygra.metrics.columns import collated
-from assay.formats.sygra.metrics.results import BadParameter, UnknownName, error_text
+from assay.formats.sygra.metrics import BadParameter, UnknownName, error_text
+from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Entry, collated, column_of, dialect, entries
 from assay.formats.sygra.metrics.unit import UnitMetricRegistry
 
 _MOST_NODES = 256

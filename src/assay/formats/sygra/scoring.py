@@ -24,15 +24,14 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.formats.sygra.data import id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
-from assay.formats.sygra.metrics.collator import Census, Entry, Report
-from assay.formats.sygra.metrics.columns import collated
+from assay.formats.sygra.metrics.collator import Census, Entry, Report, collated
 from assay.formats.sygra.metrics.scorers import unit_result
 from assay.formats.sygra.outputs import json_value
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.files import write_file
 from assay.store.keys import digest, id_hash
-from assay.store.log import MemoryLog
+from assay.store.log import MemoryLog, rows_of
 from assay.store.stores import FlatStore
 
 
@@ -162,9 +161,8 @@ class Scoring:
     def _places(self) -> Any:
         """The number of the record that each item is, items in the order of their hashes."""
         if self._order is None:
-            decode = msgspec.json.Decoder(_Item).decode
             log = self._store.log("dataset", self._store.id)
-            hashes = array("Q", (id_hash(decode(line).id) for _, line in log.scan()))
+            hashes = array("Q", (id_hash(row.id) for _, row in rows_of(log, _Item)))
             self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(np.int32)
         return self._order
 
@@ -174,7 +172,8 @@ class Scoring:
         """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
         if not columns:
             return True
-        responses = {row.item_id: row for row in self._responses()}
+        answered = (row for _, row in rows_of(self._store.log("run", self._store.id), _Answered))
+        responses = {row.item_id: Response(**msgspec.structs.asdict(row)) for row in answered}
         samples: Counter[str] = Counter()
         lines: list[bytes] = []
         for record in cast("list[Any]", json_value(list(records))):
@@ -186,11 +185,6 @@ class Scoring:
             lines.append(msgspec.json.encode(_sample(row, record, number, processor, columns)))
         self._made_by[processor] = lines
         return True
-
-    def _responses(self) -> list[Response]:
-        decode = msgspec.json.Decoder(_Answered).decode
-        rows = (decode(line) for _, line in self._store.log("run", self._store.id).scan())
-        return [Response(**msgspec.structs.asdict(row)) for row in rows]
 
     def _rows_to_score(self) -> MemoryLog:
         log = MemoryLog()

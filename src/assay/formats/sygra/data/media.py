@@ -37,7 +37,7 @@ _SOUND_SUFFIXES = {
 _SOUNDS = ((b"ID3", "mpeg"), (b"\xff\xfb", "mpeg"), (b"\xff\xf1", "aac"), (b"OggS", "ogg"), (b"fLaC", "flac"))
 
 
-class _Media(Streamed):
+class _Media(Streamed, title="create_image_url"):
     """`folders` are those that files may be read from: by default the current one."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
@@ -89,10 +89,6 @@ class _Media(Streamed):
 class CreateImageUrlTransform(_Media):
     """Images as `data:image/…;base64,…`."""
 
-    @property
-    def name(self) -> str:
-        return "create_image_url"
-
     def encoded(self, value: Any) -> str | None:
         if hasattr(value, "save") and hasattr(value, "format"):  # a picture of Pillow, which need not be installed
             kind = value.format or "PNG"
@@ -104,12 +100,8 @@ class CreateImageUrlTransform(_Media):
         return _data_url(f"image/{kind}", media[0]) if media and kind else None
 
 
-class CreateAudioUrlTransform(_Media):
+class CreateAudioUrlTransform(_Media, title="create_audio_url"):
     """Sounds as `data:audio/…;base64,…`; `output_fields: {field: other}` leaves the field as it is."""
-
-    @property
-    def name(self) -> str:
-        return "create_audio_url"
 
     def encoded(self, value: Any) -> str | None:
         if isinstance(value, Mapping) and "array" in value and value.get("sampling_rate"):

@@ -16,12 +16,8 @@ from assay.formats.sygra.data.transform import DataTransform, Record, Records, S
 from assay.registry import nearest
 
 
-class RenameFieldsTransform(Streamed):
+class RenameFieldsTransform(Streamed, title="rename_fields"):
     """`mapping: {old: new}`. A new name that the record has already is kept, both stay, unless `overwrite`."""
-
-    @property
-    def name(self) -> str:
-        return "rename_fields"
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         names, overwrite = mapping(params, "mapping"), bool(params.get("overwrite"))
@@ -33,24 +29,16 @@ class RenameFieldsTransform(Streamed):
             yield renamed
 
 
-class AddNewFieldTransform(Streamed):
+class AddNewFieldTransform(Streamed, title="add_new_field"):
     """`mapping: {field: constant}`."""
-
-    @property
-    def name(self) -> str:
-        return "add_new_field"
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         constants = mapping(params, "mapping")
         return ({**record, **constants} for record in records)
 
 
-class AddRetryFieldsTransform(Streamed):
+class AddRetryFieldsTransform(Streamed, title="add_retry_fields"):
     """What a loop with retries counts with: `max_retries`, `curr_retries`, `original_current_user_text`."""
-
-    @property
-    def name(self) -> str:
-        return "add_retry_fields"
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         constants = {
@@ -66,13 +54,9 @@ _RANGE = re.compile(r"\s*\[\s*(-?\d+)?\s*:\s*(-?\d+)?\s*\]\s*")
 _VARIABLE = re.compile(r"\$([1-9][0-9]*)")
 
 
-class SkipRecords(Streamed):
+class SkipRecords(Streamed, title="skip_records"):
     """Leaves records out: `skip_type: range` with `range: "[:10],[-10:]"`, or `skip_type: count` with
     `count: {from_start, from_end}`."""
-
-    @property
-    def name(self) -> str:
-        return "skip_records"
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         kind = params.get("skip_type") or "range"
@@ -84,15 +68,11 @@ class SkipRecords(Streamed):
         raise UserError(f"unknown skip_type {kind!r}", fix=nearest(str(kind), ["range", "count"]))
 
 
-class CombineRecords(Streamed):
+class CombineRecords(Streamed, title="combine_records"):
     """Makes one record of every `combine` neighbours, `shift` records apart: `join_column: {field: "$1-$2"}`.
 
     Windows end with the last record; without something to combine, records stay as they are.
     """
-
-    @property
-    def name(self) -> str:
-        return "combine_records"
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
         size = whole(params, "combine", default=1)

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting, LabelPairs, for_each_k, quoted
-from assay.formats.sygra.metrics.results import (
+from assay.formats.sygra.metrics import (
     AggregatorMetricRegistry,
     BaseMetricMetadata,
     UnitMetricResult,
     aggregator_metric,
     built_in,
 )
+from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting, LabelPairs, for_each_k, quoted
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
 from assay.metrics.pass_at_k import pass_at_k

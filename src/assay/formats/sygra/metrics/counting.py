@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from assay.formats.sygra.metrics.results import BuiltIn, ConfiguredMetric, UnitMetricResult
+from assay.formats.sygra.metrics import BuiltIn, ConfiguredMetric, UnitMetricResult
 from assay.interfaces import Group, Values
 from assay.metrics.classification import fields_of
 from assay.stats.classification import NONE, macro_f1s, scores

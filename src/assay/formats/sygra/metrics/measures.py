@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from assay.errors import UserError
+from assay.formats.sygra.metrics import UnitMetricResult, error_text
 from assay.formats.sygra.metrics.aggregate import (
     METADATA,
     AccuracyMetric,
@@ -27,7 +28,6 @@ from assay.formats.sygra.metrics.aggregate import (
     StepEfficiencyMetric,
 )
 from assay.formats.sygra.metrics.counting import Counting, by_problem, quoted
-from assay.formats.sygra.metrics.results import UnitMetricResult, error_text
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
 from assay.metrics.pass_rate import pass_rate

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from assay.formats.sygra.metrics import unit
-from assay.formats.sygra.metrics.results import UnitMetricResult
+from assay.formats.sygra.metrics import UnitMetricResult, unit
 from assay.formats.sygra.metrics.unit import DIRECTIONS, Share, alike, equal, same_direction
 from assay.interfaces import Score
 from assay.records import Item, Response

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.results import (
+from assay.formats.sygra.metrics import (
     BaseMetricMetadata,
     BuiltIn,
     ConfiguredMetric,
