@@ -23,8 +23,7 @@ from assay.errors import UserError
 from assay.registry import nearest
 
 _HERE = "assay.formats.sygra"
-_UNIT = f"{_HERE}.metrics.unit"
-_AGGREGATE = f"{_HERE}.metrics.aggregate"
+_METRICS = f"{_HERE}.metrics"
 _CLASSES = f"{_HERE}.classes"
 _MESSAGES = f"{_HERE}.graph.messages"
 _CONSTANTS = (
@@ -55,39 +54,35 @@ def _offered() -> dict[str, dict[str, str]]:
         "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
         "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
         "langchain_core.tools": _in(f"{_HERE}.graph.called", "tool"),
-        f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
+        f"{metrics}.base_metric_metadata": _in(_METRICS, "BaseMetricMetadata"),
     }
     unit = {
-        "base_unit_metric": ["BaseUnitMetric"],
-        "unit_metric_result": ["UnitMetricResult"],
-        "unit_metric_registry": ["UnitMetricRegistry", "unit_metric"],
-        "exact_match": ["ExactMatchMetric"],
-        "fuzzy_match": ["FuzzyMatchMetric"],
-        "action_within_bbox": ["ActionWithinBboxMetric"],
-        "scroll_direction": ["ScrollDirectionMetric"],
-        "scroll_amount": ["ScrollAmountMetric"],
-        "typed_value_match": ["TypedValueMatchMetric"],
+        "base_unit_metric": _in(_METRICS, "BaseUnitMetric"),
+        "unit_metric_result": _in(_METRICS, "UnitMetricResult"),
+        "unit_metric_registry": _in(_METRICS, "UnitMetricRegistry", "unit_metric"),
+        **_each_in(f"{_METRICS}.unit", "exact_match", "fuzzy_match", "typed_value_match"),
+        **_each_in(f"{_METRICS}.unit", "action_within_bbox", "scroll_direction", "scroll_amount"),
     }
     aggregate = {
-        "base_aggregator_metric": ["BaseAggregatorMetric"],
-        "aggregator_metric_registry": ["AggregatorMetricRegistry", "aggregator_metric"],
-        "accuracy": ["AccuracyMetric"],
-        "precision": ["PrecisionMetric"],
-        "recall": ["RecallMetric"],
-        "f1_score": ["F1ScoreMetric"],
-        "pass_at_k": ["PassAtKMetric"],
-        "pass_power_k": ["PassPowerKMetric"],
-        "step_efficiency": ["StepEfficiencyMetric"],
+        "base_aggregator_metric": _in(_METRICS, "BaseAggregatorMetric"),
+        "aggregator_metric_registry": _in(_METRICS, "AggregatorMetricRegistry", "aggregator_metric"),
+        **_each_in(f"{_METRICS}.aggregate", "accuracy", "precision", "recall", "f1_score"),
+        **_each_in(f"{_METRICS}.aggregate", "pass_at_k", "pass_power_k", "step_efficiency"),
     }
-    for folder, home, modules in (("unit_metrics", _UNIT, unit), ("aggregator_metrics", _AGGREGATE, aggregate)):
+    for folder, modules in (("unit_metrics", unit), ("aggregator_metrics", aggregate)):
         for module, names in modules.items():
-            offered[f"{metrics}.{folder}.{module}"] = _in(home, *names)
-            offered[f"sygra.core.metrics.{folder}.{module}"] = _in(home, *names)  # where they were at first
+            offered[f"{metrics}.{folder}.{module}"] = names
+            offered[f"sygra.core.metrics.{folder}.{module}"] = names  # where they were at first
     return offered
 
 
 def _in(home: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, home)
+
+
+def _each_in(home: str, *modules: str) -> dict[str, dict[str, str]]:
+    """Metrics that have a module of their own: `exact_match` is `ExactMatchMetric`."""
+    return {name: {f"{name.title().replace('_', '')}Metric": home} for name in modules}
 
 
 OFFERED = _offered()

@@ -24,7 +24,8 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.formats.sygra.data import id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
-from assay.formats.sygra.metrics.collator import Census, Entry, Report, collated
+from assay.formats.sygra.metrics.collator import Census, Report, collated
+from assay.formats.sygra.metrics.measures import Entry
 from assay.formats.sygra.metrics.scorers import unit_result
 from assay.formats.sygra.outputs import json_value
 from assay.interfaces import Group, Log, Values
@@ -108,8 +109,6 @@ class Scoring:
             label = f"{label} of {processor or 'the graph'}"
         self._scorers[label] = bind_scorer(unit_result, name=label, params=params)
 
-    # -- the engine's steps
-
     async def _measured(self) -> dict[str, MetricRow]:
         """The metric rows by name, after all that was included is scored."""
         if not self._made_by:
@@ -145,8 +144,6 @@ class Scoring:
         text = yaml.safe_dump(json_value(config), sort_keys=False, allow_unicode=True)
         write_file(self._store.folder / "config.yaml", text.encode())
 
-    # -- the order of the records
-
     def _in_order(self, bound: BoundMetric) -> BoundMetric:
         """The metric, given its rows in the order of the records: the engine sorts them by the hashes of their items,
         but a payload names classes as they occur, and a user's metric may look at neighbours."""
@@ -165,8 +162,6 @@ class Scoring:
             hashes = array("Q", (id_hash(row.id) for _, row in rows_of(log, _Item)))
             self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(np.int32)
         return self._order
-
-    # -- rows that a post-processor made
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
         """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""

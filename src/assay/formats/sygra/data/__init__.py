@@ -18,11 +18,11 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.joins import Part, check_parts, joined
-from assay.formats.sygra.data.media import CreateAudioUrlTransform, CreateImageUrlTransform
 from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.data.sinks import check_sinks, write_sinks
 from assay.formats.sygra.data.sources import folders_of, raw_records
 from assay.formats.sygra.data.transform import Load, Record, Records, Stage, as_text, cleaned, stages
+from assay.formats.sygra.data.transforms import CreateAudioUrlTransform, CreateImageUrlTransform
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen

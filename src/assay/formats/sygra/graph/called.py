@@ -155,8 +155,6 @@ def _line(error: BaseException, function: Callable[..., Any]) -> str:
     return place
 
 
-# ---- tools
-
 F = TypeVar("F", bound=Callable[..., Any])
 _EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 

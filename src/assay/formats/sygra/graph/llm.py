@@ -21,8 +21,7 @@ from assay.formats.sygra.graph.messages import (
     tool_call,
     with_history,
 )
-from assay.formats.sygra.graph.nodes import Node, side_by_side, updates
-from assay.formats.sygra.graph.prompt import Prompt
+from assay.formats.sygra.graph.nodes import Node, Prompt, side_by_side, updates
 from assay.interfaces import Context, Message
 from assay.text.messages import content_text
 

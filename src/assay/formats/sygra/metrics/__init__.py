@@ -8,7 +8,7 @@ import importlib
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -100,6 +100,27 @@ class ConfiguredMetric(ABC):
         return self.metadata.name
 
 
+class BaseUnitMetric(ConfiguredMetric):
+    """What a user's own unit metric inherits from."""
+
+    @abstractmethod
+    def evaluate(self, golden: list[Any], predicted: list[Any]) -> list[UnitMetricResult]:
+        """A result for each pair."""
+
+
+class BaseAggregatorMetric(ConfiguredMetric):
+    """What a user's own aggregator metric inherits from."""
+
+    @abstractmethod
+    def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
+
+    def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
+        return sum(1 for result in results if result.correct)
+
+    def _safe_divide(self, numerator: float, denominator: float) -> float:
+        return numerator / denominator if denominator else 0.0
+
+
 class BuiltIn(ConfiguredMetric):
     """A metric of ours, as `built_in` describes it. Its parameters are leniently converted (`"yes"`, `"3"`) and become
     attributes; others are ignored, as in SyGra."""
@@ -151,9 +172,9 @@ def _truth(value: Any, kind: Any) -> Any:
 
 
 class MetricRegistry:
-    """Classes of one kind by name; `home` is the module that defines the base class and the built-in metrics."""
+    """Classes of one kind by name; `home` is the module that defines the built-in ones."""
 
-    def __init__(self, kind: str, base: str, home: str) -> None:
+    def __init__(self, kind: str, base: type[ConfiguredMetric], home: str) -> None:
         self.kind = kind
         self._base = base
         self._home = f"{__package__}.{home}"
@@ -166,8 +187,8 @@ class MetricRegistry:
             raise ValueError("Metric name must be a non-empty string")
         if not isinstance(metric_class, type):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"metric_class must be a class, got {type(metric_class)}")
-        if not self._fits(metric_class):
-            raise ValueError(f"metric_class must inherit from {self._base}, got {metric_class.__name__}")
+        if not issubclass(metric_class, self._base):
+            raise ValueError(f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}")
         registered = self._metrics.get(name)
         if registered is not None and _path(registered) != _path(metric_class):
             logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, registered.__name__)
@@ -214,9 +235,11 @@ class MetricRegistry:
 
     def decorator(self, name: str) -> Callable[[C], C]:
         def decorate(metric_class: C) -> C:
-            if not self._fits(metric_class):
+            if not issubclass(metric_class, self._base):
                 word = f"@{self.kind.lower()}_metric"
-                raise TypeError(f"{metric_class.__name__} must inherit from {self._base} to use the {word} decorator")
+                raise TypeError(
+                    f"{metric_class.__name__} must inherit from {self._base.__name__} to use the {word} decorator"
+                )
             self.register(name, metric_class)
             return metric_class
 
@@ -224,9 +247,6 @@ class MetricRegistry:
 
     def _discover(self) -> None:
         importlib.import_module(self._home)
-
-    def _fits(self, metric_class: type[Any]) -> bool:
-        return issubclass(metric_class, getattr(importlib.import_module(self._home), self._base))
 
     def _elsewhere(self, name: str) -> type[Any] | None:
         entry = registry._entry_points(self._group).get(name)
@@ -239,8 +259,8 @@ class MetricRegistry:
             where = entry.value if entry is not None else module
             what = f"{self.kind} metric {name!r} cannot be imported: {type(error).__name__}: {error}"
             raise UnknownName(what, where=where) from error
-        if metric_class is not None and not (isinstance(metric_class, type) and self._fits(metric_class)):
-            raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base}")
+        if metric_class is not None and not (isinstance(metric_class, type) and issubclass(metric_class, self._base)):
+            raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base.__name__}")
         return metric_class
 
 
@@ -248,7 +268,7 @@ def _path(kind: type[Any]) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__
 
 
-UnitMetricRegistry = MetricRegistry("Unit", "BaseUnitMetric", "unit")
-AggregatorMetricRegistry = MetricRegistry("Aggregator", "BaseAggregatorMetric", "aggregate")
+UnitMetricRegistry = MetricRegistry("Unit", BaseUnitMetric, "unit")
+AggregatorMetricRegistry = MetricRegistry("Aggregator", BaseAggregatorMetric, "aggregate")
 unit_metric = UnitMetricRegistry.decorator
 aggregator_metric = AggregatorMetricRegistry.decorator

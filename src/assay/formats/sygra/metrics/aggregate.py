@@ -14,14 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from assay.formats.sygra.metrics import (
-    AggregatorMetricRegistry,
-    BaseMetricMetadata,
-    UnitMetricResult,
-    aggregator_metric,
-    built_in,
-)
-from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting, LabelPairs, for_each_k, quoted
+from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult, aggregator_metric, built_in
+from assay.formats.sygra.metrics.counting import Counting, LabelPairs, for_each_k, quoted
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
 from assay.metrics.pass_at_k import pass_at_k
@@ -31,28 +25,10 @@ from assay.metrics.step_efficiency import step_efficiency
 from assay.stats.attempts import attempt_counts, efficiency, first_passes
 from assay.store.keys import id_hash
 
-__all__ = [
-    "AccuracyMetric",
-    "AggregatorMetricRegistry",
-    "BaseAggregatorMetric",
-    "BaseMetricMetadata",
-    "F1ScoreMetric",
-    "PassAtKMetric",
-    "PassPowerKMetric",
-    "PrecisionMetric",
-    "RecallMetric",
-    "StepEfficiencyMetric",
-    "UnitMetricResult",
-    "aggregator_metric",
-]
-
 Key = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0)]
 METADATA = "detailed_results.metadata"
 _metric = partial(built_in, AggregatorMetricRegistry)
-
-
-# ---- shares of all records
 
 
 class _Pooled(Counting):
@@ -131,9 +107,6 @@ class PassPowerKMetric(_Pooled):
         return {"pass^k": for_each_k("pass^", self.k, pass_hat_k, group)}
 
 
-# ---- labels
-
-
 class Labelled(Counting):
     """Labels are what stands under a key of either side, as text; a side without the key is left out. `numbers` are
     what is counted of them, and `name` is that in the payload.
@@ -197,9 +170,6 @@ class F1ScoreMetric(Labelled):
     predicted_key: Key
     golden_key: Key
     numbers = LabelCounts.f1
-
-
-# ---- steps
 
 
 _STEPS = "How soon each step is right: a retry costs a penalty, a step that never is right counts 0"

@@ -1,4 +1,4 @@
-"""What aggregator metrics share: their base class, how ours count, and the numbers that stand beside SyGra's, never in
+"""What our aggregator metrics share: how they count, and the numbers that stand beside SyGra's, never in
 their place: what one would rather quote.
 
 Attempts at one problem belong together, so that pass@k is the chance for a problem and not for the pool of all
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from assay.formats.sygra.metrics import BuiltIn, ConfiguredMetric, UnitMetricResult
+from assay.formats.sygra.metrics import BaseAggregatorMetric, BuiltIn, UnitMetricResult
 from assay.interfaces import Group, Values
 from assay.metrics.classification import fields_of
 from assay.stats.classification import NONE, macro_f1s, scores
@@ -27,19 +27,6 @@ _MOST_RESAMPLED = 50  # classes: the interval of their mean F1 takes a second or
 _MOST_PAIRS = 100_000  # of true and predicted labels: what is counted stays within some megabytes
 
 Pairs = tuple[tuple[tuple[str, str | None], int], ...]
-
-
-class BaseAggregatorMetric(ConfiguredMetric):
-    """What a user's own aggregator metric inherits from."""
-
-    @abstractmethod
-    def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
-
-    def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
-        return sum(1 for result in results if result.correct)
-
-    def _safe_divide(self, numerator: float, denominator: float) -> float:
-        return numerator / denominator if denominator else 0.0
 
 
 class Counting(BuiltIn, BaseAggregatorMetric):
@@ -84,9 +71,6 @@ class Counting(BuiltIn, BaseAggregatorMetric):
     def sound(self, group: Group) -> dict[str, Any]:
         """The sound numbers beside the payload that was counted last; `group` has the attempts by problem."""
         return {}
-
-
-# ---- sound numbers
 
 
 def by_problem(group: Group, problems: Sequence[str | None], attempts: npt.NDArray[np.int32] | None = None) -> Group:

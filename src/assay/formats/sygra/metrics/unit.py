@@ -11,45 +11,15 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
-from assay.formats.sygra.metrics import (
-    BaseMetricMetadata,
-    BuiltIn,
-    ConfiguredMetric,
-    UnitMetricRegistry,
-    UnitMetricResult,
-    built_in,
-    unit_metric,
-)
+from assay.formats.sygra.metrics import BaseUnitMetric, BuiltIn, UnitMetricRegistry, UnitMetricResult, built_in
 from assay.scorers.within_box import contains
 from assay.text.blocks import differences, ratio
 from assay.text.normalise import normaliser
-
-__all__ = [
-    "ActionWithinBboxMetric",
-    "BaseMetricMetadata",
-    "BaseUnitMetric",
-    "ExactMatchMetric",
-    "FuzzyMatchMetric",
-    "ScrollAmountMetric",
-    "ScrollDirectionMetric",
-    "TypedValueMatchMetric",
-    "UnitMetricRegistry",
-    "UnitMetricResult",
-    "unit_metric",
-]
 
 DIRECTIONS = ("up", "down", "left", "right")
 Share = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Verdict = tuple[bool, dict[str, Any]]
-
-
-class BaseUnitMetric(ConfiguredMetric):
-    """What a user's own unit metric inherits from."""
-
-    @abstractmethod
-    def evaluate(self, golden: list[Any], predicted: list[Any]) -> list[UnitMetricResult]:
-        """A result for each pair."""
 
 
 class _BuiltIn(BuiltIn, BaseUnitMetric):
@@ -84,9 +54,6 @@ def _wrapped(value: Any) -> dict[str, Any]:
 _metric = partial(built_in, UnitMetricRegistry)
 
 
-# ---- what is right
-
-
 def equal(golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True) -> bool:
     """Whether two texts are equal once made comparable."""
     normalise = _normaliser(case_sensitive, normalize_whitespace)
@@ -107,9 +74,6 @@ def _normaliser(case_sensitive: bool, normalize_whitespace: bool) -> Callable[[s
     if normalize_whitespace:
         return normaliser("spaces" if case_sensitive else "lower_spaces", strip_whitespace=False)
     return normaliser("none" if case_sensitive else "lower", strip_whitespace=False)
-
-
-# ---- texts
 
 
 def _text(value: Any, key: str | None) -> Any:
@@ -187,9 +151,6 @@ class TypedValueMatchMetric(_BuiltIn):
                 for step in ([] if exact else differences(expected, actual))
             ],
         }
-
-
-# ---- actions on a screen
 
 
 @_metric("action_within_bbox", "Action Within BBox", "Whether a point lies in a box")
