@@ -130,7 +130,7 @@ def add_group(function: Callable[..., Any], group: type) -> None:
     for kind in reversed(group.__mro__):
         shared |= described(kind.__dict__.get("__doc__"))[1]
     lines = [f"{p.name}: {meaning}" for p in listed if (meaning := meanings.get(p.name) or shared.get(p.name))]
-    function.__doc__ = "\n".join([text, "", "Parameters:", *lines])
+    function.__doc__ = "\n".join([text, "", "Parameters:", *lines] if lines else [text])
 
 
 def _fields(group: type) -> list[inspect.Parameter]:

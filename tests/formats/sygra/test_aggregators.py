@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.formats.sygra.metrics.aggregate import (
+from assay.formats.sygra.metrics import (
     AggregatorMetricRegistry,
     BaseAggregatorMetric,
     BaseMetricMetadata,
-    StepEfficiencyMetric,
     UnitMetricResult,
     aggregator_metric,
 )
+from assay.formats.sygra.metrics.aggregate import StepEfficiencyMetric
 
 BUILT_IN = ["accuracy", "f1_score", "pass@k", "pass^k", "pass_at_k", "precision", "recall", "step_efficiency"]
 NEEDS = {

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from assay import registry
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import bind_scorer
-from assay.formats.sygra.metrics import measures, scorers
-from assay.formats.sygra.metrics.unit import UnitMetricRegistry
+from assay.formats.sygra.metrics import UnitMetricRegistry, measures, scorers
 from assay.interfaces import Score
 from assay.records import Item, Response
 from tests.support import Lab

@@ -20,14 +20,14 @@ from assay.formats.sygra.eval_utils import (
     check_unit_metrics,
     parse_response_as_json,
 )
-from assay.formats.sygra.metrics.aggregate import (
-    AccuracyMetric,
+from assay.formats.sygra.metrics import (
     AggregatorMetricRegistry,
     BaseAggregatorMetric,
     BaseMetricMetadata,
     UnitMetricResult,
 )
-from assay.formats.sygra.metrics.collator import dialect
+from assay.formats.sygra.metrics.aggregate import AccuracyMetric
+from assay.formats.sygra.metrics.measures import dialect
 from assay.stats.intervals import wilson
 
 WORKED = [

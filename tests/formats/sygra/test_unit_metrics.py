@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.formats.sygra.metrics.unit import (
-    ActionWithinBboxMetric,
+from assay.formats.sygra.metrics import (
     BaseMetricMetadata,
     BaseUnitMetric,
-    ExactMatchMetric,
-    ScrollAmountMetric,
     UnitMetricRegistry,
     UnitMetricResult,
     unit_metric,
 )
+from assay.formats.sygra.metrics.unit import ActionWithinBboxMetric, ExactMatchMetric, ScrollAmountMetric
 
 TEXTS = st.text(st.sampled_from("aAßÉé \t\n.b"), max_size=12)
 BUILT_IN = [

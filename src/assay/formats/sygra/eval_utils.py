@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metrics.collator import SUFFIX, Dialect, Entry, column_of, dialect, entries
-from assay.formats.sygra.metrics.columns import collated
-from assay.formats.sygra.metrics.results import BadParameter, UnknownName, error_text
-from assay.formats.sygra.metrics.unit import UnitMetricRegistry
+from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
+from assay.formats.sygra.metrics.collator import collated
+from assay.formats.sygra.metrics.measures import SUFFIX, Dialect, Entry, column_of, dialect, entries
 
 _MOST_NODES = 256
 
@@ -116,9 +115,8 @@ def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
             shown = "null" if params is None else type(params).__name__
             raise BadParameter(f"`params` of the unit metric {name!r} is {shown}: leave it out or write {{}}")
         if name in metrics:
-            raise BadParameter(
-                f"two unit metrics are called {name!r}: one would hide the other", fix="keep one of them"
-            )
+            what = f"two unit metrics are called {name!r}: one would hide the other"
+            raise BadParameter(what, fix="keep one of them")
         metrics[name] = params
     return list(metrics.items())
 

@@ -130,8 +130,6 @@ class SygraRun:
             raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
         return config
 
-    # -- the run
-
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
@@ -213,8 +211,6 @@ class SygraRun:
             file.unlink(missing_ok=True)
         level = "DEBUG" if self.options.debug else "WARNING"
         return log_to(LoggingConfig(level=level, file=str(file) if self.options.debug else ""))
-
-    # -- the files
 
     async def _write(self, store: FlatStore, dataset: Manifest, begun: Begun, scoring: Scoring) -> Result:
         options = self.options

@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,8 +23,7 @@ from assay.errors import UserError
 from assay.registry import nearest
 
 _HERE = "assay.formats.sygra"
-_UNIT = f"{_HERE}.metrics.unit"
-_AGGREGATE = f"{_HERE}.metrics.aggregate"
+_METRICS = f"{_HERE}.metrics"
 _CLASSES = f"{_HERE}.classes"
 _MESSAGES = f"{_HERE}.graph.messages"
 _CONSTANTS = (
@@ -53,40 +53,36 @@ def _offered() -> dict[str, dict[str, str]]:
         "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
         "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
         "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
-        "langchain_core.tools": _in(f"{_HERE}.graph.tools", "tool"),
-        f"{metrics}.base_metric_metadata": _in(_UNIT, "BaseMetricMetadata"),
+        "langchain_core.tools": _in(f"{_HERE}.graph.called", "tool"),
+        f"{metrics}.base_metric_metadata": _in(_METRICS, "BaseMetricMetadata"),
     }
     unit = {
-        "base_unit_metric": ["BaseUnitMetric"],
-        "unit_metric_result": ["UnitMetricResult"],
-        "unit_metric_registry": ["UnitMetricRegistry", "unit_metric"],
-        "exact_match": ["ExactMatchMetric"],
-        "fuzzy_match": ["FuzzyMatchMetric"],
-        "action_within_bbox": ["ActionWithinBboxMetric"],
-        "scroll_direction": ["ScrollDirectionMetric"],
-        "scroll_amount": ["ScrollAmountMetric"],
-        "typed_value_match": ["TypedValueMatchMetric"],
+        "base_unit_metric": _in(_METRICS, "BaseUnitMetric"),
+        "unit_metric_result": _in(_METRICS, "UnitMetricResult"),
+        "unit_metric_registry": _in(_METRICS, "UnitMetricRegistry", "unit_metric"),
+        **_each_in(f"{_METRICS}.unit", "exact_match", "fuzzy_match", "typed_value_match"),
+        **_each_in(f"{_METRICS}.unit", "action_within_bbox", "scroll_direction", "scroll_amount"),
     }
     aggregate = {
-        "base_aggregator_metric": ["BaseAggregatorMetric"],
-        "aggregator_metric_registry": ["AggregatorMetricRegistry", "aggregator_metric"],
-        "accuracy": ["AccuracyMetric"],
-        "precision": ["PrecisionMetric"],
-        "recall": ["RecallMetric"],
-        "f1_score": ["F1ScoreMetric"],
-        "pass_at_k": ["PassAtKMetric"],
-        "pass_power_k": ["PassPowerKMetric"],
-        "step_efficiency": ["StepEfficiencyMetric"],
+        "base_aggregator_metric": _in(_METRICS, "BaseAggregatorMetric"),
+        "aggregator_metric_registry": _in(_METRICS, "AggregatorMetricRegistry", "aggregator_metric"),
+        **_each_in(f"{_METRICS}.aggregate", "accuracy", "precision", "recall", "f1_score"),
+        **_each_in(f"{_METRICS}.aggregate", "pass_at_k", "pass_power_k", "step_efficiency"),
     }
-    for folder, home, modules in (("unit_metrics", _UNIT, unit), ("aggregator_metrics", _AGGREGATE, aggregate)):
+    for folder, modules in (("unit_metrics", unit), ("aggregator_metrics", aggregate)):
         for module, names in modules.items():
-            offered[f"{metrics}.{folder}.{module}"] = _in(home, *names)
-            offered[f"sygra.core.metrics.{folder}.{module}"] = _in(home, *names)  # where they were at first
+            offered[f"{metrics}.{folder}.{module}"] = names
+            offered[f"sygra.core.metrics.{folder}.{module}"] = names  # where they were at first
     return offered
 
 
 def _in(home: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, home)
+
+
+def _each_in(home: str, *modules: str) -> dict[str, dict[str, str]]:
+    """Metrics that have a module of their own: `exact_match` is `ExactMatchMetric`."""
+    return {name: {f"{name.title().replace('_', '')}Metric": home} for name in modules}
 
 
 OFFERED = _offered()
@@ -188,7 +184,7 @@ def _public(home: str) -> list[str]:
 
 
 _loaded: set[str] = set()  # modules of users' folders
-_bases: set[str] = set()  # users' folders: a part of `tasks` must not be found in an earlier one
+_importable: list[str] = []  # the folder that is on the path for the last loader
 
 
 class Loader:
@@ -198,10 +194,8 @@ class Loader:
         self.base = base.resolve()
         install()
         _forget()
-        for folder in {str(self.base), *_bases} & {*sys.path}:
-            sys.path.remove(folder)
         sys.path.insert(0, str(self.base))
-        _bases.add(str(self.base))
+        _importable.append(str(self.base))
 
     def __call__(self, dotted: str, where: str = "") -> Any:
         if not isinstance(dotted, str) or not all(part.isidentifier() for part in dotted.split(".")):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -277,6 +271,9 @@ def _failed(dotted: str, error: BaseException, where: str) -> UserError:
 
 def _forget() -> None:
     """Let users' modules be imported anew, and none of another folder's `tasks` stand in for this one's."""
+    while _importable:
+        with suppress(ValueError):
+            sys.path.remove(_importable.pop())
     for name in list(sys.modules):
         if name in _loaded or name.partition(".")[0] == "tasks":
             del sys.modules[name]

@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from assay.interfaces import Log
 from assay.store.files import write_file
+from assay.store.keys import id_hash
+from assay.store.log import rows_of
 from assay.store.names import safe_name
 
 MARK = b";base64,"
@@ -56,7 +58,6 @@ LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless
 _ABSENT, _LEFT_OUT = -1, -2
 _INDENT = 4
 _MOST_ERRORS = 100
-_CHUNK = 1 << 14
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -74,10 +75,6 @@ class _Row(msgspec.Struct, gc=False):
     outcome: str = "ok"
     error: str | None = None
     output: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Error(msgspec.Struct, gc=False):
-    error: str | None = None
 
 
 class Records(Sequence[dict[str, Any]]):
@@ -130,52 +127,36 @@ class Records(Sequence[dict[str, Any]]):
 
 def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where each item and its row are, in the order of the items and without those that a generator left out."""
-    chunks = list(_chunks(items)) or [(np.zeros(0, np.int64), np.zeros(0, np.uint64))]
-    item_places, ids = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
-    del chunks
-    order = np.argsort(ids, kind="stable")
+    item_places, ids = _scanned(items)
+    places, row_ids = _scanned(responses)
     row_places = np.full(len(ids), _ABSENT, np.int64)
-    for places, row_ids in _chunks(responses) if len(ids) else ():
+    if len(ids):
+        order = np.argsort(ids, kind="stable")
         at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
         matched = ids[at] == row_ids
         row_places[at[matched]] = places[matched]
     kept = row_places != _LEFT_OUT
-    return (item_places, row_places) if kept.all() else (item_places[kept], row_places[kept])
+    return item_places[kept], row_places[kept]
 
 
-def _chunks(log: Log) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
-    """The places of a log's lines and hashes of the item ids in them, some thousands at a time."""
-    decode = msgspec.json.Decoder(_Id).decode
+def _scanned(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """The places of a log's lines, and hashes of the item ids in them."""
     places, hashes = array("q"), array("Q")
-    for place, line in log.scan():
-        try:
-            row = decode(line)
-        except msgspec.DecodeError:  # a blank or torn line is not a row
-            continue
-        text = (row.item_id or row.id).encode("utf-8", "surrogatepass")
+    for place, row in rows_of(log, _Id):
         places.append(_LEFT_OUT if row.outcome == "skipped" else place)
-        hashes.append(int.from_bytes(blake2b(text, digest_size=8).digest(), "big"))
-        if len(places) == _CHUNK:
-            yield np.array(places, np.int64), np.array(hashes, np.uint64)
-            places, hashes = array("q"), array("Q")
-    if places:
-        yield np.array(places, np.int64), np.array(hashes, np.uint64)
+        hashes.append(id_hash(row.item_id or row.id))
+    return np.array(places, np.int64), np.array(hashes, np.uint64)
 
 
 def failures(responses: Log) -> tuple[int, dict[str, int]]:
     """How many rows are errors, and how often each text occurs, the most frequent first."""
     texts: Counter[str] = Counter()
     total = 0
-    decode = msgspec.json.Decoder(_Error).decode
-    for _, line in responses.scan():
-        try:
-            error = decode(line).error
-        except msgspec.DecodeError:
-            continue
-        if error is not None:
+    for _, row in rows_of(responses, _Row):
+        if row.error is not None:
             total += 1
-            if error in texts or len(texts) < _MOST_ERRORS:
-                texts[error] += 1
+            if row.error in texts or len(texts) < _MOST_ERRORS:
+                texts[row.error] += 1
     return total, dict(texts.most_common())
 
 

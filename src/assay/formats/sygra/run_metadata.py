@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from statistics import quantiles
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import Log
+from assay.store.log import rows_of
 
 VERSION = "1.0.0"
 
@@ -67,12 +69,7 @@ def calls_of(log: Log) -> tuple[dict[str, Use], dict[str, Use]]:
     """The use of each model and of each node, read from the log of calls."""
     models: defaultdict[str, Use] = defaultdict(Use)
     nodes: defaultdict[str, Use] = defaultdict(Use)
-    decode = msgspec.json.Decoder(_Call).decode
-    for _, line in log.scan():
-        try:
-            call = decode(line)
-        except msgspec.DecodeError:  # a torn line
-            continue
+    for _, call in rows_of(log, _Call):
         models[call.model_name].add(call)
         nodes[call.step].add(call)
     return dict(sorted(models.items())), dict(sorted(nodes.items()))
@@ -84,25 +81,16 @@ def latency(seconds: "array[float]") -> dict[str, float | None]:
     size = len(ordered)
     if not size:
         return dict.fromkeys(("min", "max", "mean", "median", "std_dev", "p50", "p95", "p99"))
-    statistics = {
+    percentiles = quantiles(ordered.tolist(), n=100) if size > 1 else [ordered[0]] * 99
+    numbers = {
         "min": ordered[0],
         "max": ordered[-1],
         "mean": ordered.mean(),
         "median": np.median(ordered),
         "std_dev": ordered.std(ddof=1) if size > 1 else 0.0,
-        **{f"p{percent}": _percentile(ordered, percent) for percent in (50, 95, 99)},
+        **{f"p{percent}": percentiles[percent - 1] for percent in (50, 95, 99)},
     }
-    return {name: round(float(value), 6) for name, value in statistics.items()}
-
-
-def _percentile(ordered: Any, percent: int) -> float:
-    """As `statistics.quantiles(…, n=100)` has it."""
-    size = len(ordered)
-    if size == 1:
-        return float(ordered[0])
-    place = min(max(percent * (size + 1) // 100, 1), size - 1)
-    share = percent * (size + 1) - place * 100
-    return float((ordered[place - 1] * (100 - share) + ordered[place] * share) / 100)
+    return {name: round(float(value), 6) for name, value in numbers.items()}
 
 
 def run_metadata(

@@ -24,15 +24,15 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.formats.sygra.data import id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
-from assay.formats.sygra.metrics.collator import Census, Entry, Report
-from assay.formats.sygra.metrics.columns import collated
+from assay.formats.sygra.metrics.collator import Census, Report, collated
+from assay.formats.sygra.metrics.measures import Entry
 from assay.formats.sygra.metrics.scorers import unit_result
 from assay.formats.sygra.outputs import json_value
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.files import write_file
 from assay.store.keys import digest, id_hash
-from assay.store.log import MemoryLog
+from assay.store.log import MemoryLog, rows_of
 from assay.store.stores import FlatStore
 
 
@@ -111,8 +111,6 @@ class Scoring:
         self._scorers[label] = bind_scorer(unit_result, name=label, params=params)
         return label
 
-    # -- the engine's steps
-
     async def _measured(self) -> dict[str, MetricRow]:
         """The metric rows by name, after all that was included is scored."""
         if not self._made_by:
@@ -150,8 +148,6 @@ class Scoring:
         text = yaml.safe_dump(json_value(config), sort_keys=False, allow_unicode=True)
         write_file(self._store.folder / "config.yaml", text.encode())
 
-    # -- the order of the records
-
     def _in_order(self, bound: BoundMetric) -> BoundMetric:
         """The metric, given its rows in the order of the records: the engine sorts them by the hashes of their items,
         but a payload names classes as they occur, and a user's metric may look at neighbours."""
@@ -166,19 +162,17 @@ class Scoring:
     def _places(self) -> Any:
         """The number of the record that each item is, items in the order of their hashes."""
         if self._order is None:
-            decode = msgspec.json.Decoder(_Item).decode
             log = self._store.log("dataset", self._store.id)
-            hashes = array("Q", (id_hash(decode(line).id) for _, line in log.scan()))
+            hashes = array("Q", (id_hash(row.id) for _, row in rows_of(log, _Item)))
             self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(np.int32)
         return self._order
-
-    # -- rows that a post-processor made
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
         """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
         if not columns:
             return True
-        responses = {row.item_id: row for row in self._responses()}
+        answered = (row for _, row in rows_of(self._store.log("run", self._store.id), _Answered))
+        responses = {row.item_id: Response(**msgspec.structs.asdict(row)) for row in answered}
         samples: Counter[str] = Counter()
         lines: list[bytes] = []
         for record in cast("list[Any]", json_value(list(records))):
@@ -190,11 +184,6 @@ class Scoring:
             lines.append(msgspec.json.encode(_sample(row, record, number, processor, columns)))
         self._made_by[processor] = lines
         return True
-
-    def _responses(self) -> list[Response]:
-        decode = msgspec.json.Decoder(_Answered).decode
-        rows = (decode(line) for _, line in self._store.log("run", self._store.id).scan())
-        return [Response(**msgspec.structs.asdict(row)) for row in rows]
 
     def _rows_to_score(self) -> MemoryLog:
         log = MemoryLog()

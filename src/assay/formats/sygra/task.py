@@ -9,7 +9,7 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.sygra.data import open_source, row_schema
 from assay.formats.sygra.functions import running_task
-from assay.formats.sygra.graph import GraphTask, ModelUse, graph
+from assay.formats.sygra.graph import GraphTask, ModelUse
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.interfaces import Answer, Context, Model, Task, Work
@@ -101,7 +101,7 @@ def bind_graph(
     answer: str = "",
 ) -> SygraTask:
     """The graph of a YAML as a task; all that is wrong with it is raised here."""
-    inner = graph(
+    inner = GraphTask(
         source,
         name=name or folder.name,
         load=load,

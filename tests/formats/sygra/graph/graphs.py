@@ -7,7 +7,7 @@ from typing import Any
 
 import assay
 from assay.errors import UserError
-from assay.formats.sygra.graph import GraphTask, ModelUse, graph
+from assay.formats.sygra.graph import GraphTask, ModelUse
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models.python import python
 from assay.records import Response
@@ -59,7 +59,7 @@ class Bench:
 
     def task(self, source: Mapping[str, Any], **options: Any) -> GraphTask:
         uses = {name: ModelUse(name, identity=model.identity) for name, model in self.models.items()}
-        return graph(source, **{"name": "g", "load": self.load, "models": uses, **options})
+        return GraphTask(source, **{"name": "g", "load": self.load, "models": uses, **options})
 
     def run(self, source: Mapping[str, Any], *records: dict[str, Any], **options: Any) -> list[Response]:
         """The rows, in the order of the records."""

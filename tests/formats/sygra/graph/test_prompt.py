@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.prompt import Prompt, Template
+from assay.formats.sygra.graph.nodes import Prompt, Template
 from tests.formats.sygra.graph.graphs import Bench, chain, llm
 
 values = st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.integers(), max_size=3))

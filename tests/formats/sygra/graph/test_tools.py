@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.tools import load_tools, tool
+from assay.formats.sygra.graph.called import load_tools, tool
 from assay.interfaces import Completion
 from tests.formats.sygra.graph.graphs import Bench, chain, llm, mapped
 

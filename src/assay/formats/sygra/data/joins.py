@@ -7,10 +7,9 @@ so the joined records stream, however many they become.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from tempfile import TemporaryFile
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,7 +30,7 @@ class Spool:
         try:
             self._fill(records, where)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def _fill(self, records: Records, where: str) -> None:
@@ -58,12 +57,7 @@ class Spool:
         for number in range(len(self)):
             yield self[number]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._file.close()
 
 
@@ -114,7 +108,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 def joined(parts: Sequence[Part], seed: int) -> Records:
     """The records of all sources together."""
     with ExitStack() as stack:
-        spools = [stack.enter_context(Spool(part.open(), where=part.where)) for part in parts]
+        spools = [stack.enter_context(closing(Spool(part.open(), where=part.where))) for part in parts]
         for part, spool in zip(parts, spools, strict=True):
             if not len(spool):
                 raise UserError(f"the source {part.alias!r} is empty", where=part.where, fix="check its file and split")

@@ -90,9 +90,6 @@ def _broken(rule: str, value: Any, bound: Any) -> bool:
         return True
 
 
-# ---- types
-
-
 def parsed_type(text: str, where: str) -> Convert:
     """The converter of a type such as `list[dict[str, any]]`."""
     tokens = _TOKEN.findall(text)

@@ -165,9 +165,6 @@ def _encoded(texts: Iterable[str], codec: codecs.CodecInfo) -> Iterator[bytes]:
     return map(encode, texts)
 
 
-# ---- the hub
-
-
 def _check_hub(sink: Mapping[str, Any], where: str) -> None:
     if not sink.get("repo_id"):
         raise UserError("a sink of type hf needs 'repo_id'", where=where, fix="add `repo_id: owner/name`")

@@ -126,9 +126,6 @@ def format_of(path: Path, otherwise: str, where: str) -> str:
     return format
 
 
-# ---- files
-
-
 def _path(source: Mapping[str, Any], base: Path, where: str) -> Path:
     if not source.get("file_path"):
         raise UserError("a source of type disk needs 'file_path'", where=where, fix="add `file_path: data.jsonl`")
@@ -182,9 +179,6 @@ def _recoded(path: Path, format: str, encoding: str) -> Records:
         except UserError as error:
             error.where = error.where.replace(str(copy), str(path))
             raise
-
-
-# ---- Hugging Face
 
 
 def _hub(source: Mapping[str, Any], base: Path, where: str) -> Records:

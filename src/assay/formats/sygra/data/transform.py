@@ -68,6 +68,16 @@ class DataTransform(ABC):
 class Streamed(DataTransform):
     """A transform in terms of `stream`. A subclass with a `transform` of its own is given lists again."""
 
+    title = ""
+
+    def __init_subclass__(cls, title: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.title = title or cls.title
+
+    @property
+    def name(self) -> str:
+        return self.title
+
     @abstractmethod
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records: ...
 

@@ -1,50 +1,268 @@
 """A graph of nodes as a task: models, functions, samplers, agents and subgraphs, joined by edges and conditions.
+A record goes from START to END, node by node, and what comes out is the response.
 
 Only what a graph is and how a record goes through it may be here; nothing here knows of files, commands or metrics.
 The graph is a config in the words of SyGra's YAML. What it needs from outside is passed in: `load` resolves dotted
 paths, `models` says what its models are, `subgraph` loads another config, `rows` opens the source of a sampler,
 `check` refuses a final state by raising.
+
+All nodes that are due run side by side, each on its own copy of the state; then what they returned is merged, in the
+order of the edges. `messages` and `__chat_history__` grow, all else is replaced. A variable that is not declared
+(`output_keys`, a prompt, the record) is dropped, and `notes` says so once.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from assay.formats.sygra.graph.asking import ModelUse as ModelUse
-from assay.formats.sygra.graph.edges import Subgraph
-from assay.formats.sygra.graph.messages import MODES
-from assay.formats.sygra.graph.nodes import Load, Rows, Surroundings
-from assay.formats.sygra.graph.run import GraphTask as GraphTask
-from assay.formats.sygra.graph.run import Plan
+import msgspec
+
+from assay.errors import ConfigError, UserError
+from assay.formats.sygra.graph.asking import Load, ModelUse, Rows, Surroundings
+from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
+from assay.formats.sygra.graph.llm import AgentNode, LlmNode, MultiLlmNode
+from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
+from assay.formats.sygra.graph.nodes import LambdaNode, Node, SamplerNode, side_by_side
+from assay.formats.sygra.graph.output import Output
+from assay.interfaces import Answer, Context, Work
+from assay.records import Item
+from assay.registry import nearest
+from assay.store.keys import canonical, digest
+
+KINDS: dict[str, Callable[..., Node]] = {
+    "llm": LlmNode,
+    "multi_llm": MultiLlmNode,
+    "agent": AgentNode,
+    "lambda": LambdaNode,
+    "weighted_sampler": SamplerNode,
+}
 
 
-def graph(
-    source: Mapping[str, Any],
-    *,
-    name: str,
-    load: Load,
-    models: Mapping[str, ModelUse],
-    subgraph: Subgraph | None = None,
-    rows: Rows | None = None,
-    check: Callable[[Mapping[str, Any]], object] | None = None,
-    record_keys: Iterable[str] = (),
-    facets: Mapping[str, Any] | None = None,
-    lane: str = "",
-    where: str = "",
-) -> GraphTask:
-    """A graph as a task. `record_keys` are variables that records may have; `where` names the config in errors."""
-    config: Any = source.get("graph_config")
-    properties = config.get("graph_properties") if isinstance(config, Mapping) else None
-    around = Surroundings(load, models, rows, properties or {})
-    mode = around.properties.get("chat_conversation")
-    if mode not in (None, *MODES):
-        around.notes.append(f"chat_conversation {mode!r} is not known and does nothing; valid: {', '.join(MODES)}")
-    plan = Plan(source, around, subgraph, record_keys, where)
-    return GraphTask(
-        plan,
-        name,
-        models=list(around.used),
-        schema=source.get("schema_config"),
-        check=check,
-        facets=facets or {},
-        lane=lane,
-    )
+class Plan:
+    """`declared` are the variables that a node may return; `notes` what is odd but no error."""
+
+    def __init__(
+        self,
+        source: Mapping[str, Any],
+        around: Surroundings,
+        subgraph: Subgraph | None,
+        record_keys: Iterable[str],
+        where: str,
+    ) -> None:
+        place = f"{where}: graph_config" if where else "graph_config"
+        expanded = Expanded(subgraph, around.notes)
+        expanded.add(source.get("graph_config"), place)
+        problems: list[UserError] = []
+        self.nodes = _nodes(expanded, around, place, problems)
+        _check_outputs(expanded, around, place, problems)
+        if problems:
+            raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
+        idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
+        self.ways = ways(expanded.edges, self.nodes, idle, around)
+        place_of_output = place.removesuffix("graph_config") + "output_config"
+        self.output = Output(source, around.load, place_of_output, around.notes)
+        self.declared = {MESSAGES, HISTORY, *record_keys}
+        for node in self.nodes.values():
+            self.declared |= {*node.makes, *node.reads}
+        self.notes = around.notes
+        self._look(place)
+        self.code = {
+            "nodes": expanded.nodes,
+            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in expanded.edges],
+            "properties": dict(around.properties),
+            "made of": {name: node.code for name, node in self.nodes.items()},
+            "conditions": [branch.function.code for way in self.ways.values() for branch in way.branches],
+            "output": self.output.code,
+        }
+
+    def _look(self, place: str) -> None:
+        """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
+        reached, waiting = {START}, [START]
+        while waiting:
+            for target, _ in self.ways[waiting.pop()].arrows():
+                if target != END and target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        for name, node in self.nodes.items():
+            way = self.ways[name]
+            if name not in reached and not name.endswith(EXIT):
+                self.notes.append(f"{place}: no edge leads to the node {name!r}")
+            elif node.kind != "connector" and not way.targets and not way.branches:
+                self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
+
+
+def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> dict[str, Node]:
+    nodes: dict[str, Node] = {}
+    for name, config in expanded.nodes.items():
+        kind = config.get("node_type")
+        where = f"{place}.nodes.{name}"
+        if config.get("node_state") == "idle":
+            continue
+        try:
+            if kind not in KINDS and kind != Node.kind:
+                what = "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
+                raise UserError(what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"]))
+            nodes[name] = KINDS.get(str(kind), Node)(name, config, around, where)
+        except ConfigError as error:
+            problems += error.problems
+        except UserError as error:
+            error.where = error.where or where
+            problems.append(error)
+    return nodes
+
+
+def _check_outputs(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> None:
+    """Two nodes of one graph that declare the same variable: an error in a list, else a note."""
+    for level in expanded.levels:
+        owners: dict[str, str] = {}
+        for name, config in level.items():
+            keys = config.get("output_keys")
+            where = f"{place}.nodes.{name}.output_keys"
+            names: list[Any] = [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
+            for number, key in enumerate(names):
+                other = name if key in names[:number] else owners.get(str(key))
+                if other is not None and isinstance(keys, list):
+                    fix = f"{other!r} has it: rename one"
+                    problems.append(UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix))
+                elif other is not None and key != MESSAGES:
+                    around.notes.append(f"{where}: {key!r} is an output of {other!r} too")
+            owners |= {str(key): name for key in names}
+
+
+STEPS = 100
+_GROWING = (MESSAGES, HISTORY)
+_ABSENT = object()
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+Check = Callable[[Mapping[str, Any]], object]
+
+
+class GraphTask:
+    """`record_keys` are variables that records may have; `where` names the config in errors. `notes` holds what a user
+    should hear of and no row says: look at it before and after a run."""
+
+    def __init__(
+        self,
+        source: Mapping[str, Any],
+        *,
+        name: str,
+        load: Load,
+        models: Mapping[str, ModelUse],
+        subgraph: Subgraph | None = None,
+        rows: Rows | None = None,
+        check: Check | None = None,
+        record_keys: Iterable[str] = (),
+        where: str = "",
+    ) -> None:
+        config: Any = source.get("graph_config")
+        properties = config.get("graph_properties") if isinstance(config, Mapping) else None
+        around = Surroundings(load, models, rows, properties or {})
+        mode = around.properties.get("chat_conversation")
+        if mode not in (None, *MODES):
+            around.notes.append(f"chat_conversation {mode!r} is not known and does nothing; valid: {', '.join(MODES)}")
+        self.plan = plan = Plan(source, around, subgraph, record_keys, where)
+        self.name = name
+        self.notes = plan.notes
+        used = list(around.used)
+        self.model_name = used[0] if len(used) == 1 else name
+        self.lane = used[0] if used else name
+        self.facets: Mapping[str, Any] = {"model_id": self.model_name}
+        schema = source.get("schema_config")
+        made_of = canonical({"task": name, "graph": plan.code, "schema": schema})
+        self.identity = _decode(made_of)  # JSON values only, whatever the YAML had for keys and dates
+        self._code = digest("graph", made_of)
+        self._check = check
+        self._nodes = plan.nodes
+        self._ways = plan.ways
+        self._connectors = {name for name, node in plan.nodes.items() if node.kind == "connector"}
+        self._fixed = {
+            name: [target for target in way.targets if target != END]
+            for name, way in plan.ways.items()
+            if not way.branches
+        }
+
+    def prepare(self, item: Item) -> Work:
+        if not isinstance(item.data, dict):
+            raise UserError(f"a record is an object, not a {type(item.data).__name__}")
+        record: dict[str, Any] = item.data if "id" in item.data else {"id": item.id, **item.data}
+        return Work(digest("graph", self._code, canonical(record)), _encode(record))
+
+    async def run(self, work: Work, context: Context) -> Answer:
+        state = _decode(work.payload)  # decoded for each sample: helpers change what they get
+        for key in _GROWING:
+            state[key] = state.get(key) or []
+        visits: dict[str, int] = {}
+        due = self._fixed.get(START) or await self._after([START], state, context)
+        steps = 0
+        while due:
+            steps += not self._connectors.issuperset(due)
+            if steps > STEPS:
+                shown = ", ".join(map(repr, due))
+                raise UserError(f"the graph is not at its end after {STEPS} steps; the next would be {shown}")
+            for name in due:
+                visits[name] = visits.get(name, 0) + 1
+            if len(due) == 1:
+                node = self._nodes[due[0]]
+                self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
+            else:
+                await self._together([self._nodes[name] for name in due], state, context, visits)
+            fixed = self._fixed.get(due[0]) if len(due) == 1 else None  # most nodes have one way out
+            due = await self._after(due, state, context) if fixed is None else fixed
+        if self._check is not None:
+            self._check(state)
+        return _answer(await self.plan.output.record(state, context))
+
+    async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
+        targets: dict[str, None] = {}
+        for name in names:
+            targets |= dict.fromkeys(await self._ways[name].follow(state, context))
+        targets.pop(END, None)
+        return list(targets)
+
+    async def _together(
+        self, nodes: list[Node], state: dict[str, Any], context: Context, visits: Mapping[str, int]
+    ) -> None:
+        before = dict(state)
+        runs = (node.run(dict(state), context, visits[node.name]) for node in nodes)
+        written: dict[str, Node] = {}
+        for node, update in zip(nodes, await side_by_side(runs), strict=True):
+            news = {key: value for key, value in update.items() if key in _GROWING or value is not before.get(key, END)}
+            for key in news:
+                if key not in _GROWING and (other := written.setdefault(key, node)) is not node:
+                    raise UserError(f"the nodes {other.name!r} and {node.name!r} both set {key!r} in one step")
+            self._merge(state, news, node, before)
+
+    def _merge(
+        self, state: dict[str, Any], update: Mapping[str, Any], node: Node, before: Mapping[str, Any] | None = None
+    ) -> None:
+        for key, value in update.items():
+            if value is state.get(key, _ABSENT):  # a helper that returns the whole state returns mostly what was there
+                continue
+            if key in _GROWING:
+                entries = state[key] if before is None else before[key]
+                state[key] = [*state[key], *_new(value, entries, node, key)]
+            elif key in state or key in self.plan.declared:
+                state[key] = value
+            else:
+                self._note(f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped")
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _answer(record: dict[str, Any] | None) -> Answer:
+    if record is None:
+        return Answer(outcome="skipped")
+    return Answer(text=_encode(record).decode(), output=record)
+
+
+def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
+    """What a node added to a list: a helper that returns the whole state returns the old entries as well."""
+    if not value:
+        return []
+    if not isinstance(value, (list, tuple)):
+        raise UserError(f"node {node.name!r} returned {key!r} as a {type(value).__name__}; it has to be a list")
+    old = len(entries)
+    has_old = len(value) >= old and all(entry is other for entry, other in zip(value, entries, strict=False))
+    return list(value[old:] if has_old else value)

@@ -4,13 +4,13 @@ A schema is a dict of fields or a pydantic class. Checking is lax about types, a
 so is finding the JSON: a fenced block or an object in prose counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.called import code_of
+from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.interfaces import Completion, Context, Message
 from assay.registry import nearest
 from assay.text.json_out import NoJson, find_json, read_json
@@ -28,10 +28,13 @@ _ALIASES = {schema: name for name, (_, schema) in _TYPES.items()}
 
 
 class Structure:
-    """`params` go with the request where the server can keep to a schema by itself."""
+    """`params` go with the request where the server can keep to a schema by itself; `parsed` is the user's class."""
 
-    def __init__(self, name: str, schema: dict[str, Any], check: Callable[[Any], Any], native: Native) -> None:
+    def __init__(
+        self, name: str, schema: dict[str, Any], check: Callable[[Any], Any], native: Native, parsed: Any = None
+    ) -> None:
         self.schema = schema
+        self.parsed = parsed
         self._check = check
         self.native = native != "none"
         self.params: dict[str, Any] = {}
@@ -69,10 +72,8 @@ class Structure:
         return [*before, {**last, "content": f"{content}{wish}"}]
 
 
-def structure(
-    config: Mapping[str, Any] | None, native: Native, load: Callable[[str, str], Any], where: str
-) -> tuple[Structure, Any] | None:
-    """The structure that a config asks for, with the user's class where it names one."""
+def structure(config: Mapping[str, Any], native: Native, load: Load, where: str) -> Structure | None:
+    """The structure that a config asks for."""
     if not config or config.get("enabled", True) is False:
         return None
     schema = config.get("schema")
@@ -80,7 +81,8 @@ def structure(
         parsed = load(schema, f"{where}.schema")
         if not hasattr(parsed, "model_json_schema") or not hasattr(parsed, "model_validate"):
             raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
-        return Structure(parsed.__name__, _strict(parsed.model_json_schema()), parsed.model_validate, native), parsed
+        closed = _strict(parsed.model_json_schema())
+        return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
     if not isinstance(schema, Mapping) or not isinstance(fields := schema.get("fields"), Mapping) or not fields:
         raise UserError("structured output has no schema", where=f"{where}.schema", fix="add `fields:` or name a class")
     name = str(schema.get("name") or "DynamicModel")
@@ -93,7 +95,7 @@ def structure(
     }
     kinds = {key: kind for key, (_, kind) in parsed.items()}
     needed = [key for key in parsed if "default" not in _given(fields[key])]
-    return Structure(name, closed, lambda value: _check(value, kinds, needed), native), None
+    return Structure(name, closed, lambda value: _check(value, kinds, needed), native)
 
 
 def _check(value: Any, kinds: Mapping[str, type], needed: list[str]) -> None:
@@ -156,25 +158,44 @@ class ModelUse(msgspec.Struct, frozen=True):
     identity: Mapping[str, Any] = {}
 
 
+State = dict[str, Any]
+Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+
+
+class Surroundings(msgspec.Struct):
+    """What the nodes of one graph share while they are made; `notes` are what a user should hear of, `used` the models
+    that nodes ask."""
+
+    load: Load
+    models: Mapping[str, ModelUse]
+    rows: Rows | None
+    properties: Mapping[str, Any]
+    notes: list[str] = []
+    used: dict[str, None] = {}
+
+    def function(self, config: Mapping[str, Any], key: str, node: str, where: str) -> UserFunction | None:
+        """The function or class that a node names under a key."""
+        name = config.get(key)
+        if name is None:
+            return None
+        place = f"{where}.{key}"
+        if not isinstance(name, str):
+            raise UserError(f"{key} is not a dotted path", where=place, fix="write `package.module.name`")
+        return UserFunction(self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place)
+
+
 class Asking:
     """One model as one node uses it."""
 
     def __init__(
-        self,
-        config: Mapping[str, Any],
-        step: str,
-        models: Mapping[str, ModelUse],
-        load: Callable[[str, str], Any],
-        where: str,
-        more: Mapping[str, Any],
+        self, config: Mapping[str, Any], step: str, around: Surroundings, where: str, more: Mapping[str, Any]
     ) -> None:
         name = config.get("name")
         if not isinstance(name, str):
             raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
-        if name not in models:
-            raise UserError(f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, models))
-        use = models[name]
-        self.ignored = sorted(config.keys() - _KNOWN)
+        if name not in around.models:
+            raise UserError(f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models))
+        use = around.models[name]
         self.model = use.model
         self.step = step
         self._clean = use.clean
@@ -182,18 +203,20 @@ class Asking:
         if owned := [key for key in _RESERVED if key in params]:
             raise UserError(f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters")
         wanted = {**(use.structured_output or {}), **(config.get("structured_output") or {})}
-        form = structure(wanted, use.native, load, f"{where}.structured_output")
-        self._structure: Structure | None = form[0] if form else None
+        form = self._structure = structure(wanted, use.native, around.load, f"{where}.structured_output")
         self._plain = params
-        self.params = {**params, **form[0].params} if form else params
+        self.params = {**params, **form.params} if form else params
         self.code = {
             "model": name,
             "use": {"model": use.model, "identity": dict(use.identity)},
             "params": self.params,
             "clean": code_of(use.clean) if use.clean else None,
-            "class": code_of(form[1]) if form and form[1] else None,
-            "schema": form[0].schema if form else None,
+            "class": code_of(form.parsed) if form and form.parsed else None,
+            "schema": form.schema if form else None,
         }
+        around.used[use.model] = None
+        if ignored := sorted(config.keys() - _KNOWN):
+            around.notes.append(f"{where}: {', '.join(ignored)} of a model count only where the model is defined")
 
     async def ask(self, context: Context, messages: list[Message]) -> tuple[str, list[Any]]:
         """Text and tool calls; an answer that breaks its schema is asked for once more."""

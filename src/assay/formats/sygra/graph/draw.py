@@ -6,8 +6,8 @@ Names come from a user's file, so they are stripped and escaped.
 
 from html import escape
 
+from assay.formats.sygra.graph import GraphTask
 from assay.formats.sygra.graph.edges import END, START
-from assay.formats.sygra.graph.run import GraphTask
 from assay.text.plain import plain
 
 _SHAPES = {"llm": "[{}]", "agent": "[[{}]]", "multi_llm": "[{}]", "lambda": "({})", "weighted_sampler": "{{{{{}}}}}"}

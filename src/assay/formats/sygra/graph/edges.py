@@ -5,69 +5,62 @@ Subgraphs are put into their parent first: nodes become `<node>.<inner>`, their 
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from assay.errors import UserError
+from assay.formats.sygra.graph.asking import Surroundings
 from assay.formats.sygra.graph.called import UserFunction
-from assay.formats.sygra.graph.nodes import Node, Surroundings
+from assay.formats.sygra.graph.nodes import Node
 from assay.interfaces import Context
 from assay.registry import nearest
 
 START, END = "START", "END"
 EXIT = ".END"
 Subgraph = Callable[[str], Mapping[str, Any]]
+Chain = tuple[str, ...]
 
 
 class Expanded:
     """A graph without subgraphs: node configs by name, edges, and each level's nodes for checks of that level."""
 
-    def __init__(self) -> None:
+    def __init__(self, subgraph: Subgraph | None, notes: list[str]) -> None:
         self.nodes: dict[str, dict[str, Any]] = {}
         self.edges: list[dict[str, Any]] = []
         self.levels: list[dict[str, dict[str, Any]]] = []
-        self.notes: list[str] = []
+        self._subgraph = subgraph
+        self._notes = notes
 
-
-def expand(config: Any, subgraph: Subgraph | None, where: str) -> Expanded:
-    expanded = Expanded()
-    _level(expanded, config, subgraph, where, "", {}, ())
-    return expanded
-
-
-def _level(
-    expanded: Expanded,
-    config: Any,
-    subgraph: Subgraph | None,
-    where: str,
-    prefix: str,
-    overrides: Mapping[str, Any],
-    chain: tuple[str, ...],
-) -> None:
-    nodes, edges = _parts(config, where)
-    for name in overrides:
-        if name not in nodes:
-            expanded.notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
-    level: dict[str, dict[str, Any]] = {}
-    expanded.levels.append(level)
-    inner: set[str] = set()
-    for name, entry in nodes.items():
-        place = f"{where}.nodes.{name}"
-        if name in (START, END):
-            raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
-        if not isinstance(entry, Mapping):
-            raise UserError(f"the node {name!r} is a {type(entry).__name__}", where=place, fix="give it `node_type:`")
-        node = _overridden(entry, overrides.get(name) or {})
-        full = f"{prefix}{name}"
-        if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
-            expanded.nodes[full] = level[full] = node
-            continue
-        inner.add(name)
-        expanded.nodes[full] = expanded.nodes[full + EXIT] = {"node_type": "connector"}
-        wanted, source = _load(node, subgraph, place, chain)
-        changes = node.get("node_config_map") or {}
-        _level(expanded, source.get("graph_config"), subgraph, place, f"{full}.", changes, (*chain, wanted))
-    for number, edge in enumerate(edges):
-        expanded.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
+    def add(
+        self, config: Any, where: str, prefix: str = "", changes: Mapping[str, Any] | None = None, chain: Chain = ()
+    ) -> None:
+        """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
+        nodes, edges = _parts(config, where)
+        for name in changes or ():
+            if name not in nodes:
+                self._notes.append(f"{where}: node_config_map names {name!r}, which is not a node of the subgraph")
+        level: dict[str, dict[str, Any]] = {}
+        self.levels.append(level)
+        inner: set[str] = set()
+        for name, entry in nodes.items():
+            place = f"{where}.nodes.{name}"
+            if name in (START, END):
+                raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
+            if not isinstance(entry, Mapping):
+                what = f"the node {name!r} is a {type(entry).__name__}"
+                raise UserError(what, where=place, fix="give it `node_type:`")
+            node = _overridden(entry, (changes or {}).get(name) or {})
+            full = f"{prefix}{name}"
+            if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
+                self.nodes[full] = level[full] = node
+                continue
+            inner.add(name)
+            self.nodes[full] = self.nodes[full + EXIT] = {"node_type": "connector"}
+            wanted, source = _load(node, self._subgraph, place, chain)
+            self.add(source.get("graph_config"), place, f"{full}.", node.get("node_config_map"), (*chain, wanted))
+        for number, edge in enumerate(edges):
+            self.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
 
 
 def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
@@ -82,7 +75,7 @@ def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
 
 
 def _load(
-    node: Mapping[str, Any], subgraph: Subgraph | None, place: str, chain: tuple[str, ...]
+    node: Mapping[str, Any], subgraph: Subgraph | None, place: str, chain: Chain
 ) -> tuple[str, Mapping[str, Any]]:
     wanted = node.get("subgraph")
     if not isinstance(wanted, str) or subgraph is None:
@@ -141,13 +134,12 @@ def _renamed(content: Any, names: Mapping[str, str]) -> Any:
 RETURNED_END = "__end__"  # what a condition returns for the end; "END" is taken as well
 
 
-class Branch:
+class Branch(NamedTuple):
     """A condition. `table` is what its answers stand for; without a path_map, the names of all nodes."""
 
-    def __init__(self, function: UserFunction, table: dict[Any, str], source: str) -> None:
-        self.function = function
-        self.table = table
-        self.source = source
+    function: UserFunction
+    table: dict[Any, str]
+    source: str
 
     async def choose(self, state: dict[str, Any], context: Context) -> list[str]:
         answer = await self.function(context, state)
@@ -163,12 +155,11 @@ class Branch:
             ) from None
 
 
-class Way:
+class Way(msgspec.Struct):
     """Everything that leaves one node."""
 
-    def __init__(self) -> None:
-        self.targets: list[str] = []
-        self.branches: list[Branch] = []
+    targets: list[str] = []
+    branches: list[Branch] = []
 
     async def follow(self, state: dict[str, Any], context: Context) -> list[str]:
         targets = dict.fromkeys(self.targets)

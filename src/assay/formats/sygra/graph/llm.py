@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.called import NodeFailed
+from assay.formats.sygra.graph.asking import Asking, State, Surroundings
+from assay.formats.sygra.graph.called import NodeFailed, Tool, load_tools
 from assay.formats.sygra.graph.messages import (
     BY_ROLE,
     HISTORY,
@@ -20,26 +21,23 @@ from assay.formats.sygra.graph.messages import (
     tool_call,
     with_history,
 )
-from assay.formats.sygra.graph.nodes import State, Surroundings, output_keys, side_by_side, updates
-from assay.formats.sygra.graph.prompt import Prompt
-from assay.formats.sygra.graph.tools import Tool, load_tools
+from assay.formats.sygra.graph.nodes import Node, Prompt, side_by_side, updates
 from assay.interfaces import Context, Message
 from assay.text.messages import content_text
 
 
-class LlmNode:
+class LlmNode(Node):
     kind = "llm"
 
     def __init__(
         self, name: str, config: Mapping[str, Any], around: Surroundings, where: str, *, label: Any = None
     ) -> None:
+        super().__init__(name, config, around, where)
         for key in ("model", "prompt") if label is None else ("prompt",):
             if key not in config:
                 raise UserError(f"the node needs `{key}`", where=where, fix=f"add `{key}:`")
         if config.get("output_vars") is not None:
             raise UserError("output_vars is not known", where=where, fix="write `output_keys`")
-        self.name = name
-        self.makes = output_keys(config, where)
         self._key = _single_key(config, where)
         self._input = str(config.get("input_key") or MESSAGES)
         self._message = BY_ROLE.get(str(config.get("output_role", "assistant")), AIMessage)
@@ -51,16 +49,14 @@ class LlmNode:
         more: dict[str, Any] = {}
         if config.get("tools"):
             self.tools = load_tools(config["tools"], f"node {name!r}", around.load, f"{where}.tools")
-            more = {
-                "tools": [tool.description for tool in self.tools],
-                "tool_choice": config.get("tool_choice", "auto"),
-            }
+            descriptions = [tool.description for tool in self.tools]
+            more = {"tools": descriptions, "tool_choice": config.get("tool_choice", "auto")}
             self.makes = [*self.makes, "tool_calls"]
         if label is None:
             step, model, place = name, config["model"], f"{where}.model"
         else:
             step, model, place = f"{name}.{label}", config["models"][label], f"{where}.models.{label}"
-        self.asking = around.asking(_model(model, config, place), step, place, more)
+        self.asking = Asking(_model(model, config, place), step, around, place, more)
         self._keeps_history = bool(config.get("chat_history", False))
         self._mode = str(around.properties.get("chat_conversation", ""))
         self._window = _window(around.properties)
@@ -110,25 +106,22 @@ class LlmNode:
         return update
 
 
-class MultiLlmNode:
+class MultiLlmNode(Node):
     """The same prompt for several models, side by side."""
 
     kind = "multi_llm"
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+        super().__init__(name, config, around, where)
         models = config.get("models")
         if not isinstance(models, Mapping) or not models:
             raise UserError("a multi_llm node needs `models`", where=where, fix="add `models: {label: {name: …}}`")
-        self.name = name
-        self.makes = output_keys(config, where)
         self._after = around.function(config, "multi_llm_post_process", name, where)
         self._key = None if self._after else _single_key(config, where, "multi_llm_post_process")
         self._nodes = {str(label): LlmNode(name, config, around, where, label=label) for label in models}
         self.reads = next(iter(self._nodes.values())).reads
-        self.code = [
-            {label: node.code for label, node in self._nodes.items()},
-            self._after.code if self._after else None,
-        ]
+        codes = {label: node.code for label, node in self._nodes.items()}
+        self.code = [codes, self._after.code if self._after else None]
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
         results = await side_by_side(node.run(dict(state), context, visit) for node in self._nodes.values())
@@ -143,11 +136,8 @@ def _single_key(config: Mapping[str, Any], where: str, processor: str = "post_pr
     keys = config.get("output_keys") or MESSAGES
     if isinstance(keys, list):
         if config.get(processor) is None:
-            raise UserError(
-                "a list of output_keys needs a post-processor",
-                where=f"{where}.output_keys",
-                fix=f"add `{processor}:`, or name one key without a list",
-            )
+            fix = f"add `{processor}:`, or name one key without a list"
+            raise UserError("a list of output_keys needs a post-processor", where=f"{where}.output_keys", fix=fix)
         return keys[0]
     return keys
 

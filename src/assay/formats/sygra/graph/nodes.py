@@ -1,92 +1,50 @@
-"""What a node is, and the simple ones.
+"""What a node is, the simple ones, and the prompts of the others.
 
 A node gets its own copy of the state and may change that as it likes; only what it returns reaches the graph.
+
+In a prompt `{var}` stands for a state variable, `{{` and `}}` for braces. It is parsed once, rendered per record. What
+is filled in is never parsed again, and no attribute of a value can be reached: both the template and the values come
+from strangers.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from string import Formatter
+from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.asking import Asking, ModelUse
-from assay.formats.sygra.graph.called import UserFunction
+from assay.formats.sygra.graph.asking import State, Surroundings
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES
-from assay.interfaces import Context
+from assay.interfaces import Context, Message
 from assay.store.keys import canonical, digest
 
-State = dict[str, Any]
-Load = Callable[[str, str], Any]
-Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
-
-class Surroundings:
-    """What the nodes of one graph share while they are made; `notes` are what a user should hear of."""
-
-    def __init__(self, load: Load, models: Mapping[str, ModelUse], rows: Rows | None, properties: Mapping[str, Any]):
-        self.load = load
-        self.models = models
-        self.rows = rows
-        self.properties = properties
-        self.notes: list[str] = []
-        self.used: dict[str, None] = {}
-
-    def function(self, config: Mapping[str, Any], key: str, node: str, where: str) -> UserFunction | None:
-        """The function or class that a node names under a key."""
-        name = config.get(key)
-        if name is None:
-            return None
-        place = f"{where}.{key}"
-        if not isinstance(name, str):
-            raise UserError(f"{key} is not a dotted path", where=place, fix="write `package.module.name`")
-        return UserFunction(self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place)
-
-    def asking(self, config: Mapping[str, Any], step: str, where: str, more: Mapping[str, Any]) -> Asking:
-        asking = Asking(config, step, self.models, self.load, where, more)
-        self.used[asking.model] = None
-        if asking.ignored:
-            self.notes.append(f"{where}: {', '.join(asking.ignored)} of a model count only where the model is defined")
-        return asking
-
-
-class Node(Protocol):
+class Node:
     """`kind` is its type in the graph; `makes` the variables that it declares, `reads` those of its prompt; `code` is
-    what it is made of, a part of its rows' keys."""
-
-    name: str
-    kind: str
-    makes: list[str]
-    reads: set[str]
-    code: Any
-
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]: ...
-
-
-class Connector:
-    """The entry or the exit of a subgraph: does nothing and is not a step."""
+    what it is made of, a part of its rows' keys. One that is only a node is a connector: the entry or the exit of a
+    subgraph, which does nothing and is not a step."""
 
     kind = "connector"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
         self.name = name
-        self.makes: list[str] = []
+        self.makes = output_keys(config, where)
         self.reads: set[str] = set()
-        self.code = None
+        self.code: Any = None
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
         return {}
 
 
-class LambdaNode:
+class LambdaNode(Node):
     kind = "lambda"
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+        super().__init__(name, config, around, where)
         function = around.function(config, "lambda", name, where)
         if function is None:
             raise UserError("a lambda node needs `lambda`", where=where, fix="name a function or a class")
-        self.name = name
-        self.makes = output_keys(config, where)
-        self.reads: set[str] = set()
         self.code = function.code
         self._config = dict(config)
         self._function = function
@@ -129,18 +87,17 @@ def updates(result: Any, node: str, key: str) -> dict[str, Any]:
     return dict(result)
 
 
-class SamplerNode:
+class SamplerNode(Node):
     """Draws each attribute anew; the draws follow from the row's seed, the node and how often it was visited."""
 
     kind = "weighted_sampler"
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
+        super().__init__(name, config, around, where)
         attributes = config.get("attributes")
         if not isinstance(attributes, Mapping) or not attributes:
             raise UserError("a weighted_sampler needs `attributes`", where=where, fix="add `attributes: {name: …}`")
-        self.name = name
-        self.makes = [*map(str, attributes), *(key for key in output_keys(config, where) if key not in attributes)]
-        self.reads: set[str] = set()
+        self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {
             str(key): _attribute(entry, around, f"{where}.attributes.{key}") for key, entry in attributes.items()
         }
@@ -175,7 +132,142 @@ def _attribute(entry: Any, around: Surroundings, where: str) -> tuple[list[list[
         raise UserError("an attribute needs a list of values", where=where, fix="write `values: [a, b]`")
     weights = entry.get("weights")
     if weights is not None and (len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0):
-        raise UserError(
-            f"{len(values)} values do not go with the weights {weights}", where=where, fix="one weight from 0 for each"
-        )
+        what = f"{len(values)} values do not go with the weights {weights}"
+        raise UserError(what, where=where, fix="one weight from 0 for each")
     return [list(values)], weights
+
+
+ROLES = ("system", "user", "assistant", "tool")
+MEDIA = ("image_url", "audio_url")
+
+
+class Template:
+    """One text. `names` are its variables, in order."""
+
+    def __init__(self, text: str, where: str, owner: str = "") -> None:
+        self._owner = owner or where
+        self.names: list[str] = []
+        self._forms: list[tuple[str | None, str]] = []
+        pieces: list[str] = []
+        for literal, name, spec, conversion in _parsed(text, where):
+            pieces.append(literal.replace("%", "%%"))
+            if name is not None:
+                pieces.append("%s")
+                self.names.append(name)
+                self._forms.append((conversion, spec or ""))
+        self._text = "".join(pieces)
+        self._plain = all(form == (None, "") for form in self._forms)
+        self.only = self.names[0] if self._text == "%s" and self._plain else None
+
+    def render(self, state: Mapping[str, Any]) -> str:
+        try:
+            values = [state[name] for name in self.names]
+        except KeyError:
+            raise self.missing(state) from None
+        if not self._plain:
+            values = [_formatted(value, *form) for value, form in zip(values, self._forms, strict=True)]
+        return self._text % tuple(values)
+
+    def missing(self, state: Mapping[str, Any]) -> UserError:
+        gone = ", ".join(repr(name) for name in dict.fromkeys(self.names) if name not in state)
+        variables = ", ".join(sorted(key for key in state if not key.startswith("__")))
+        return UserError(f"{self._owner}: the prompt needs {gone}, which the state does not have; it has: {variables}")
+
+
+def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, str | None]]:
+    fix = "write {{ and }} for braces that are meant as they are"
+    try:
+        parsed = list(Formatter().parse(text))
+    except ValueError as error:
+        raise UserError(f"the text cannot be read: {error}", where=where, fix=fix) from None
+    for _, name, _, _ in parsed:
+        if name is not None and (not name.strip() or name.isdigit() or any(sign in name for sign in "\"'\n")):
+            raise UserError(f"{{{name.strip()[:40]}}} names no variable", where=where, fix=fix)
+    return parsed
+
+
+def _formatted(value: Any, conversion: str | None, spec: str) -> str:
+    if conversion is not None:
+        value = {"r": repr, "a": ascii}.get(conversion, str)(value)
+    return format(value, spec)
+
+
+class Prompt:
+    """The messages of a node, before what is in the state follows them."""
+
+    def __init__(self, source: Any, where: str, owner: str = "") -> None:
+        if not isinstance(source, Sequence) or isinstance(source, str) or not source:
+            raise UserError("a prompt is a list of messages", where=where, fix="write `- user: text`")
+        self._messages = [_message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)]
+
+    @property
+    def names(self) -> set[str]:
+        names: set[str] = set()
+        for _, content in self._messages:
+            names |= _names(content)
+        return names
+
+    def render(self, state: Mapping[str, Any]) -> list[Message]:
+        return [
+            {"role": role, "content": content.render(state) if isinstance(content, Template) else _fill(content, state)}
+            for role, content in self._messages
+        ]
+
+
+def _message(entry: Any, where: str, owner: str) -> tuple[str, Any]:
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise UserError("a message is one role with its text", where=where, fix="write `- user: text`")
+    ((role, content),) = entry.items()
+    if role not in ROLES:
+        raise UserError(f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}")
+    if isinstance(content, (str, list)):
+        return role, _compiled(content, where, owner)
+    raise UserError(f"the text of {role!r} is a {type(content).__name__}", where=where, fix="write text, or a list")
+
+
+def _compiled(content: Any, where: str, owner: str) -> Any:
+    """Every text in it as a template."""
+    if isinstance(content, str):
+        return Template(content, where, owner)
+    if isinstance(content, list):
+        return [_compiled(entry, where, owner) for entry in content]
+    if isinstance(content, Mapping):
+        return {key: value if key == "type" else _compiled(value, where, owner) for key, value in content.items()}
+    return content
+
+
+def _names(content: Any) -> set[str]:
+    if isinstance(content, Template):
+        return set(content.names)
+    if isinstance(content, Mapping):
+        content = list(content.values())
+    return {name for entry in content for name in _names(entry)} if isinstance(content, list) else set()
+
+
+def _fill(content: Any, state: Mapping[str, Any]) -> Any:
+    if isinstance(content, Template):
+        return content.render(state)
+    if isinstance(content, list):
+        return [part for entry in content for part in _parts(entry, state)]
+    if isinstance(content, Mapping):
+        return {key: _fill(value, state) for key, value in content.items()}
+    return content
+
+
+def _parts(entry: Any, state: Mapping[str, Any]) -> list[Any]:
+    """A part of a message; an image or sound variable that holds a list becomes as many parts."""
+    if isinstance(entry, Template):
+        return [{"type": "text", "text": entry.render(state)}]
+    kind = entry.get("type") if isinstance(entry, Mapping) else None
+    if kind not in MEDIA or not isinstance(template := entry.get(kind), Template):
+        return [_fill(entry, state)]
+    if template.only is None:
+        media: Any = template.render(state)
+    elif template.only in state:
+        media = state[template.only]
+    else:
+        raise template.missing(state)
+    addresses = media if isinstance(media, list) else [media]
+    return [
+        {"type": kind, kind: address if isinstance(address, Mapping) else {"url": address}} for address in addresses
+    ]

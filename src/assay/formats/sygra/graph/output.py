@@ -1,11 +1,11 @@
 """The record that a graph gives: its output_map, filled from the final state; without one, the state itself."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.called import UserFunction, code_of
+from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.graph.messages import plain
 from assay.interfaces import Context
 from assay.registry import nearest
@@ -31,28 +31,24 @@ class OutputGenerator:
         return record
 
 
-class Field:
+class Field(NamedTuple):
     """One field of the record: a variable of the state, or, where `source` is None, a literal."""
 
-    def __init__(self, source: str | None, value: Any, transform: UserFunction | None) -> None:
-        self.source = source
-        self.value = value
-        self.transform = transform
+    source: str | None
+    value: Any
+    transform: UserFunction | None
 
 
 class Output:
     """Made once for a graph. `code` is what its records depend on besides the state."""
 
-    def __init__(
-        self, source: Mapping[str, Any], load: Callable[[str, str], Any], where: str, notes: list[str]
-    ) -> None:
+    def __init__(self, source: Mapping[str, Any], load: Load, where: str, notes: list[str]) -> None:
         config: Mapping[str, Any] = source.get("output_config") or {}
         _refuse(config, where)
         written = config.get("output_map")
         if written is not None and not isinstance(written, Mapping):
-            raise UserError(
-                "output_map is not a mapping", where=f"{where}.output_map", fix="write `field: {from: name}`"
-            )
+            fix = "write `field: {from: name}`"
+            raise UserError("output_map is not a mapping", where=f"{where}.output_map", fix=fix)
         mapped = {
             name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
             for name, entry in (written or {}).items()
@@ -114,9 +110,7 @@ def _resolved(value: Any, source: Mapping[str, Any], where: str, notes: list[str
     return value
 
 
-def _generator(
-    config: Mapping[str, Any], mapped: Mapping[str, Any], load: Callable[[str, str], Any], where: str
-) -> Any:
+def _generator(config: Mapping[str, Any], mapped: Mapping[str, Any], load: Load, where: str) -> Any:
     name = config.get("generator")
     if name is None:
         return None

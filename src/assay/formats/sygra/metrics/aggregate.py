@@ -5,22 +5,17 @@ count as they go (`start`, `add`, `payload`), so that a million records need no 
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import comb
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting, LabelPairs, for_each_k, quoted
-from assay.formats.sygra.metrics.results import (
-    AggregatorMetricRegistry,
-    BaseMetricMetadata,
-    UnitMetricResult,
-    aggregator_metric,
-)
+from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult, aggregator_metric, built_in
+from assay.formats.sygra.metrics.counting import Counting, LabelPairs, for_each_k, quoted
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
 from assay.metrics.pass_at_k import pass_at_k
@@ -30,30 +25,10 @@ from assay.metrics.step_efficiency import step_efficiency
 from assay.stats.attempts import attempt_counts, efficiency, first_passes
 from assay.store.keys import id_hash
 
-__all__ = [
-    "AccuracyMetric",
-    "AggregatorMetricRegistry",
-    "BaseAggregatorMetric",
-    "BaseMetricMetadata",
-    "F1ScoreMetric",
-    "PassAtKMetric",
-    "PassPowerKMetric",
-    "PrecisionMetric",
-    "RecallMetric",
-    "StepEfficiencyMetric",
-    "UnitMetricResult",
-    "aggregator_metric",
-]
-
 Key = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0)]
 METADATA = "detailed_results.metadata"
-
-
-# ---- shares of all records
-
-
-class _None(msgspec.Struct):
-    pass
+_metric = partial(built_in, AggregatorMetricRegistry)
 
 
 class _Pooled(Counting):
@@ -67,13 +42,8 @@ class _Pooled(Counting):
         self.correct += bool(result.correct)
 
 
-@aggregator_metric("accuracy")
+@_metric("accuracy", "Accuracy", "The share of the records that are right")
 class AccuracyMetric(_Pooled):
-    parameters = _None
-    about = BaseMetricMetadata(
-        name="accuracy", display_name="Accuracy", description="The share of the records that are right"
-    )
-
     def payload(self) -> dict[str, Any]:
         return {"accuracy": self._safe_divide(self.correct, self.total)}
 
@@ -81,20 +51,16 @@ class AccuracyMetric(_Pooled):
         return pass_rate(group)
 
 
-class _K(msgspec.Struct):
-    k: Annotated[int, Meta(ge=0)]
-
-
 @aggregator_metric("pass_at_k")
-@aggregator_metric("pass@k")
+@_metric("pass@k", "Pass@k", "The chance that at least one of k attempts is right")
 class PassAtKMetric(_Pooled):
-    """The chance that k records drawn from all of them hold a right one."""
+    """The chance that k records drawn from all of them hold a right one.
 
-    parameters = _K
-    about = BaseMetricMetadata(
-        name="pass@k", display_name="Pass@k", description="The chance that at least one of k attempts is right"
-    )
-    k: int
+    Parameters:
+    k: how many rows are drawn, or must all pass
+    """
+
+    k: Count
 
     def payload(self) -> dict[str, Any]:
         return {f"pass@{k}": self._chance(k) for k in range(1, self.k + 1)}
@@ -116,15 +82,15 @@ class PassAtKMetric(_Pooled):
         return 1.0 - comb(self.total - self.correct, k) / comb(self.total, k)
 
 
-@aggregator_metric("pass^k")
+@_metric("pass^k", "Pass^k", "The chance that all of k attempts are right")
 class PassPowerKMetric(_Pooled):
-    """The chance that k independent attempts are all right, if each is right as often as the records are."""
+    """The chance that k independent attempts are all right, if each is right as often as the records are.
 
-    parameters = _K
-    about = BaseMetricMetadata(
-        name="pass^k", display_name="Pass^k", description="The chance that all of k attempts are right"
-    )
-    k: int
+    Parameters:
+    k: how many rows are drawn, or must all pass
+    """
+
+    k: Count
 
     def payload(self) -> dict[str, Any]:
         rate = self._safe_divide(self.correct, self.total)
@@ -141,115 +107,84 @@ class PassPowerKMetric(_Pooled):
         return {"pass^k": for_each_k("pass^", self.k, pass_hat_k, group)}
 
 
-# ---- labels
-
-
 class Labelled(Counting):
-    """Labels are what stands under a key of either side, as text; a side without the key is left out."""
+    """Labels are what stands under a key of either side, as text; a side without the key is left out. `numbers` are
+    what is counted of them, and `name` is that in the payload.
+
+    Parameters:
+    predicted_key: the key of the predicted label, or the field (a dotted path) of the evaluation row that has it
+    golden_key: the key of the true label, or the field (a dotted path) of the evaluation row that has it
+    """
 
     reads = (PREDICTED, ACTUAL)
-    predicted_key: str | None = None
-    golden_key: str | None = None
-
     reason = "an average over labels is not a mean over items"
+    numbers: ClassVar[Callable[[LabelCounts], tuple[float, dict[str, float]]]]
 
     @property
     def keys(self) -> tuple[str, str]:
         """Where the classes of the sound numbers are: a metric of one side takes its key for both."""
-        return self.predicted_key or self.golden_key or "", self.golden_key or self.predicted_key or ""
+        predicted, golden = self._own_keys()
+        return predicted or golden or "", golden or predicted or ""
+
+    def _own_keys(self) -> tuple[str | None, str | None]:
+        return vars(self).get("predicted_key"), vars(self).get("golden_key")
 
     def start(self) -> None:
         self.counts = LabelCounts()
         self._pairs = LabelPairs()
 
     def add(self, result: UnitMetricResult) -> None:
-        predicted, golden = (_label(side, key) for side, key in zip(_sides(result), self.keys, strict=True))
+        sides = zip((result.predicted, result.golden), self.keys, strict=True)
+        predicted, golden = (str(side[key]) if key in side else None for side, key in sides)
+        by_predicted, by_golden = self._own_keys()
         correct = bool(result.correct)
-        self.counts.add(predicted if self.predicted_key else None, golden if self.golden_key else None, correct)
+        self.counts.add(predicted if by_predicted else None, golden if by_golden else None, correct)
         self._pairs.add(predicted, golden, correct)
+
+    def payload(self) -> dict[str, Any]:
+        name = self.about.name
+        average, by_label = type(self).numbers(self.counts)
+        return {f"average_{name}": average, f"{name}_per_class": by_label}
 
     def sound(self, group: Group) -> dict[str, Any]:
         one_attempt = len(group.item) == int(group.item[-1]) + 1
         return {"classification": self._pairs.report(self.keys[1], one_attempt)}
 
 
-def _sides(result: UnitMetricResult) -> tuple[dict[str, Any], dict[str, Any]]:
-    return result.predicted, result.golden
-
-
-def _label(side: dict[str, Any], key: str) -> str | None:
-    return str(side[key]) if key in side else None
-
-
-class _PredictedKey(msgspec.Struct):
-    predicted_key: Key
-
-
-@aggregator_metric("precision")
+@_metric("precision", "Precision", "How often each predicted label is right")
 class PrecisionMetric(Labelled):
-    parameters = _PredictedKey
-    about = BaseMetricMetadata(
-        name="precision", display_name="Precision", description="How often each predicted label is right"
-    )
-
-    def payload(self) -> dict[str, Any]:
-        average, by_label = self.counts.precision()
-        return {"average_precision": average, "precision_per_class": by_label}
-
-
-class _GoldenKey(msgspec.Struct):
-    golden_key: Key
-
-
-@aggregator_metric("recall")
-class RecallMetric(Labelled):
-    parameters = _GoldenKey
-    about = BaseMetricMetadata(name="recall", display_name="Recall", description="How often each true label is found")
-
-    def payload(self) -> dict[str, Any]:
-        average, by_label = self.counts.recall()
-        return {"average_recall": average, "recall_per_class": by_label}
-
-
-class _BothKeys(msgspec.Struct):
     predicted_key: Key
+    numbers = LabelCounts.precision
+
+
+@_metric("recall", "Recall", "How often each true label is found")
+class RecallMetric(Labelled):
     golden_key: Key
+    numbers = LabelCounts.recall
 
 
-@aggregator_metric("f1_score")
+@_metric("f1_score", "F1 Score", "The harmonic mean of precision and recall")
 class F1ScoreMetric(Labelled):
     """Its average is the harmonic mean of average precision and average recall, not the mean of the classes' F1."""
 
-    parameters = _BothKeys
-    about = BaseMetricMetadata(
-        name="f1_score", display_name="F1 Score", description="The harmonic mean of precision and recall"
-    )
-
-    def payload(self) -> dict[str, Any]:
-        average, by_label = self.counts.f1()
-        return {"average_f1_score": average, "f1_score_per_class": by_label}
+    predicted_key: Key
+    golden_key: Key
+    numbers = LabelCounts.f1
 
 
-# ---- steps
+_STEPS = "How soon each step is right: a retry costs a penalty, a step that never is right counts 0"
 
 
-class _Penalty(msgspec.Struct):
-    penalty_per_retry: Annotated[float, Meta(ge=0, le=1)] = 0.2
-
-
-@aggregator_metric("step_efficiency")
+@_metric("step_efficiency", "Step Efficiency", _STEPS, metric_type="custom")
 class StepEfficiencyMetric(Counting):
-    """How many retries each step of a mission took until it was right; 17 bytes a record."""
+    """How many retries each step of a mission took until it was right; 17 bytes a record.
 
-    parameters = _Penalty
+    Parameters:
+    penalty_per_retry: what each retry costs
+    """
+
     reads = (METADATA,)
-    about = BaseMetricMetadata(
-        name="step_efficiency",
-        display_name="Step Efficiency",
-        description="How soon each step is right: a retry costs a penalty, a step that never is right counts 0",
-        metric_type="custom",
-    )
-    penalty_per_retry: float
+    penalty_per_retry: Annotated[float, Meta(ge=0, le=1)] = 0.2
 
     def start(self) -> None:
         self.steps, self.retries, self.verdicts = array("Q"), array("d"), array("B")

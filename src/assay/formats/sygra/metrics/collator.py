@@ -5,93 +5,22 @@ that fails leaves the others' numbers alone. A record that failed is counted and
 """
 
 import time
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
+import numpy as np
 
-from assay.engine.aggregate.bind import OWN_KEYS, BoundMetric, bind_metric
-from assay.formats.sygra.metrics.aggregate import AggregatorMetricRegistry, Labelled
-from assay.formats.sygra.metrics.counting import BaseAggregatorMetric, Counting
-from assay.formats.sygra.metrics.measures import OURS
-from assay.formats.sygra.metrics.results import BadParameter, UnknownName, error_text
+from assay.engine.aggregate.bind import OWN_KEYS
+from assay.engine.aggregate.measure import Sample, measure
+from assay.formats.sygra.metrics import BadParameter, UnknownName, error_text
+from assay.formats.sygra.metrics.aggregate import Labelled
+from assay.formats.sygra.metrics.counting import Counting
+from assay.formats.sygra.metrics.measures import SIDES, Dialect, Entry
+from assay.formats.sygra.metrics.scorers import problem_of, result_of
 from assay.records import MetricRow
-
-Dialect = Literal["name", "field"]
-SUFFIX = "_result"
-
-
-class Entry(msgspec.Struct):
-    """One configured aggregator; `problem` says why it can have no result."""
-
-    name: str
-    field: str
-    key: str
-    metric: BaseAggregatorMetric | None
-    copied: dict[str, str]
-    problem: str | None = None
-
-    @property
-    def label(self) -> str:
-        """Of the evaluation rows that it counts."""
-        return f"{self.field} with {', '.join(self.copied)}" if self.copied else self.field
-
-    def bound(self, name: str = "", base: str = "") -> BoundMetric:
-        """As a metric of the engine; `base` is the folder that a user's module is found from."""
-        made = self.metric
-        assert made is not None
-        if isinstance(made, Counting) and OURS.get(self.name) is type(made):
-            type_ = f"sygra.{self.name}"
-            params = {field: getattr(made, field) for field in made.parameters.__struct_fields__}
-        else:
-            type_ = "sygra.aggregator"
-            params = {"metric": self.name, "params": made.config, "module": type(made).__module__, "base": base}
-        return bind_metric(name=name or self.key, type=type_, params=params, include=[self.label])
-
-
-def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) -> Dialect:
-    """`name` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
-    columns = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
-    is_older = all(field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields)
-    return "name" if is_older else "field"
-
-
-def column_of(configured: Mapping[str, Any], default: str) -> str:
-    """The column that an entry reads; of a list it is the first."""
-    column: Any = configured.get("unit_metrics_results", default)
-    if isinstance(column, list):
-        column = cast("list[Any]", column)[0] if column else ""
-    return str(column or "")
-
-
-def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialect) -> list[Entry]:
-    """The configured aggregators with their report keys: the plain name, or `<column>-<name>`.
-
-    Two of one name on different columns would hide one another under the plain name, so both get the long one.
-    """
-    made = [_entry(aggregator, column_of(aggregator, default)) for aggregator in configured]
-    seen: set[str] = set()
-    for entry in made:
-        columns = {other.field for other in made if other.name == entry.name}
-        entry.key = entry.name if style == "name" and len(columns) == 1 else f"{entry.field}-{entry.name}"
-        if entry.key in seen:
-            entry.problem = entry.problem or f"two aggregator metrics are called {entry.key!r}: keep one of them"
-        seen.add(entry.key)
-    return made
-
-
-def _entry(configured: Mapping[str, Any], field: str) -> Entry:
-    name, params = str(configured.get("name") or ""), configured.get("params", {})
-    entry = Entry(name, field, "", None, {})
-    try:
-        if not isinstance(params, Mapping):
-            shown = "null" if params is None else type(params).__name__
-            raise BadParameter(f"`params` of the aggregator metric {name!r} is {shown}: leave it out or write {{}}")
-        entry.copied = msgspec.convert(configured.get("metadata") or {}, dict[str, str])
-        entry.metric = AggregatorMetricRegistry.get_metric(name, **params)
-    except Exception as error:  # a user's constructor may raise anything: this entry says it, the others stand
-        entry.problem = error_text(error)
-    return entry
+from assay.store.keys import id_hash
 
 
 class Census:
@@ -135,26 +64,25 @@ class Census:
         return {"evaluation_summary": summary, "results": {}}
 
 
-class Report:
+class Report(NamedTuple):
     """The view of the metric rows, by the keys of their entries."""
 
-    def __init__(self, made: Sequence[Entry], style: Dialect, census: Census, rows: Mapping[str, MetricRow]) -> None:
-        self._entries = made
-        self._style = style
-        self._census = census
-        self._rows = rows
+    entries: Sequence[Entry]
+    style: Dialect
+    census: Census
+    rows: Mapping[str, MetricRow]
 
     def shown(self) -> dict[str, Any]:
-        census = self._census
+        census = self.census
         if not census.total:
             return {"evaluation_summary": {"total_records": 0, "status": "no_data"}, "results": {}}
         if census.columns and not census.scored and all(column in census.names for column in census.columns):
-            problems = {entry.key: entry.problem for entry in self._entries if entry.problem is not None}
-            summary = self._summary("no_data") | ({"errors": problems} if problems else {})
-            return {"evaluation_summary": summary, "results": {}}
+            problems = {entry.key: entry.problem for entry in self.entries if entry.problem is not None}
+            more = {"errors": problems} if problems else {}
+            return {"evaluation_summary": self._summary("no_data") | more, "results": {}}
         results: dict[str, Any] = {}
         errors: dict[str, str] = {}
-        for entry in self._entries:
+        for entry in self.entries:
             try:
                 results[entry.key] = self._payload(entry)
             except Exception as error:  # a user's metric may raise anything: the others stand
@@ -169,22 +97,20 @@ class Report:
         return report
 
     def _summary(self, status: str) -> dict[str, Any]:
-        total, scored, failed = self._census.total, self._census.scored, self._census.failed
+        total, scored, failed = self.census.total, self.census.scored, self.census.failed
         clock = {"timestamp": time.strftime("%Y-%m-%d %H:%M:%S")}
-        succeeded = self._style == "field" and status in ("success", "partial")
+        succeeded = self.style == "field" and status in ("success", "partial")
         counts = {"scored": scored, "failed": failed, "unscored": total - scored - failed}
         return {"total_records": total, **(clock if succeeded else {}), "status": status, **counts}
 
     def _payload(self, entry: Entry) -> Any:
-        if entry.metric is not None and entry.field not in self._census.names:
-            columns = list(self._census.names)
-            raise UnknownName(
-                f"Missing unit metric results field {entry.field!r} in data. Available columns: {columns}"
-            )
-        problem = entry.problem or self._census.malformed.get(entry.field)
+        if entry.metric is not None and entry.field not in self.census.names:
+            what = f"Missing unit metric results field {entry.field!r} in data."
+            raise UnknownName(f"{what} Available columns: {list(self.census.names)}")
+        problem = entry.problem or self.census.malformed.get(entry.field)
         if problem is not None or entry.metric is None:
             raise BadParameter(problem or "")
-        row = self._rows.get(entry.key, {})
+        row = self.rows.get(entry.key, {})
         if "error" in row:
             raise BadParameter(row["error"])
         total = row.get("used_sample_count", 0)
@@ -196,15 +122,15 @@ class Report:
             others = {*OWN_KEYS, "label", "sound", row["metric_type"]}
             payload = {key: value for key, value in row.items() if key not in others}
         made = entry.metric
-        if self._style == "name" and isinstance(made, Counting) and type(made).calculate is Counting.calculate:
+        if self.style == "name" and isinstance(made, Counting) and type(made).calculate is Counting.calculate:
             return made.older(payload, total)
         return payload
 
     def _sound(self, results: Mapping[str, Any]) -> dict[str, Any]:
         """By column; a column that is read with and without copied metadata is one."""
         by_label: dict[str, list[Entry]] = {}
-        for entry in self._entries:
-            if entry.key in results and "sound" in self._rows.get(entry.key, {}):
+        for entry in self.entries:
+            if entry.key in results and "sound" in self.rows.get(entry.key, {}):
                 by_label.setdefault(entry.label, []).append(entry)
         by_field: dict[str, Any] = {}
         for readers in by_label.values():
@@ -213,9 +139,9 @@ class Report:
         return by_field
 
     def _sound_of(self, readers: list[Entry]) -> dict[str, Any]:
-        parts = [(entry, self._rows[entry.key]["sound"]) for entry in readers]
+        parts = [(entry, self.rows[entry.key]["sound"]) for entry in readers]
         accuracy = parts[0][1]["accuracy"]
-        total, passed = self._census.total, accuracy["passed_count"]
+        total, passed = self.census.total, accuracy["passed_count"]
         bounds = {
             "value_if_missing_wrong": passed / total,
             "value_if_missing_right": (passed + total - accuracy["attempts"]) / total,
@@ -229,3 +155,73 @@ class Report:
             if not isinstance(entry.metric, Labelled):
                 sound |= {name: numbers for name, numbers in part.items() if name != "accuracy"}
         return sound
+
+
+class _Column:
+    """The results of one column, as the engine's columns: some bytes a record, and one object for equal sides."""
+
+    def __init__(self, readers: list[Entry]) -> None:
+        self.readers = [(entry, entry.bound()) for entry in readers]
+        self._field, self._copied = readers[0].field, readers[0].copied
+        self._problems, self._passed = array("Q"), array("B")
+        wanted = {name for _, bound in self.readers for name in bound.columns}
+        self._sides: dict[str, list[Any]] = {name: [] for name in SIDES if name in wanted}
+        self._known: dict[bytes, Any] = {}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        stored: Any = row.get(self._field)
+        if not isinstance(stored, dict):
+            return
+        try:
+            result = result_of(cast("dict[str, Any]", stored), row, self._copied)
+        except ValueError:  # the census says so
+            return
+        problem = problem_of(result.metadata, row)
+        self._problems.append(id_hash(f"\x1f{len(self._problems)}" if problem is None else problem))
+        self._passed.append(bool(result.correct))
+        for side, value in zip(SIDES, (result.predicted, result.golden, result.metadata), strict=True):
+            if side in self._sides:
+                self._sides[side].append(self._interned(value))
+
+    def _interned(self, value: Any) -> Any:
+        try:
+            return self._known.setdefault(msgspec.json.encode(value), value)
+        except (TypeError, ValueError):  # an object of the user's
+            return value
+
+    def rows(self) -> dict[str, MetricRow]:
+        """By the keys of the entries."""
+        count = len(self._passed)
+        passed = np.frombuffer(self._passed, np.bool_)
+        sample = Sample(
+            label=self.readers[0][0].label,
+            facets={},
+            item=np.unique(np.frombuffer(self._problems, np.uint64), return_inverse=True)[1].astype(np.int32),
+            sample=np.zeros(count, np.int32),
+            passed=passed,
+            score=passed.astype(np.float64),
+            outcome=np.zeros(count, np.int8),
+            load=list,
+            take=lambda name: self._sides.get(name) or [None] * count,
+        )
+        return {entry.key: measure(bound, sample)[0] for entry, bound in self.readers} if count else {}
+
+
+def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> dict[str, Any]:
+    """The report over any records, as when Python calls a collator's `process`: the metrics of a run's own reports,
+    computed from columns in memory."""
+    census = Census(made)
+    readers: dict[str, list[Entry]] = {}
+    for entry in made:
+        if entry.metric is not None and entry.problem is None:
+            readers.setdefault(entry.label, []).append(entry)
+    columns = [_Column(sharing) for sharing in readers.values()]
+    try:
+        for record in records:
+            census.add(record)
+            for column in columns:
+                column.add(record)
+    except Exception as error:
+        return census.fatal(error)
+    rows = {key: row for column in columns for key, row in column.rows().items()}
+    return Report(made, style, census, rows).shown()

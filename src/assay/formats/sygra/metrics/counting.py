@@ -1,4 +1,4 @@
-"""What aggregator metrics share: their base class, how ours count, and the numbers that stand beside SyGra's, never in
+"""What our aggregator metrics share: how they count, and the numbers that stand beside SyGra's, never in
 their place: what one would rather quote.
 
 Attempts at one problem belong together, so that pass@k is the chance for a problem and not for the pool of all
@@ -9,13 +9,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.formats.sygra.metrics.results import BaseMetricMetadata, ConfiguredMetric, UnitMetricResult, settings
+from assay.formats.sygra.metrics import BaseAggregatorMetric, BuiltIn, UnitMetricResult
 from assay.interfaces import Group, Values
 from assay.metrics.classification import fields_of
 from assay.stats.classification import NONE, macro_f1s, scores
@@ -30,35 +29,12 @@ _MOST_PAIRS = 100_000  # of true and predicted labels: what is counted stays wit
 Pairs = tuple[tuple[tuple[str, str | None], int], ...]
 
 
-class BaseAggregatorMetric(ConfiguredMetric):
-    """What a user's own aggregator metric inherits from."""
-
-    @abstractmethod
-    def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
-
-    def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
-        return sum(1 for result in results if result.correct)
-
-    def _safe_divide(self, numerator: float, denominator: float) -> float:
-        return numerator / denominator if denominator else 0.0
-
-
-class Counting(BaseAggregatorMetric):
+class Counting(BuiltIn, BaseAggregatorMetric):
     """A metric that needs each result only once, and keeps none. `reads` are the fields of evaluation rows that it
     needs beside the verdict; `reason` says why its value has no interval where it has none."""
 
-    parameters: type[msgspec.Struct]
-    about: BaseMetricMetadata
-    reads: tuple[str, ...] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
     reason = "it is of all rows together, not a mean over items"
-
-    def validate_config(self) -> None:
-        parameters = settings(self.parameters, self.config, type(self).__name__)
-        for name, value in msgspec.structs.asdict(parameters).items():
-            setattr(self, name, value)
-
-    def get_metadata(self) -> BaseMetricMetadata:
-        return self.about
 
     def calculate(self, results: Iterable[UnitMetricResult]) -> dict[str, Any]:
         self.start()
@@ -95,9 +71,6 @@ class Counting(BaseAggregatorMetric):
     def sound(self, group: Group) -> dict[str, Any]:
         """The sound numbers beside the payload that was counted last; `group` has the attempts by problem."""
         return {}
-
-
-# ---- sound numbers
 
 
 def by_problem(group: Group, problems: Sequence[str | None], attempts: npt.NDArray[np.int32] | None = None) -> Group:

@@ -5,20 +5,27 @@ a formula stands in one place. The labels of a row are what `detailed_results` h
 object with the label under a key, or the label itself, whose key is then `text`.
 """
 
-import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
+from assay.engine.aggregate.bind import BoundMetric, bind_metric
 from assay.errors import UserError
+from assay.formats.sygra.metrics import (
+    AggregatorMetricRegistry,
+    BadParameter,
+    BaseAggregatorMetric,
+    UnitMetricResult,
+    error_text,
+)
 from assay.formats.sygra.metrics.aggregate import (
     METADATA,
     AccuracyMetric,
-    AggregatorMetricRegistry,
     F1ScoreMetric,
+    Key,
     Labelled,
     PassAtKMetric,
     PassPowerKMetric,
@@ -27,7 +34,6 @@ from assay.formats.sygra.metrics.aggregate import (
     StepEfficiencyMetric,
 )
 from assay.formats.sygra.metrics.counting import Counting, by_problem, quoted
-from assay.formats.sygra.metrics.results import UnitMetricResult, error_text
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
 from assay.metrics.pass_rate import pass_rate
@@ -36,12 +42,6 @@ from assay.registry import metric
 PROBLEM = "detailed_results.problem"
 SIDES = (PREDICTED, ACTUAL, METADATA)
 _TEXT = "text"
-_ABOUT = {
-    "predicted_key": "the key of the predicted label, or the field (a dotted path) of the evaluation row that has it",
-    "golden_key": "the key of the true label, or the field (a dotted path) of the evaluation row that has it",
-    "k": "how many rows are drawn, or must all pass",
-    "penalty_per_retry": "what each retry costs",
-}
 OURS: dict[str, type[Counting]] = {
     "accuracy": AccuracyMetric,
     "precision": PrecisionMetric,
@@ -55,8 +55,10 @@ OURS: dict[str, type[Counting]] = {
 
 
 def _register(name: str, kind: type[Counting]) -> None:
-    fields = msgspec.structs.fields(kind.parameters)
-    keys = {field.name: _TEXT for field in fields if field.name.endswith("_key")}
+    """In a config, the key of a label is `text` unless it says otherwise."""
+    keys = {field.name: _TEXT for field in kind.fields if field.name.endswith("_key")}
+    optional = msgspec.defstruct(name, [(key, Key, _TEXT) for key in keys], bases=(kind.parameters,), kw_only=True)
+    optional.__doc__ = Labelled.__doc__ if keys else kind.__doc__
 
     def measure(group: Group, **params: Any) -> Values:
         return _counted(kind(**{**keys, **params}), group)
@@ -64,20 +66,9 @@ def _register(name: str, kind: type[Counting]) -> None:
     def columns(params: Mapping[str, Any]) -> list[str]:
         return [*kind.reads, PROBLEM, *(params[key] for key in keys if "." in params.get(key, ""))]
 
-    group = inspect.Parameter("group", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Group)
-    measure.__signature__ = inspect.Signature([group, *map(_parameter, fields)])  # type: ignore[attr-defined]
-    measure.__annotations__ = {field.name: field.type for field in fields}
     measure.__name__ = measure.__qualname__ = name.replace("@", "_at_").replace("^", "_power_")
-    lines = [f"{field.name}: {_ABOUT[field.name]}" for field in fields]
-    described = "".join(f"\n    {line}" for line in ("", "Parameters:", *lines)) if lines else ""
-    measure.__doc__ = f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote.\n{described}"
-    metric(name=f"sygra.{name}", columns=columns)(measure)
-
-
-def _parameter(field: msgspec.structs.FieldInfo) -> inspect.Parameter:
-    default = _TEXT if field.name.endswith("_key") else field.default
-    default = inspect.Parameter.empty if default is msgspec.NODEFAULT else default
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+    measure.__doc__ = f"{kind.about.description}, by SyGra's formula; `sound` has the number to quote."
+    metric(name=f"sygra.{name}", columns=columns, params=optional)(measure)
 
 
 for _name, _kind in OURS.items():
@@ -161,3 +152,80 @@ def _side(value: Any, beside: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(value, dict):
         value = {} if value is None else {_TEXT: value}
     return {**beside, **value}
+
+
+Dialect = Literal["name", "field"]
+SUFFIX = "_result"
+
+
+class Entry(msgspec.Struct):
+    """One configured aggregator; `problem` says why it can have no result."""
+
+    name: str
+    field: str
+    key: str
+    metric: BaseAggregatorMetric | None
+    copied: dict[str, str]
+    problem: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Of the evaluation rows that it counts."""
+        return f"{self.field} with {', '.join(self.copied)}" if self.copied else self.field
+
+    def bound(self, name: str = "", base: str = "") -> BoundMetric:
+        """As a metric of the engine; `base` is the folder that a user's module is found from."""
+        made = self.metric
+        assert made is not None
+        if isinstance(made, Counting) and OURS.get(self.name) is type(made):
+            type_ = f"sygra.{self.name}"
+            params = {field: getattr(made, field) for field in made.parameters.__struct_fields__}
+        else:
+            type_ = "sygra.aggregator"
+            params = {"metric": self.name, "params": made.config, "module": type(made).__module__, "base": base}
+        return bind_metric(name=name or self.key, type=type_, params=params, include=[self.label])
+
+
+def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) -> Dialect:
+    """`name` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
+    columns = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
+    is_older = all(field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields)
+    return "name" if is_older else "field"
+
+
+def column_of(configured: Mapping[str, Any], default: str) -> str:
+    """The column that an entry reads; of a list it is the first."""
+    column: Any = configured.get("unit_metrics_results", default)
+    if isinstance(column, list):
+        column = cast("list[Any]", column)[0] if column else ""
+    return str(column or "")
+
+
+def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialect) -> list[Entry]:
+    """The configured aggregators with their report keys: the plain name, or `<column>-<name>`.
+
+    Two of one name on different columns would hide one another under the plain name, so both get the long one.
+    """
+    made = [_entry(aggregator, column_of(aggregator, default)) for aggregator in configured]
+    seen: set[str] = set()
+    for entry in made:
+        columns = {other.field for other in made if other.name == entry.name}
+        entry.key = entry.name if style == "name" and len(columns) == 1 else f"{entry.field}-{entry.name}"
+        if entry.key in seen:
+            entry.problem = entry.problem or f"two aggregator metrics are called {entry.key!r}: keep one of them"
+        seen.add(entry.key)
+    return made
+
+
+def _entry(configured: Mapping[str, Any], field: str) -> Entry:
+    name, params = str(configured.get("name") or ""), configured.get("params", {})
+    entry = Entry(name, field, "", None, {})
+    try:
+        if not isinstance(params, Mapping):
+            shown = "null" if params is None else type(params).__name__
+            raise BadParameter(f"`params` of the aggregator metric {name!r} is {shown}: leave it out or write {{}}")
+        entry.copied = msgspec.convert(configured.get("metadata") or {}, dict[str, str])
+        entry.metric = AggregatorMetricRegistry.get_metric(name, **params)
+    except Exception as error:  # a user's constructor may raise anything: this entry says it, the others stand
+        entry.problem = error_text(error)
+    return entry

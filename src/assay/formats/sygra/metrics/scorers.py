@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from assay.formats.sygra.metrics.results import UnitMetricResult
-from assay.formats.sygra.metrics.unit import DIRECTIONS, NotNegative, Share, alike, equal, same_direction
+from assay.formats.sygra.metrics import UnitMetricResult, unit
+from assay.formats.sygra.metrics.unit import DIRECTIONS, Share, alike, equal, same_direction
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
@@ -38,11 +38,7 @@ def unit_result(
     if not isinstance(stored, dict) or response.metadata.get("processor", "") != processor:
         return []
     result = result_of(stored, record, metadata or {})
-    details: dict[str, Any] = {
-        "predicted": result.predicted,
-        "expected": result.golden,
-        "metadata": result.metadata,
-    }
+    details: dict[str, Any] = {"predicted": result.predicted, "expected": result.golden, "metadata": result.metadata}
     problem = problem_of(result.metadata, record)
     if problem not in (None, f"{ID}{item.id}"):
         details["problem"] = problem
@@ -66,7 +62,12 @@ def problem_of(metadata: Mapping[str, Any], record: Mapping[str, Any]) -> str | 
     return None if record.get("id") is None else f"{ID}{record['id']}"
 
 
-@scorer(name="sygra.exact_match", reads="ground_truth", version=1)
+def _as_scorer(kind: type[unit.BuiltIn]) -> Callable[[Callable[..., Score]], Callable[..., Score]]:
+    """Register a scorer under the name of a unit metric, with the parameters of that."""
+    return scorer(name=f"sygra.{kind.about.name}", reads="ground_truth", params=kind.parameters, version=1)
+
+
+@_as_scorer(unit.ExactMatchMetric)
 def exact_match(
     item: Item,
     response: Response,
@@ -81,14 +82,12 @@ def exact_match(
     Parameters:
     golden_key: the field of the ground truth that has the accepted answers
     predicted_key: the field of the JSON in the answer; all of the answer if null
-    case_sensitive: whether case counts
-    normalize_whitespace: whether runs of whitespace count as one space, and none around the text
     """
     judge = partial(equal, case_sensitive=case_sensitive, normalize_whitespace=normalize_whitespace)
     return _texts(item, response, golden_key, predicted_key, judge, threshold=1.0)
 
 
-@scorer(name="sygra.fuzzy_match", reads="ground_truth", version=1)
+@_as_scorer(unit.FuzzyMatchMetric)
 def fuzzy_match(
     item: Item,
     response: Response,
@@ -103,30 +102,17 @@ def fuzzy_match(
     Parameters:
     golden_key: the field of the ground truth that has the accepted answers
     predicted_key: the field of the JSON in the answer; all of the answer if null
-    threshold: the least likeness that passes
-    case_sensitive: whether case counts
     """
     judge = partial(alike, case_sensitive=case_sensitive)
     return _texts(item, response, golden_key, predicted_key, judge, threshold=threshold)
 
 
-@scorer(name="sygra.typed_value_match", reads="ground_truth", version=1)
-def typed_value_match(
-    item: Item,
-    response: Response,
-    *,
-    golden_text_key: str = "text",
-    predicted_text_key: str = "text",
-    fuzzy_match_threshold: Share = 0.8,
-) -> Score:
-    """The right text was typed, or one that is alike.
-
-    Parameters:
-    golden_text_key: the field of the ground truth that has the text
-    predicted_text_key: the field of the JSON in the answer
-    fuzzy_match_threshold: the least likeness that passes
-    """
-    return _texts(item, response, golden_text_key, predicted_text_key, alike, threshold=fuzzy_match_threshold)
+@_as_scorer(unit.TypedValueMatchMetric)
+def typed_value_match(item: Item, response: Response, **params: Any) -> Score:
+    """The right text was typed, or one that is alike."""
+    chosen: Any = unit.TypedValueMatchMetric.parameters(**params)
+    keys = chosen.golden_text_key, chosen.predicted_text_key
+    return _texts(item, response, *keys, alike, threshold=chosen.fuzzy_match_threshold)
 
 
 def _texts(
@@ -147,73 +133,38 @@ def _texts(
     return Score(passed=best >= threshold, score=best, details={"predicted": predicted, "expected": expected[0]})
 
 
-@scorer(name="sygra.action_within_bbox", reads="ground_truth", version=1)
-def action_within_bbox(
-    item: Item,
-    response: Response,
-    *,
-    predicted_x_key: str = "x",
-    predicted_y_key: str = "y",
-    golden_bbox_key: str = "bbox",
-) -> Score:
-    """The point of an action lies in the expected box.
-
-    Parameters:
-    predicted_x_key: the field of the answer's JSON that has the first coordinate
-    predicted_y_key: the field that has the second one
-    golden_bbox_key: the field of the ground truth that has the box
-    """
-    return within_box(item, response, expected=golden_bbox_key, x=predicted_x_key, y=predicted_y_key)
+@_as_scorer(unit.ActionWithinBboxMetric)
+def action_within_bbox(item: Item, response: Response, **params: Any) -> Score:
+    """The point of an action lies in the expected box."""
+    chosen: Any = unit.ActionWithinBboxMetric.parameters(**params)
+    point = {"x": chosen.predicted_x_key, "y": chosen.predicted_y_key}
+    return within_box(item, response, expected=chosen.golden_bbox_key, **point)
 
 
-@scorer(name="sygra.scroll_direction", reads="ground_truth", version=1)
-def scroll_direction(
-    item: Item,
-    response: Response,
-    *,
-    golden_direction_key: str = "direction",
-    predicted_direction_key: str = "direction",
-) -> Score:
-    """The direction is the expected one; it is `up`, `down`, `left` or `right`.
-
-    Parameters:
-    golden_direction_key: the field of the ground truth that has the direction
-    predicted_direction_key: the field of the JSON in the answer
-    """
-    expected = [text for text in accepted(item.ground_truth, golden_direction_key) if text in DIRECTIONS]
+@_as_scorer(unit.ScrollDirectionMetric)
+def scroll_direction(item: Item, response: Response, **params: Any) -> Score:
+    """The direction is the expected one; it is `up`, `down`, `left` or `right`."""
+    chosen: Any = unit.ScrollDirectionMetric.parameters(**params)
+    expected = [text for text in accepted(item.ground_truth, chosen.golden_direction_key) if text in DIRECTIONS]
     if not expected:
         raise LookupError(f"the expected direction is none of {', '.join(DIRECTIONS)}")
     try:
-        passed = same_direction(expected[0], answer_of(response, predicted_direction_key))
+        passed = same_direction(expected[0], answer_of(response, chosen.predicted_direction_key))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
     return Score(passed=passed, score=float(passed))
 
 
-@scorer(name="sygra.scroll_amount", reads="ground_truth", version=1)
-def scroll_amount(
-    item: Item,
-    response: Response,
-    *,
-    golden_amount_key: str = "amount",
-    predicted_amount_key: str = "amount",
-    tolerance_percent: NotNegative = 20.0,
-    scroll_threshold: NotNegative = 10.0,
-) -> Score:
-    """The amount differs from the expected one by few percent, or by little where 0 is expected.
-
-    Parameters:
-    golden_amount_key: the field of the ground truth that has the amount
-    predicted_amount_key: the field of the JSON in the answer
-    tolerance_percent: the greatest difference in percent of the expected amount
-    scroll_threshold: the greatest amount where 0 is expected
-    """
+@_as_scorer(unit.ScrollAmountMetric)
+def scroll_amount(item: Item, response: Response, **params: Any) -> Score:
+    """The amount differs from the expected one by few percent, or by little where 0 is expected."""
+    chosen: Any = unit.ScrollAmountMetric.parameters(**params)
     return numeric_match(
         item,
         response,
-        expected=golden_amount_key,
-        response_field=predicted_amount_key,
+        expected=chosen.golden_amount_key,
+        response_field=chosen.predicted_amount_key,
         tolerance=0.0,
-        relative_tolerance=tolerance_percent / 100,
-        zero_tolerance=scroll_threshold,
+        relative_tolerance=chosen.tolerance_percent / 100,
+        zero_tolerance=chosen.scroll_threshold,
     )

@@ -6,72 +6,32 @@ Whatever goes wrong in a comparison makes a wrong answer with the error in its m
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, cast
 
-import msgspec
 from msgspec import Meta
 
-from assay.formats.sygra.metrics.results import (
-    BaseMetricMetadata,
-    ConfiguredMetric,
-    UnitMetricRegistry,
-    UnitMetricResult,
-    settings,
-    unit_metric,
-)
+from assay.formats.sygra.metrics import BaseUnitMetric, BuiltIn, UnitMetricRegistry, UnitMetricResult, built_in
 from assay.scorers.within_box import contains
 from assay.text.blocks import differences, ratio
 from assay.text.normalise import normaliser
 
-__all__ = [
-    "ActionWithinBboxMetric",
-    "BaseMetricMetadata",
-    "BaseUnitMetric",
-    "ExactMatchMetric",
-    "FuzzyMatchMetric",
-    "ScrollAmountMetric",
-    "ScrollDirectionMetric",
-    "TypedValueMatchMetric",
-    "UnitMetricRegistry",
-    "UnitMetricResult",
-    "unit_metric",
-]
-
 DIRECTIONS = ("up", "down", "left", "right")
 Share = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
+Verdict = tuple[bool, dict[str, Any]]
 
 
-class BaseUnitMetric(ConfiguredMetric):
-    """What a user's own unit metric inherits from."""
+class _BuiltIn(BuiltIn, BaseUnitMetric):
+    """A metric with a judgement on one pair. What is not an object is `{"value": …}` to those that look for keys."""
 
-    @abstractmethod
-    def evaluate(self, golden: list[Any], predicted: list[Any]) -> list[UnitMetricResult]:
-        """A result for each pair."""
-
-
-class _BuiltIn(BaseUnitMetric):
-    """A metric that is described by its parameters, its description and a judgement on one pair."""
-
-    parameters: type[msgspec.Struct]
-    about: BaseMetricMetadata
     wraps = True
-
-    def validate_config(self) -> None:
-        for name, value in msgspec.structs.asdict(settings(self.parameters, self.config, type(self).__name__)).items():
-            setattr(self, name, value)
-
-    def get_metadata(self) -> BaseMetricMetadata:
-        return self.about
 
     def evaluate(self, golden: Sequence[Any], predicted: Sequence[Any]) -> list[UnitMetricResult]:
         if len(golden) != len(predicted):
             counts = f"(got {len(golden)} and {len(predicted)})"
             raise ValueError(f"{type(self).__name__}: golden and predicted must have same length {counts}")
-        return [
-            self._result(golden_side, predicted_side)
-            for golden_side, predicted_side in zip(golden, predicted, strict=True)
-        ]
+        return list(map(self._result, golden, predicted))
 
     def _result(self, golden: Any, predicted: Any) -> UnitMetricResult:
         if self.wraps:
@@ -83,7 +43,7 @@ class _BuiltIn(BaseUnitMetric):
         return UnitMetricResult(correct, golden, predicted, {"validator": self.about.name, **details})
 
     @abstractmethod
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
         """Whether it is right, and what else the metadata shall say."""
 
 
@@ -91,7 +51,7 @@ def _wrapped(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
 
 
-# ---- what is right
+_metric = partial(built_in, UnitMetricRegistry)
 
 
 def equal(golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True) -> bool:
@@ -116,85 +76,66 @@ def _normaliser(case_sensitive: bool, normalize_whitespace: bool) -> Callable[[s
     return normaliser("none" if case_sensitive else "lower", strip_whitespace=False)
 
 
-# ---- texts
+def _text(value: Any, key: str | None) -> Any:
+    """Without a key the whole value, as Python writes it."""
+    return cast("dict[str, Any]", value).get(key, "") if key and isinstance(value, dict) else str(value)
 
 
-class _ExactMatch(msgspec.Struct):
+@_metric("exact_match", "Exact Match", "Whether two texts are equal once made comparable")
+class ExactMatchMetric(_BuiltIn):
+    """The texts are equal.
+
+    Parameters:
+    case_sensitive: whether case counts
+    normalize_whitespace: whether runs of whitespace count as one space, and none around the text
+    """
+
+    wraps = False
     case_sensitive: bool = False
     normalize_whitespace: bool = True
     key: str | None = None
 
-
-@unit_metric("exact_match")
-class ExactMatchMetric(_BuiltIn):
-    """The texts are equal; without a `key` the whole values are compared as Python writes them."""
-
-    parameters = _ExactMatch
-    about = BaseMetricMetadata(
-        name="exact_match", display_name="Exact Match", description="Whether two texts are equal once made comparable"
-    )
-    wraps = False
-    case_sensitive: bool
-    normalize_whitespace: bool
-    key: str | None
-
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        expected, actual = self._text(golden), self._text(predicted)
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
+        expected, actual = _text(golden, self.key), _text(predicted, self.key)
         flags = {"case_sensitive": self.case_sensitive, "normalize_whitespace": self.normalize_whitespace}
         return equal(str(expected), str(actual), **flags), {"golden_text": expected, "predicted_text": actual, **flags}
 
-    def _text(self, value: Any) -> Any:
-        if self.key and isinstance(value, dict):
-            return cast("dict[str, Any]", value).get(self.key, "")
-        return str(value)
 
+@_metric("fuzzy_match", "Fuzzy Match", "Whether two texts are alike enough")
+class FuzzyMatchMetric(_BuiltIn):
+    """The texts are alike.
 
-class _FuzzyMatch(msgspec.Struct):
+    Parameters:
+    threshold: the least likeness that passes
+    case_sensitive: whether case counts
+    """
+
+    wraps = False
     key: str | None = None
     threshold: Share = 0.8
     case_sensitive: bool = False
 
-
-@unit_metric("fuzzy_match")
-class FuzzyMatchMetric(_BuiltIn):
-    """The texts are alike; what is compared is what exact_match would compare."""
-
-    parameters = _FuzzyMatch
-    about = BaseMetricMetadata(
-        name="fuzzy_match", display_name="Fuzzy Match", description="Whether two texts are alike enough"
-    )
-    wraps = False
-    key: str | None
-    threshold: float
-    case_sensitive: bool
-
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        texts = str(self._text(golden)), str(self._text(predicted))
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
+        texts = str(_text(golden, self.key)), str(_text(predicted, self.key))
         similarity = alike(*texts, case_sensitive=self.case_sensitive)
         return similarity >= self.threshold, {"similarity": similarity, "threshold": self.threshold}
 
-    _text = ExactMatchMetric._text
 
+@_metric("typed_value_match", "Typed Value Match", "Whether the right text was typed")
+class TypedValueMatchMetric(_BuiltIn):
+    """What was typed equals what should have been, or is alike enough.
 
-class _TypedValueMatch(msgspec.Struct):
+    Parameters:
+    golden_text_key: the field of the ground truth that has the text
+    predicted_text_key: the field of the JSON in the answer
+    fuzzy_match_threshold: the least likeness that passes
+    """
+
     golden_text_key: str = "text"
     predicted_text_key: str = "text"
     fuzzy_match_threshold: Share = 0.8
 
-
-@unit_metric("typed_value_match")
-class TypedValueMatchMetric(_BuiltIn):
-    """What was typed equals what should have been, or is alike enough."""
-
-    parameters = _TypedValueMatch
-    about = BaseMetricMetadata(
-        name="typed_value_match", display_name="Typed Value Match", description="Whether the right text was typed"
-    )
-    golden_text_key: str
-    predicted_text_key: str
-    fuzzy_match_threshold: float
-
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
         texts = str(golden.get(self.golden_text_key, "")), str(predicted.get(self.predicted_text_key, ""))
         expected, actual = map(normaliser("lower_spaces"), texts)
         exact, similarity = expected == actual, ratio(expected, actual)
@@ -212,29 +153,22 @@ class TypedValueMatchMetric(_BuiltIn):
         }
 
 
-# ---- actions on a screen
+@_metric("action_within_bbox", "Action Within BBox", "Whether a point lies in a box")
+class ActionWithinBboxMetric(_BuiltIn):
+    """The point lies in the box; what cannot be read as numbers is wrong.
 
+    Parameters:
+    predicted_x_key: the field of the answer's JSON that has the first coordinate
+    predicted_y_key: the field that has the second one
+    golden_bbox_key: the field of the ground truth that has the box
+    """
 
-class _ActionWithinBbox(msgspec.Struct):
     predicted_x_key: str = "x"
     predicted_y_key: str = "y"
     golden_bbox_key: str = "bbox"
 
-
-@unit_metric("action_within_bbox")
-class ActionWithinBboxMetric(_BuiltIn):
-    """The point lies in the box; what cannot be read as numbers is wrong."""
-
-    parameters = _ActionWithinBbox
-    about = BaseMetricMetadata(
-        name="action_within_bbox", display_name="Action Within BBox", description="Whether a point lies in a box"
-    )
-    predicted_x_key: str
-    predicted_y_key: str
-    golden_bbox_key: str
-
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
-        details = {name: getattr(self, name) for name in ("predicted_x_key", "predicted_y_key", "golden_bbox_key")}
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
+        details = {field.name: getattr(self, field.name) for field in self.fields}
         box: Any = golden.get(self.golden_bbox_key)
         if not isinstance(box, Mapping):
             return False, details
@@ -245,49 +179,41 @@ class ActionWithinBboxMetric(_BuiltIn):
             return False, details
 
 
-class _ScrollDirection(msgspec.Struct):
+@_metric("scroll_direction", "Scroll Direction", "Whether two directions are the same")
+class ScrollDirectionMetric(_BuiltIn):
+    """The directions are equal, and are directions.
+
+    Parameters:
+    golden_direction_key: the field of the ground truth that has the direction
+    predicted_direction_key: the field of the JSON in the answer
+    """
+
     golden_direction_key: str = "direction"
     predicted_direction_key: str = "direction"
 
-
-@unit_metric("scroll_direction")
-class ScrollDirectionMetric(_BuiltIn):
-    """The directions are equal, and are directions."""
-
-    parameters = _ScrollDirection
-    about = BaseMetricMetadata(
-        name="scroll_direction", display_name="Scroll Direction", description="Whether two directions are the same"
-    )
-    golden_direction_key: str
-    predicted_direction_key: str
-
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
         expected, actual = golden.get(self.golden_direction_key), predicted.get(self.predicted_direction_key)
         details = {"golden_direction": expected, "predicted_direction": actual}
         return same_direction(expected, actual), details
 
 
-class _ScrollAmount(msgspec.Struct):
+@_metric("scroll_amount", "Scroll Amount", "Whether two amounts are nearly the same")
+class ScrollAmountMetric(_BuiltIn):
+    """The amounts differ by few percent, or by little where none was due. An amount that is missing is 0.
+
+    Parameters:
+    golden_amount_key: the field of the ground truth that has the amount
+    predicted_amount_key: the field of the JSON in the answer
+    tolerance_percent: the greatest difference in percent of the expected amount
+    scroll_threshold: the greatest amount where 0 is expected
+    """
+
     golden_amount_key: str = "amount"
     predicted_amount_key: str = "amount"
     tolerance_percent: NotNegative = 20.0
     scroll_threshold: NotNegative = 10.0
 
-
-@unit_metric("scroll_amount")
-class ScrollAmountMetric(_BuiltIn):
-    """The amounts differ by few percent, or by little where none was due. An amount that is missing is 0."""
-
-    parameters = _ScrollAmount
-    about = BaseMetricMetadata(
-        name="scroll_amount", display_name="Scroll Amount", description="Whether two amounts are nearly the same"
-    )
-    golden_amount_key: str
-    predicted_amount_key: str
-    tolerance_percent: float
-    scroll_threshold: float
-
-    def judge(self, golden: Any, predicted: Any) -> tuple[bool, dict[str, Any]]:
+    def judge(self, golden: Any, predicted: Any) -> Verdict:
         due = float(golden.get(self.golden_amount_key, 0.0))
         actual = float(predicted.get(self.predicted_amount_key, 0.0))
         difference = abs(due - actual)
