@@ -22,8 +22,8 @@ import numpy.typing as npt
 from assay.interfaces import Log
 from assay.store.files import write_file
 from assay.store.keys import id_hash
-from assay.store.log import rows_of
 from assay.store.names import safe_name
+from assay.store.repair import read_rows
 
 MARK = b";base64,"
 _URL = re.compile(r"data:[\w.+-]+/([\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]+)")
@@ -142,7 +142,7 @@ def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDAr
 def _scanned(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """The places of a log's lines, and hashes of the item ids in them."""
     places, hashes = array("q"), array("Q")
-    for place, row in rows_of(log, _Id):
+    for place, row in read_rows(log, _Id):
         places.append(_LEFT_OUT if row.outcome == "skipped" else place)
         hashes.append(id_hash(row.item_id or row.id))
     return np.array(places, np.int64), np.array(hashes, np.uint64)
@@ -152,7 +152,7 @@ def failures(responses: Log) -> tuple[int, dict[str, int]]:
     """How many rows are errors, and how often each text occurs, the most frequent first."""
     texts: Counter[str] = Counter()
     total = 0
-    for _, row in rows_of(responses, _Row):
+    for _, row in read_rows(responses, _Row):
         if row.error is not None:
             total += 1
             if row.error in texts or len(texts) < _MOST_ERRORS:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import Log
-from assay.store.log import rows_of
+from assay.store.repair import read_rows
 
 VERSION = "1.0.0"
 
@@ -69,7 +69,7 @@ def calls_of(log: Log) -> tuple[dict[str, Use], dict[str, Use]]:
     """The use of each model and of each node, read from the log of calls."""
     models: defaultdict[str, Use] = defaultdict(Use)
     nodes: defaultdict[str, Use] = defaultdict(Use)
-    for _, call in rows_of(log, _Call):
+    for _, call in read_rows(log, _Call):
         models[call.model_name].add(call)
         nodes[call.step].add(call)
     return dict(sorted(models.items())), dict(sorted(nodes.items()))

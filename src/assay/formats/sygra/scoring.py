@@ -32,7 +32,8 @@ from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.files import write_file
 from assay.store.keys import digest, id_hash
-from assay.store.log import MemoryLog, rows_of
+from assay.store.log import MemoryLog
+from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
 
 
@@ -163,7 +164,7 @@ class Scoring:
         """The number of the record that each item is, items in the order of their hashes."""
         if self._order is None:
             log = self._store.log("dataset", self._store.id)
-            hashes = array("Q", (id_hash(row.id) for _, row in rows_of(log, _Item)))
+            hashes = array("Q", (id_hash(row.id) for _, row in read_rows(log, _Item)))
             self._order = np.argsort(np.frombuffer(hashes, np.uint64), kind="stable").astype(np.int32)
         return self._order
 
@@ -171,7 +172,7 @@ class Scoring:
         """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
         if not columns:
             return True
-        answered = (row for _, row in rows_of(self._store.log("run", self._store.id), _Answered))
+        answered = (row for _, row in read_rows(self._store.log("run", self._store.id), _Answered))
         responses = {row.item_id: Response(**msgspec.structs.asdict(row)) for row in answered}
         samples: Counter[str] = Counter()
         lines: list[bytes] = []
