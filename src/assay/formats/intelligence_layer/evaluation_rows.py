@@ -7,7 +7,7 @@ example, and for a single match of the same players.
 """
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -142,7 +142,7 @@ def result_of(
 class ExampleScorer:
     """The user's logic as one of the engine's scorers. `failure` is the first exception that ends the evaluation: its
     example has a transient error, so that it is evaluated again when the evaluation resumes. `keep` stores a result in
-    a repository of the user's own."""
+    a repository of the user's own; `earlier` has results by example that need not be made again."""
 
     def __init__(
         self,
@@ -151,6 +151,7 @@ class ExampleScorer:
         *,
         abort: bool,
         keep: Callable[[str, Any], None] | None,
+        earlier: Mapping[str, Any],
     ) -> None:
         self.stop = Stop()
         self.failure: BaseException | None = None
@@ -158,6 +159,7 @@ class ExampleScorer:
         self._input_type, self._expected_output_type, self._output_type = types
         self._abort = abort
         self._keep = keep
+        self._earlier = earlier
 
     def bound(self, skip_failures: bool, limit: int | None) -> BoundScorer:
         return BoundScorer(
@@ -194,6 +196,8 @@ class ExampleScorer:
         row's error, unless it shall abort."""
         if self.failure is not None:  # raised while this example waited for its thread
             raise TransientError("stopped")
+        if item.id in self._earlier:
+            return scores_of(self._earlier[item.id])
         raised: CallError | None = None
         try:
             example = example_of(item, self._input_type, self._expected_output_type)

@@ -27,7 +27,7 @@ from assay.formats.intelligence_layer.domain import (
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.evaluation_rows import ExampleScorer, failure_of, stray_output, work_digest
-from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import WORK, EvaluationRepository, StoredEvaluationRepository
 from assay.formats.intelligence_layer.logics import EvaluationLogic, EvaluationLogicBase, arguments_of, settled
 from assay.formats.intelligence_layer.navigator import EvaluationLineage, RepositoryNavigator
 from assay.formats.intelligence_layer.run_rows import manifest_with, row_of
@@ -193,7 +193,12 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
             with shown(engine.progress, "Evaluating", self.description), scorer.raising(engine):
                 manifest = engine.evaluate(
-                    [run.id for run in runs], [bound], id=evaluation_id, dataset=dataset, retry_errors=retry_errors
+                    [run.id for run in runs],
+                    [bound],
+                    id=evaluation_id,
+                    dataset=dataset,
+                    retry_errors=retry_errors,
+                    metadata={WORK: work},
                 )
             skipped, failed = (manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored"))
             overview = EvaluationOverview(
@@ -239,7 +244,17 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             (self.input_type(), self.expected_output_type(), self.output_type()),
             abort=abort_on_error,
             keep=partial(self._keep, evaluation_id) if self._own_store() is None else None,
+            earlier=self._made_by_0_1(evaluation_id),
         )
+
+    def _made_by_0_1(self, evaluation_id: str) -> dict[str, Any]:
+        """The results of an evaluation that 0.1 left unfinished: their rows have other keys than the engine's."""
+        store = self._own_store()
+        manifest = store.manifest("evaluation", evaluation_id) if store is not None else None
+        if manifest is None or not manifest.digest or WORK in manifest.metadata:
+            return {}
+        results = self._evaluation_repository.successful_example_evaluations(evaluation_id, self.evaluation_type())
+        return {result.example_id: result.result for result in results}
 
     def _own_store(self) -> Store | None:
         """Where the repository keeps its rows, if the engine can write there."""
