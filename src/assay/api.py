@@ -111,7 +111,7 @@ __all__ = [
     "writer",
 ]
 
-# Where each name is; `as` where it is called otherwise there. Names that are not in __all__ serve the command line.
+# Where each name is; `there=here` where it is called otherwise there. Others than those of __all__ serve the CLI.
 _HOMES = {
     "analysis.compare.compare": "compare",
     "analysis.compare.gate": "gate",
@@ -189,8 +189,7 @@ def experiment(
         options["models"] = [models] if isinstance(models, str) else models
         models = None
     objects = {"dataset": dataset, "models": models, "prompts": prompts, "scorers": scorers, "metrics": metrics}
-    given = {**objects, "samples": samples, "name": name}
-    arguments = {key: value for key, value in given.items() if value is not None}
+    arguments = _with_objects(None, **objects, samples=samples, name=name)
     if source is None:
         source = {"name": "notebook"}
     elif isinstance(source, Config) and arguments:
@@ -200,8 +199,7 @@ def experiment(
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
-    """Run a config, or what the arguments of `experiment` describe, all its steps; in a notebook too. The same call
-    resumes where an earlier one stopped."""
+    """Run a config, or what the arguments of `experiment` describe. The same call resumes where it stopped."""
     from assay.threads import run_blocking
 
     return run_blocking(lambda: run_async(source, **options))
@@ -226,16 +224,14 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
 
 
 def plan(source: "Source | None" = None, **options: Any) -> "Plan":
-    """How many cells a config has, how many have rows, how many would run; nothing is written or spent. Arguments as
-    those of `experiment`."""
+    """How many cells a config has, how many have rows, how many would run; arguments as those of `experiment`."""
     from assay.engine.experiment import plan
 
     return plan.plan(experiment(source, **options))
 
 
 def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
-    """Everything that can be known before spending: raises a ConfigError with all problems, returns warnings. Arguments
-    as those of `experiment`."""
+    """All that can be known before spending: raises a ConfigError with all problems, returns warnings."""
     return experiment(source, **options).validate()
 
 
@@ -259,9 +255,8 @@ def evaluate(
     retry_errors: bool = False,
     budget: int | None = None,
 ) -> "Result":
-    """Score the responses of folders or files, again or for the first time, and compute the metrics; `scorers` and
-    `metrics` (functions, names or mappings) replace the config's. With a `budget` only this many matches are played,
-    those that tell most about who is better."""
+    """Score the responses of folders or files, then measure; `scorers` and `metrics` replace the config's. With
+    a `budget` only this many matches are played, those that tell most about who is better."""
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
@@ -278,8 +273,7 @@ def aggregate(
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
 ) -> "Result":
-    """Compute metrics from the evaluations of folders or files, several taken together; `metrics` (functions, names or
-    mappings) replace the config's."""
+    """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 

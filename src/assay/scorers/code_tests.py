@@ -63,9 +63,8 @@ async def code_tests(
         return Score(outcome="unparsed", error="the answer holds no Python code that compiles")
     limits = Limits(seconds, memory_mb << 20, file_mb << 20, processes, allow_unsafe)
     result = await context.thread(lambda: run_tests(code, tests, name, limits))
-    details: dict[str, Any] = {"passed_tests": result.passed, "tests": len(tests)}
-    if result.problems:
-        details["problems"] = result.problems
+    problems = {"problems": result.problems} if result.problems else {}
+    details: dict[str, Any] = {"passed_tests": result.passed, "tests": len(tests), **problems}
     return Score(passed=result.passed == len(tests), score=result.passed / len(tests), details=details)
 
 

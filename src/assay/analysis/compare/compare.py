@@ -23,9 +23,10 @@ from assay.analysis.compare.paired import (
     read_side,
     read_sides_by,
     shared_label,
+    shared_policy,
 )
 from assay.engine.aggregate.measure import BoundMetric, Policy
-from assay.engine.experiment.sources import Source, find_source, find_sources
+from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
 from assay.stats.paired import RESAMPLES, interval, significance
 from assay.stats.power import items_for_difference, items_for_equivalence, smallest_difference
@@ -144,7 +145,7 @@ def checked(chosen: CompareOptions) -> CompareOptions:
 
 def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
     """Compare sides that were read before."""
-    policy, differing = _policy([side.source for side in sides])
+    policy, differing = shared_policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label)
     values = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
@@ -180,18 +181,6 @@ def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], w
     if len(set(names)) < len(names):
         raise UserError(f"{max(names, key=names.count)!r} is named twice", fix="name each side once")
     return sides
-
-
-def _policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
-    """The failure policy that the experiments' own metrics have, if it is one and the same."""
-    policies: dict[Policy, None] = {}
-    for source in sources:
-        manifest = source.manifest("aggregation")
-        for metric in manifest.plan.get("metrics", []) if manifest else []:
-            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
-    if len(policies) > 1:
-        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
-    return next(iter(policies), Policy()), []
 
 
 def _with_value(measure: Measured, side: Side, bound: BoundMetric) -> Measured:

@@ -280,3 +280,15 @@ def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     if pass_at:
         return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
     return bind_metric(type=name, policy=policy, level=level)
+
+
+def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
+    """The failure policy that the experiments' own metrics have, if it is one and the same."""
+    policies: dict[Policy, None] = {}
+    for source in sources:
+        manifest = source.manifest("aggregation")
+        for metric in manifest.plan.get("metrics", []) if manifest else []:
+            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
+    if len(policies) > 1:
+        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
+    return next(iter(policies), Policy()), []

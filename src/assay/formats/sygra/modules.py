@@ -32,13 +32,14 @@ _CONSTANTS = (
 )
 
 
+_PROCESSORS = ("NodePreProcessor", "NodePostProcessor", "NodePostProcessorWithState")
+
+
 def _offered() -> dict[str, dict[str, str]]:
     """By module: each name in it, and the module of ours that has it; `*` stands for all that ours has."""
     graph, metrics = "sygra.core.graph", "sygra.core.eval.metrics"
     offered = {
-        f"{graph}.functions.node_processor": _in(
-            _CLASSES, "NodePreProcessor", "NodePostProcessor", "NodePostProcessorWithState"
-        ),
+        f"{graph}.functions.node_processor": _in(_CLASSES, *_PROCESSORS),
         f"{graph}.functions.lambda_function": _in(_CLASSES, "LambdaFunction", "AsyncLambdaFunction"),
         f"{graph}.functions.edge_condition": _in(_CLASSES, "EdgeCondition"),
         f"{graph}.graph_postprocessor": _in(_CLASSES, "GraphPostProcessor"),

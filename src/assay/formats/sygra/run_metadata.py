@@ -116,20 +116,7 @@ def run_metadata(
     return {
         "metadata_version": VERSION,
         "generated_at": _time(ended),
-        "execution": {
-            **execution,
-            "environment": {
-                "python_version": ".".join(map(str, sys.version_info[:3])),
-                "sygra_version": None,
-                "assay_version": version("assay"),
-            },
-            "git": _git(base),
-            "timing": {
-                "start_time": _time(started),
-                "end_time": _time(ended),
-                "duration_seconds": round(ended - started, 3),
-            },
-        },
+        "execution": {**execution, "environment": _environment(), "git": _git(base), "timing": _timing(started, ended)},
         "dataset": {**dataset, "num_records_processed": total},
         "aggregate_statistics": {
             "records": {
@@ -137,11 +124,7 @@ def run_metadata(
                 "total_failed": failed,
                 "success_rate": round((total - failed) / total, 6) if total else None,
             },
-            "tokens": {
-                "total_prompt_tokens": prompt,
-                "total_completion_tokens": completion,
-                "total_tokens": prompt + completion,
-            },
+            "tokens": _tokens(prompt, completion),
             "requests": {
                 "total_requests": requests,
                 "total_retries": retries,
@@ -157,6 +140,21 @@ def run_metadata(
         "models": {name: {**use.shown(), "parameters": dict(parameters.get(name, {}))} for name, use in models.items()},
         "nodes": {name: use.shown() for name, use in nodes.items()},
     }
+
+
+def _tokens(prompt: int, completion: int) -> dict[str, int]:
+    total = prompt + completion
+    return {"total_prompt_tokens": prompt, "total_completion_tokens": completion, "total_tokens": total}
+
+
+def _environment() -> dict[str, Any]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python_version": python, "sygra_version": None, "assay_version": version("assay")}
+
+
+def _timing(started: float, ended: float) -> dict[str, Any]:
+    times = {"start_time": _time(started), "end_time": _time(ended)}
+    return {**times, "duration_seconds": round(ended - started, 3)}
 
 
 def _time(seconds: float) -> str:

@@ -1,5 +1,6 @@
 """`data_config` of a graph_config.yaml: where records come from, what is done to them, and where results go.
 
+Only records may be here, nothing of graphs or metrics.
 A source is a stream of records with ids: read, reduced to `fields`, transformed, joined, cut. Everything streams: a
 million records pass in flat memory, except where a transform of the user's wants a list.
 
