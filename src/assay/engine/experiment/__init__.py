@@ -1,2 +1,2 @@
-"""One config, one folder: binds a config's names, finds existing rows, and drives the three executors. Nothing here makes a
-row by itself."""
+"""One config, one folder: binds a config's names, finds existing rows, and drives the three executors. Nothing here
+makes a row by itself."""
