@@ -1,0 +1,56 @@
+"""An evaluation that is stopped: it says so as long as anything is left, and the next one makes only what is."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import assay
+from assay.engine.calls.stop import Stop
+from assay.errors import Interrupted
+from assay.interfaces import Store
+from tests.engine.evaluate.test_evaluate import ROWS, double
+
+
+def stored(count: int) -> Store:
+    store = assay.MemoryStore()
+    assay.DatasetRepository(store).create(ROWS[:count], name="d", id="d")
+    assay.Runner(store).run("d", [assay.function_task(double)], id="r")
+    return store
+
+
+def evaluate(store: Store, scorer: Any, stop: Stop | None = None) -> Any:
+    evaluator = assay.Evaluator(store, stop=stop, grace=0.01)
+    return evaluator.evaluate(["r"], [assay.bind_scorer(scorer, name="s")], id="e")
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_a_stop_while_the_last_call_is_in_flight_is_an_interruption(count: int) -> None:
+    store, stop = stored(count), Stop()
+
+    async def hangs(item: Any, response: Any) -> bool:
+        if item.id != f"q{count - 1}":
+            return True
+        stop.request()
+        await asyncio.sleep(3600)
+        return True
+
+    with pytest.raises(Interrupted, match="every finished row is kept"):
+        evaluate(store, hangs, stop)
+    rows = list(assay.EvaluationRepository(store).evaluations("e"))
+    assert f"q{count - 1}" not in {row.item_id for row in rows}
+    assert not assay.EvaluationRepository(store).get("e").complete
+
+
+def test_a_stop_after_the_last_call_interrupts_nothing() -> None:
+    store, stop = stored(3), Stop()
+    seen: list[str] = []
+
+    def last(item: Any, response: Any) -> bool:
+        seen.append(item.id)
+        if len(seen) == 3:
+            stop.request()
+        return True
+
+    assert evaluate(store, last, stop).complete
+    assert len(list(assay.EvaluationRepository(store).evaluations("e"))) == 3
