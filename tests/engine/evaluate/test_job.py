@@ -1,6 +1,7 @@
-"""An evaluation that is stopped: it says so as long as anything is left, and the next one makes only what is."""
+"""An evaluation that is stopped says so as long as anything is left; and a row knows how long its call took."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -54,3 +55,17 @@ def test_a_stop_after_the_last_call_interrupts_nothing() -> None:
 
     assert evaluate(store, last, stop).complete
     assert len(list(assay.EvaluationRepository(store).evaluations("e"))) == 3
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_row_has_the_seconds_of_its_call(count: int) -> None:
+    store = stored(count)
+
+    def slow(item: Any, response: Any) -> bool:
+        time.sleep(0.03)
+        return True
+
+    evaluate(store, slow)
+    rows = list(assay.EvaluationRepository(store).evaluations("e"))
+    assert len(rows) == count
+    assert all(row.evaluation_time >= 0.03 for row in rows)
