@@ -69,3 +69,19 @@ def test_a_row_has_the_seconds_of_its_call(count: int) -> None:
     rows = list(assay.EvaluationRepository(store).evaluations("e"))
     assert len(rows) == count
     assert all(row.evaluation_time >= 0.03 for row in rows)
+
+
+def test_async_calls_are_in_flight_together() -> None:
+    store = stored(6)
+    waiting: list[str] = []
+    everybody: list[asyncio.Event] = []
+
+    async def together(item: Any, response: Any) -> bool:
+        everybody.extend([asyncio.Event()] if not everybody else [])
+        waiting.append(item.id)
+        if len(waiting) == 6:
+            everybody[0].set()
+        await asyncio.wait_for(everybody[0].wait(), 5)
+        return True
+
+    assert evaluate(store, together).counts == {"scored": 6}
