@@ -135,13 +135,12 @@ def _replaced(source: str, node: ast.expr | ast.Return, changed: ast.AST) -> str
 
 
 def relevant_tests(path: Path, root: Path = ROOT) -> list[str]:
-    """The tests of a file's room, those with the file's own name first."""
+    """The tests of a file's room, and those with the file's own name, first, wherever they are."""
     room = path.relative_to(root / "src/assay").parent.as_posix()
     folders = [root / "tests" / folder for folder in (room, *ALIKE.get(room, ()))]
-    files = sorted(
-        (file for folder in folders if folder.is_dir() for file in folder.glob("test_*.py")),
-        key=lambda file: path.stem not in file.stem,
-    )
+    near = {file for folder in folders if folder.is_dir() for file in folder.glob("test_*.py")}
+    near |= set((root / "tests").rglob(f"test_{path.stem}.py"))
+    files = sorted(near, key=lambda file: (path.stem not in file.stem, file))
     return [str(file.relative_to(root)) for file in files]
 
 
