@@ -30,7 +30,7 @@ def ids(lab: Lab) -> list[str]:
 
 def readings(lab: Lab) -> int:
     """How often one more run reads the dataset."""
-    with mock.patch("assay.engine.experiment.bind.open_dataset", side_effect=open_dataset) as opened:
+    with mock.patch("assay.engine.experiment.experiment.open_dataset", side_effect=open_dataset) as opened:
         lab.run()
     return opened.call_count
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.store import json_stream
+from assay.text import json_stream
 from assay.text.json_stream import BrokenJson, json_entries
 
 JSON = st.recursive(
