@@ -16,6 +16,7 @@ from assay.registry import nearest
 
 CALIBRATIONS = "calibrations"
 OWN_ANSWERS = "own_answers"
+PROMPTS = Path(__file__).parents[2] / "data" / "judges"
 
 
 def settle_judge(
@@ -41,7 +42,7 @@ def prompt_text(prompt: str, *, base: Path, where: str) -> str:
     if "\n" in prompt or "{{" in prompt:
         return prompt
     package = Path(__file__).parents[2]
-    places = (package / "data" / "judges", *(package / "formats").glob("*/judges"))
+    places = (PROMPTS, *(package / "formats").glob("*/judges"))
     shipped = {file.stem: file for place in places for file in place.glob("*.txt")}
     if prompt in shipped:
         return shipped[prompt].read_text("utf-8")
