@@ -12,6 +12,7 @@ import dis
 import hashlib
 import importlib.util
 import inspect
+import logging
 import sys
 import threading
 from collections.abc import Callable
@@ -25,6 +26,9 @@ from assay.errors import UserError
 _loaded: dict[str, tuple[ModuleType, str]] = {}
 _parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads parse at the same time
 _local: set[str] = set()  # every file that was a source of user code
+_shown: set[str] = set()  # where errors were raised whose tracebacks are in the log
+_MOST_SHOWN = 20
+logger = logging.getLogger(__name__)
 
 
 def load_file(file: Path, *, where: str = "") -> ModuleType:
@@ -214,6 +218,26 @@ def _forget(files: list[Path], root: Path) -> None:
             del sys.modules[name]
     _local.update(paths)
     importlib.invalidate_caches()
+
+
+def raised(error: BaseException) -> str:
+    """What user code raised, and where: the innermost line of its traceback that is not a library's or ours."""
+    import sysconfig
+    import traceback
+
+    place = ""
+    paths = sysconfig.get_paths()
+    others = (str(Path(__file__).parent), paths["stdlib"], paths["purelib"], paths["platlib"])
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = frame.filename
+        if not file.startswith("<frozen") and (file in _local or not file.startswith(others)):
+            place = f" ({Path(file).name}, line {frame.lineno}{f': {frame.line}' if frame.line else ''})"
+            break
+    text = f"{type(error).__name__}: {error}{place}"
+    if place and place not in _shown and len(_shown) < _MOST_SHOWN:
+        _shown.add(place)
+        logger.debug("%s", text, exc_info=error)  # --debug shows it
+    return text
 
 
 def _line_in(error: BaseException, file: Path) -> str:

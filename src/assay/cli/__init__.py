@@ -113,6 +113,14 @@ def _wants_tracebacks(words: Sequence[str]) -> bool:
     return False
 
 
+def _show_tracebacks_of_user_code() -> None:
+    import logging
+
+    logger = logging.getLogger("assay.usercode")
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(logging.StreamHandler())
+
+
 def _version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if asked:
         from assay.cli._version import version_text
@@ -137,6 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = _wants_tracebacks(words)
+    if debug:
+        _show_tracebacks_of_user_code()
     try:
         code = group.main(words, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

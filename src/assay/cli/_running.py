@@ -6,6 +6,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from assay.cli._output import print_notes, show
+from assay.errors import RunFailed
+
+
+class TotalFailure(RunFailed):
+    """A result was shown, and there is nothing in it."""
 
 
 def run_and_show(step: Any, form: str = "table", *, as_json: bool, no_progress: bool) -> None:
@@ -35,10 +40,12 @@ def show_result(result: Any, form: str = "table", *, as_json: bool, notes: bool)
 
         from assay import api
 
-        api.emit({"event": "result", "ok": True, **msgspec.to_builtins(result)})
-        return
-    print_notes(result.notes if notes else ())
-    show(result, form)
+        api.emit({"event": "result", "ok": not result.failed, **msgspec.to_builtins(result)})
+    else:
+        print_notes(result.notes if notes else ())
+        show(result, form)
+    if result.failed:
+        raise TotalFailure(f"every row of {', '.join(map(repr, result.failed))} is an error")
 
 
 @contextmanager
@@ -47,7 +54,7 @@ def failure_as_event(as_json: bool) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        if as_json:
+        if as_json and not isinstance(error, TotalFailure):
             from assay import api
 
             api.emit({"event": "result", "ok": False, "error": str(error), "exit_code": getattr(error, "exit_code", 1)})

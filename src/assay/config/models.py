@@ -1,5 +1,6 @@
 """The ways to write a model: a name, `type:name[@url]`, `file.py:function`, or a mapping of keys."""
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,10 @@ from assay.config.types import ModelConfig
 
 LOCAL_ENDPOINT = "http://localhost:1234/v1"
 FIELDS = {field.name for field in msgspec.structs.fields(ModelConfig)} - {"params"}
+_OTHER_PROVIDERS = frozenset(
+    ("azure", "bedrock", "cohere", "deepseek", "fireworks", "gemini", "google", "grok", "groq", "hf", "huggingface")
+    + ("mistral", "ollama", "openrouter", "together", "vertex", "xai")
+)
 _FUNCTION_KEYS = {"path", "function_name", "function"}
 
 
@@ -26,6 +31,7 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     """A model with the engine's keys on top and all for its factory in `params`; null means not given."""
     if isinstance(entry, str):
         entry = _from_text(entry)
+        _check_provider(entry, key, document)
     if not isinstance(entry, Mapping):
         return entry
     merged = {name: value for name, value in _merged(entry, key, document).items() if value is not None}
@@ -36,6 +42,19 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     if isinstance(merged.get("endpoint"), str):
         merged["endpoint"] = with_version(merged["endpoint"])
     return {**model, "params": merged}
+
+
+def _check_provider(model: Mapping[str, Any], key: Key, document: Document) -> None:
+    """`qwen3:8b` is a name at a local server; what stands before the colon may also be meant as a provider."""
+    prefix, _, name = str(model["name"]).partition(":")
+    types = registry.model.names()
+    if not name or model.keys() != {"name"}:
+        return
+    close = difflib.get_close_matches(prefix.lower(), types, n=1, cutoff=0.75)
+    if close or prefix.lower() in _OTHER_PROVIDERS:
+        meant = f"did you mean '{close[0]}:{name}'? " if close else ""
+        fix = f"{meant}valid: {', '.join(types)}; of any server that speaks OpenAI's API: openai:{name}@URL"
+        document.report(f"{prefix!r} is not a provider", key, fix)
 
 
 def with_version(endpoint: str) -> str:

@@ -1,8 +1,7 @@
 """Paths made absolute: what is read counts from the config's folder, what is written from the current one.
 
-Which values are paths, the marks on the config's types say. A relative path of a config file may not leave its folder:
-a config from elsewhere must not read files of the machine by accident. Flags and variables are the user's own words and
-count from the current folder.
+Which values are paths, the marks on the config's types say. A config is the user's word, so its paths may point
+anywhere; names that come from data stay in their folder. Flags and variables count from the current folder.
 """
 
 import glob
@@ -135,9 +134,6 @@ def absolute(text: str, key: Key, document: Document) -> str:
     path = os.path.expanduser(text)
     if os.path.isabs(path):
         return os.path.normpath(path)
-    escapes = os.path.normpath(path).split(os.sep)[0] == os.pardir
-    if escapes and document.file is not None and not document.setter(key):
-        document.report(f"{text!r} leaves the config's folder", key, "move the file there, or write its absolute path")
     return os.path.abspath(os.path.join(_base(key, document), path))
 
 

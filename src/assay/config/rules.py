@@ -24,6 +24,26 @@ _OTHER_NAMES = {
 }
 
 
+_NAMED_ELSEWHERE = {  # what other tools call our plug-ins
+    ("metric", "accuracy"): "pass_rate",
+    ("metric", "acc"): "pass_rate",
+    ("metric", "average"): "mean",
+    ("metric", "avg"): "mean",
+    ("metric", "stdev"): "std",
+    ("metric", "pass_k"): "pass_at_k",
+    ("scorer", "em"): "exact_match",
+    ("scorer", "equals"): "exact_match",
+    ("scorer", "exact"): "exact_match",
+    ("scorer", "accuracy"): "exact_match",
+    ("scorer", "match"): "exact_match",
+    ("scorer", "includes"): "contains",
+    ("scorer", "llm_rubric"): "judge_rubric",
+    ("scorer", "model_graded_qa"): "judge_correctness",
+    ("scorer", "levenshtein"): "edit_similarity",
+    ("scorer", "multiple_choice"): "choice",
+}
+
+
 def check_rules(config: Config, document: Document, need: Need | None) -> None:
     _check_models(config, document)
     _check_dataset(config, document)
@@ -181,7 +201,9 @@ def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> 
 def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document) -> None:
     """Dotted names and files are looked up when they are bound: that runs the user's code."""
     if name and "." not in name and name not in (known := plug_ins.names()) and plug_ins.of_format(name) is None:
-        document.report(f"unknown {plug_ins.kind} {name!r}", key, registry.nearest(name, known))
+        here = _NAMED_ELSEWHERE.get((plug_ins.kind, name.lower().replace("-", "_")))
+        fix = f"here it is called {here!r}" if here else registry.nearest(name, known)
+        document.report(f"unknown {plug_ins.kind} {name!r}", key, fix)
 
 
 def _differ(name: str, labels: Iterable[Hashable], document: Document, fix: str) -> None:

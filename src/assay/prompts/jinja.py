@@ -4,9 +4,10 @@
 The ground truth is not: a prompt must not be able to leak it by accident. An undefined variable is an error.
 """
 
+import re
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -17,7 +18,8 @@ from assay.prompts._images import Images
 from assay.records import Item
 from assay.registry import nearest, prompt
 from assay.store.keys import digest
-from assay.text.template import Render, compiled, names_in, question, variables
+from assay.text.expected import answer_fields
+from assay.text.template import DEFAULT_FIELDS, Render, compiled, names_in, question, undefined_name, variables
 
 Turns = list[tuple[str, Render]]
 
@@ -39,12 +41,52 @@ class JinjaPrompt:
         try:
             self.render(item)
         except KeyError as error:
-            return f"the template uses {error.args[0]!r}; {nearest(str(error.args[0]), variables(item))}"
+            name = str(error.args[0])
+            return f"the template uses {name!r}{_line(self.text, name)}; {nearest(name, variables(item))}"
         except UserError as error:
             return f"{error.what}; {error.fix}" if error.fix else error.what
         except Exception as error:  # a template calls filters and methods, which may raise anything
-            return f"the template fails: {error}"
+            name = undefined_name(error)
+            if not name:
+                return f"the template fails: {error}"
+            return f"the template fails{_line(self.text, name)}: {error}; {nearest(name, variables(item))}"
         return None
+
+
+class ItemPrompt(JinjaPrompt):
+    """No template: an item's own chat in `messages`, its question, or data that are nothing but the question."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "", [("user", question)])
+
+    def render(self, item: Item) -> list[Message]:
+        context = variables(item)
+        messages = context.get("messages")
+        if _is_chat(messages):
+            return [dict(message) for message in messages]
+        if isinstance(item.data, dict) and not any(field in context for field in DEFAULT_FIELDS):
+            _refuse_leak(item, item.data)
+        return super().render(item)
+
+
+def _is_chat(messages: Any) -> TypeGuard[list[Message]]:
+    return (
+        isinstance(messages, list)
+        and bool(messages)
+        and all(isinstance(message, dict) and "role" in message and "content" in message for message in messages)
+    )
+
+
+def _refuse_leak(item: Item, data: dict[str, Any]) -> None:
+    """The whole row would be sent: it must not hold what the answer is compared with."""
+    if item.ground_truth is not data and not answer_fields(data):
+        return
+    shown = [name for name in data if name not in answer_fields(data) and str(name).isidentifier()]
+    template = "\\n".join(f"{{{{{name}}}}}" for name in shown) or "{{…}}"
+    raise UserError(
+        "there is no template, and the whole row would be sent, with the answer in it",
+        fix=f'add `prompt_template: "{template}"`, with the fields that the model should see',
+    )
 
 
 class FewShotPrompt(JinjaPrompt):
@@ -74,6 +116,8 @@ def jinja(
     written: list[Message] = [{"role": "user", "content": source}] if isinstance(source, str) else source
     images = Images()
     turns: Turns = [("user", question)] if source == "" else _turns(written, images, where)
+    if source == "" and few_shot is None:
+        return ItemPrompt(name)
     shots = None
     if few_shot is not None:
         as_text = any("examples" in names_in(part, where) for turn in written for part in _texts(turn["content"]))
@@ -89,6 +133,13 @@ def jinja(
     if images.constant or images.varies:
         made.sent = images.sent
     return made
+
+
+def _line(text: str, name: str) -> str:
+    """Where a template of several lines uses a variable."""
+    lines = text.split("\n")
+    uses = [number for number, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(name)}\b", line)]
+    return f" in line {uses[0]}" if len(lines) > 1 and uses else ""
 
 
 def _shots(few_shot: FewShot, turns: Turns, images: Images, where: str, as_text: bool) -> Shots:

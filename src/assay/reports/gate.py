@@ -15,6 +15,7 @@ def view(gated: Gated) -> Sheet:
     exact = [[getattr(check, name) for name in names] for check in gated.checks]
     table = Table(columns=columns, rows=[_row(check) for check in gated.checks], data=(names, exact))
     why = [Line(f"{_title(check)}: {check.outcome}: {check.why}", _STYLES[check.outcome]) for check in gated.checks]
+    why += [Line(f"errors: {reason}", "open") for reason in gated.reasons if gated.outcome != "passed"]
     return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
 
 

@@ -24,6 +24,8 @@ def junit(gated: Gated, *, inconclusive: str = "exit") -> bytes:
             counts[kind] += 1
             shown = SubElement(case, kind, message=_text(f"{check.outcome}: {check.why}"))
             shown.text = _text(f"{value_text(check)}, {bound_text(check)}")
+    if gated.reasons:
+        SubElement(suite, "system-err").text = _text("\n".join(gated.reasons))
     suite.set("failures", str(counts["failure"]))
     suite.set("errors", str(counts["error"]))
     suite.set("skipped", str(counts["skipped"]))

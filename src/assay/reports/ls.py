@@ -4,9 +4,10 @@ import os
 from collections.abc import Sequence
 
 from assay.analysis.look.ls import Listed
-from assay.reports.sheet import Column, Sheet, Table
+from assay.reports.sheet import Column, Line, Sheet, Table
 
 _MOST_METRICS = 3
+_MOST_REASONS = 2
 
 
 def view(experiments: Sequence[Listed], root: str = "") -> Sheet:
@@ -21,7 +22,17 @@ def view(experiments: Sequence[Listed], root: str = "") -> Sheet:
         compact=True,
         data=(names, [[getattr(listed, name) for name in names] for listed in experiments]),
     )
-    return Sheet(parts=[table])
+    lines = [
+        Line(f"{_path(listed, root)}: {reason}", "open", wraps=False)
+        for listed in experiments
+        if listed.state == "failed"
+        for reason in listed.reasons[:_MOST_REASONS]
+    ]
+    return Sheet(parts=[table, *lines])
+
+
+def _path(listed: Listed, root: str) -> str:
+    return os.path.relpath(listed.folder, root) if root else listed.folder
 
 
 def _row(listed: Listed, root: str) -> list[str]:
@@ -29,11 +40,11 @@ def _row(listed: Listed, root: str) -> list[str]:
     metrics = [f"{name} {_range(*value)}" for name, value in list(listed.values.items())[:_MOST_METRICS]]
     more = [f"+{len(listed.values) - _MOST_METRICS}"] if len(listed.values) > _MOST_METRICS else []
     return [
-        os.path.relpath(listed.folder, root) if root else listed.folder,
+        _path(listed, root),
         listed.state,
         "–" if listed.items is None else f"{listed.items:,}",
         f"{listed.responses:,}{planned}",
-        f"{listed.errors:,}",
+        f"{listed.errors + listed.label_errors:,}",
         listed.problem or ", ".join(metrics + more) or "–",
     ]
 

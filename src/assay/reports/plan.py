@@ -39,6 +39,7 @@ def view(plan: Plan) -> Sheet:
                 data=(["what", "value"], [list(pair) for pair in exact.items()]),
             ),
             Table(columns=[Column("cells"), Column("task", text=True)], rows=tasks, compact=True, heads=False, depth=1),
+            *(Line(f"warning: {warning}", "open") for warning in plan.warnings),
         ]
     )
 

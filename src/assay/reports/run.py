@@ -1,14 +1,19 @@
 """What a run, an evaluation or an aggregation came to: metrics with their intervals, what is missing, what was used."""
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
+from assay.engine.calls.failures import Failures
 from assay.engine.experiment.experiment import Result
 from assay.records import MetricRow
 from assay.reports.money import cost_text
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, shortened
+from assay.text.plain import plain
 
 _LONGEST_FACET = 40
+_LONGEST_REASON = 300
+_MOST_REASONS = 3
 _FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_count": "refused"}
 
 
@@ -24,6 +29,7 @@ def view(result: Result) -> Sheet:
                 parts.append(Line(f"{name}: {counts}"))
     if result.run is not None and result.run.metadata.get("usage"):
         parts.append(_usage(result.run.metadata["usage"]))
+    parts += failure_lines(result.failures, result.folder)
     if result.folder:
         parts.append(Line(f"files: {result.folder}", wraps=False))
     return Sheet(parts=parts)
@@ -84,6 +90,21 @@ def _reasons(rows: Sequence[MetricRow]) -> list[str]:
             if row.get(field):
                 reasons[f"{row.get('metric_name')}: {row[field]}"] = None
     return list(reasons)
+
+
+def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Table]:
+    """The commonest reasons of errors, with an item to look at."""
+    reasons = [(each, reason) for each in failures for reason in each.reasons]
+    reasons.sort(key=lambda entry: -entry[1].count)
+    lines: list[Line | Table] = []
+    for each, reason in reasons[:_MOST_REASONS]:
+        share = f"{reason.count:,} of {each.rows:,} rows of {each.of}"
+        lines.append(Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open"))
+        if folder:
+            lines.append(Line(f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}", wraps=False))
+    if len(reasons) > _MOST_REASONS:
+        lines.append(Line(f"{len(reasons) - _MOST_REASONS} more reasons are in {folder or 'its'}/manifest.json"))
+    return lines
 
 
 def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:

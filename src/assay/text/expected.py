@@ -1,5 +1,7 @@
 """What an item's ground truth says a right answer is."""
 
+import re
+from collections.abc import Iterable
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -8,6 +10,17 @@ from assay.records import Item
 from assay.registry import nearest
 
 USUAL_FIELDS = ("expected_output", "answer", "answers", "target", "label", "expected_content")
+
+
+_ANSWER_NAME = re.compile(
+    "(best|correct|expected|gold|golden|ideal|reference|target)(answers?|content|labels?|outputs?|response)?"
+    "|answers?|answerkey|groundtruth|labels?|outputs?|references|solutions?|targets"
+)
+
+
+def answer_fields(names: Iterable[str]) -> list[str]:
+    """Those of some fields that probably hold the answer."""
+    return [name for name in names if _ANSWER_NAME.fullmatch("".join(filter(str.isalnum, str(name).casefold())))]
 
 
 def accepted(ground_truth: Any, field: str | None = None) -> list[str]:

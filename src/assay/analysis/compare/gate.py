@@ -14,6 +14,7 @@ from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_
 from assay.analysis.compare.paired import Side, bound_metric, matched, measured, read_side, shared_label, text_of
 from assay.config import Config, GateConfig, load
 from assay.engine.aggregate.measure import BoundMetric, Policy
+from assay.engine.calls.failures import failures_of
 from assay.engine.experiment.bind import bind_metrics
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
@@ -26,12 +27,14 @@ EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
 
 
 class Gated(msgspec.Struct, kw_only=True):
-    """All checks of an experiment: one that fails fails all, and one that is inconclusive leaves the rest open."""
+    """All checks of an experiment: one that fails fails all, and one that is inconclusive leaves the rest open.
+    `reasons` says why rows of it are errors."""
 
     path: str
     level: float
     outcome: Outcome
     checks: list[Check]
+    reasons: list[str] = []
 
     @property
     def exit_code(self) -> int:
@@ -68,7 +71,13 @@ def gate(
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
     worst: Outcome = next(outcome for outcome in _WORST_FIRST if outcome in outcomes)
-    return Gated(path=str(path), level=used, outcome=worst, checks=checks)
+    return Gated(path=str(path), level=used, outcome=worst, checks=checks, reasons=_reasons(path))
+
+
+def _reasons(path: str | Path) -> list[str]:
+    source = find_source(path, "evaluation")
+    failures = failures_of(source.manifest("run"), source.manifest("evaluation"))
+    return [line for each in failures for line in each.lines()]
 
 
 _WORST_FIRST: Sequence[Outcome] = ("failed", "inconclusive", "passed")

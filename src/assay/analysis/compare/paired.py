@@ -173,9 +173,16 @@ def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | N
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
     labelled = [(side, side.labels()) for side in sides]
     labelled = [(side, labels) for side, labels in labelled if labels]
-    if not labelled:
+    without_verdict = wanted and any(
+        combination.label == wanted
+        for side, labels in labelled
+        if wanted not in labels
+        for combination in side.columns.combinations
+    )
+    if not labelled or without_verdict:
+        rows = f"row with the label {wanted!r}" if without_verdict else "row"
         raise UserError(
-            "no row has a verdict: all calls failed",
+            f"no {rows} has a verdict: all calls failed",
             where=", ".join(dict.fromkeys(str(side.source.path) for side in sides)),
             fix="look at the rows' `error` fields; assay run --retry-errors tries again",
         )

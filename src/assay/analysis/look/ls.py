@@ -8,16 +8,19 @@ from typing import Literal
 
 import msgspec
 
+from assay.engine.calls.failures import Failures, told_once
 from assay.errors import UserError
 from assay.store.names import INSIDE
 
-State = Literal["complete", "running", "stopped", "killed", "partial", "broken"]
+State = Literal["complete", "failed", "running", "stopped", "killed", "partial", "broken"]
 SILENT_AFTER = 15.0  # seconds: a run that is alive writes its status every two
 _SKIPPED = {"superseded", "rejected", "node_modules", "__pycache__"}
 
 
 class Listed(msgspec.Struct, kw_only=True):
-    """One experiment. `values` has, for each metric, the lowest and the highest value of its rows, and their number."""
+    """One experiment. `values` has, for each metric, the lowest and the highest value of its rows, and their number;
+    `errors` are responses, `label_errors` labels of answered ones, and `reasons` the commonest of both. It `failed` if
+    all rows of a task or scorer are errors."""
 
     folder: str
     name: str = ""
@@ -27,9 +30,15 @@ class Listed(msgspec.Struct, kw_only=True):
     responses: int = 0
     errors: int = 0
     evaluations: int = 0
+    label_errors: int = 0
+    reasons: list[str] = []
     values: dict[str, tuple[float, float, int]] = {}
     updated: float = 0.0
     problem: str | None = None
+
+
+class _Metadata(msgspec.Struct):
+    failures: list[Failures] = []
 
 
 class _Section(msgspec.Struct):
@@ -39,6 +48,7 @@ class _Section(msgspec.Struct):
     complete: bool = False
     planned: int | None = None
     counts: dict[str, int] = {}
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     started: float = 0.0
     ended: float | None = None
 
@@ -46,6 +56,13 @@ class _Section(msgspec.Struct):
 class _Status(msgspec.Struct):
     state: str = ""
     last_update: float = 0.0
+    processed_samples: int = 0
+    failed_samples: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run that writes it has not ended, as far as it tells."""
+        return self.state == "running"
 
 
 class _Value(msgspec.Struct):
@@ -87,35 +104,51 @@ def _listed(folder: str) -> Listed:
     empty = _Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
     evaluation = sections.get("evaluation", empty)
+    status = _status_of(folder)
+    responses, errors = _total(run.counts), run.counts.get("errored", 0)
+    if status.is_open:  # the manifest counts at the end
+        responses, errors = status.processed_samples + status.failed_samples, status.failed_samples
     ended = [section.ended or section.started for section in sections.values()]
     return Listed(
         folder=folder,
         name=next((section.name for section in sections.values() if section.name), os.path.basename(folder)),
-        state=_state(folder, sections),
+        state=_state(status, sections),
         items=items.counts.get("items"),
         planned=run.planned,
-        responses=_total(run.counts),
-        errors=run.counts.get("errored", 0),
+        responses=responses,
+        errors=errors,
         evaluations=_total(evaluation.counts),
+        label_errors=sum(each.errored - each.unanswered for each in evaluation.metadata.failures),
+        reasons=[line for each in _failures(sections) for line in each.lines()],
         values=_values(folder),
         updated=max(ended, default=0.0),
     )
+
+
+def _failures(sections: dict[str, _Section]) -> list[Failures]:
+    run, evaluation = (sections.get(kind, _Section()).metadata.failures for kind in ("run", "evaluation"))
+    return told_once(run, evaluation)
 
 
 def _total(counts: dict[str, int]) -> int:
     return sum(count for name, count in counts.items() if name != "transient")
 
 
-def _state(folder: str, sections: dict[str, _Section]) -> State:
-    """The status file's word; one that says `running` and has fallen silent belongs to a killed process."""
+def _status_of(folder: str) -> _Status:
     try:
-        status = _status(_content(folder, "status.json"))
+        return _status(_content(folder, "status.json"))
     except (ValueError, OSError):
-        status = _Status()
-    if status.state == "running":
+        return _Status()
+
+
+def _state(status: _Status, sections: dict[str, _Section]) -> State:
+    """The status file's word; one that says `running` and has fallen silent belongs to a killed process."""
+    if status.is_open:
         return "running" if time.time() - status.last_update < SILENT_AFTER else "killed"
     if status.state == "stopped":
         return "stopped"
+    if any(each.is_total for each in _failures(sections)):
+        return "failed"
     return "complete" if sections and all(section.complete for section in sections.values()) else "partial"
 
 

@@ -18,6 +18,7 @@ from assay.errors import AssayError
 from assay.interfaces import FloatArray, Group, Values
 from assay.records import MetricRow
 from assay.stats.intervals import Interval, bootstrap_statistic, mean_interval
+from assay.usercode import raised
 
 __all__ = ["BoundMetric", "Policy", "Sample", "bind_metric", "measure"]
 
@@ -170,7 +171,7 @@ def _called(
             result = bound.function(**given, **bound.params)
         return _values(bound, result), None
     except Exception as error:  # user code may raise anything: this group's row says it, the others stand
-        text = error.what if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
+        text = error.what if isinstance(error, AssayError) else raised(error)
         return [Values(value=None)], text
 
 

@@ -14,6 +14,7 @@ from assay.engine.calls.budget import Budget, cost_of, expected_tokens
 from assay.engine.calls.progress import LaneProgress
 from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
 from assay.interfaces import Completion, Limits, Model, Request
+from assay.usercode import raised
 
 BURST = 1.0  # seconds' worth that may go at once
 
@@ -132,7 +133,7 @@ class Lane:
             self._last_answer = time.monotonic()
             raise
         except Exception as error:
-            raise PermanentError(f"{type(error).__name__}: {error}") from error
+            raise PermanentError(raised(error)) from error
         finally:
             self.adaptive.finished(token, overloaded, cheap=not pause and time.monotonic() >= self._probe_from)
             self._leave()

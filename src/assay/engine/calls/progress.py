@@ -42,11 +42,13 @@ class LaneProgress:
 
 @dataclass
 class Progress:
-    """The whole run. `step` is run, evaluate or aggregate; lanes are listed in the order they began."""
+    """The whole run. `step` is run, evaluate or aggregate; lanes are listed in the order they began; `errors`
+    are the reasons of errored rows, at the end."""
 
     step: str = ""
     lanes: dict[tuple[str, str], LaneProgress] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def begin(self, step: str) -> None:
         self.step = step

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from assay.engine.calls.failures import UNANSWERED
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.interfaces import Log, Score
 from assay.records import Item, Response
@@ -62,7 +63,7 @@ def failed(response: Response) -> Score:
     """The label of a response that holds no answer."""
     assert response.outcome != "ok"
     why = f": {response.error}" if response.error else ""
-    return Score(outcome=response.outcome, error=f"the response of {response.model_name!r} is {response.outcome}{why}")
+    return Score(outcome=response.outcome, error=f"{UNANSWERED}{response.model_name!r} is {response.outcome}{why}")
 
 
 def response_decoder() -> Callable[[bytes], Response]:

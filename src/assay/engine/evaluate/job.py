@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.engine.calls.context import Surroundings
+from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.stop import Stop, finish
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.call import call_scorer
@@ -164,6 +165,7 @@ class EvaluationJob:
 
     def _close_manifest(self, finished: bool) -> None:
         self.manifest.counts = self.existing.counts()
+        self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
         self.manifest.planned = self.existing.total if finished else None
         self.manifest.segments = self.log.segments()
         self.manifest.ended = time.time()

@@ -12,6 +12,7 @@ from assay.engine.evaluate.cases import Call
 from assay.errors import CallError
 from assay.interfaces import Score
 from assay.records import Evaluation
+from assay.usercode import raised
 
 Result = tuple[Any, BaseException | None]
 """What a scorer returned, and what it raised."""
@@ -133,7 +134,7 @@ def _described(error: BaseException) -> tuple[str, str]:
         return error.what, error.kind
     if isinstance(error, TimeoutError):
         return f"the scorer {error}" if str(error) else "the scorer took too long", "transient"
-    return f"{type(error).__name__}: {error}", "permanent"
+    return raised(error), "permanent"
 
 
 # ---- what scorers return

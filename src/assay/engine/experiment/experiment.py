@@ -17,20 +17,22 @@ from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.budget import Budget, spent_before
 from assay.engine.calls.executor import Shared
+from assay.engine.calls.failures import Failures, failures_of
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator
-from assay.engine.experiment import bind
+from assay.engine.experiment import bind, preflight
 from assay.engine.experiment.dataset import ingest, open_dataset, stamp_of
 from assay.engine.experiment.models import Problems, bind_limits, bind_models, bind_usable, check_budget, default_limits
-from assay.engine.experiment.responses import Mode, Responses, Tasks
+from assay.engine.experiment.responses import Bound, Mode, Responses, Tasks, check_error_rate
 from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
 from assay.engine.run.plan import Selection
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Model, Task
 from assay.records import Manifest, MetricRow
+from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 
@@ -50,13 +52,16 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 class Result(msgspec.Struct, kw_only=True):
-    """What a run left behind; `folder` is empty if nothing was stored."""
+    """What a run left behind; `folder` is empty if nothing was stored. `failures` says why rows are errors, `failed`
+    names the tasks and scorers of which every row is one: the command line exits with 1 then."""
 
     folder: str
     run: Manifest | None = None
     evaluation: Manifest | None = None
     metrics: list[MetricRow] = []
     notes: list[str] = []
+    failures: list[Failures] = []
+    failed: list[str] = []
 
 
 class Experiment:
@@ -129,9 +134,16 @@ class Experiment:
             if bound.scorers:
                 result.evaluation = await self._score(bound.scorers, shared)
                 self.responses.scored(self, result.evaluation)
+                check_error_rate(self, "labels", result.evaluation)
             if bound.metrics:
                 result.metrics = await self._measure(bound.metrics)
+            self._note_failures(result)
         return result
+
+    def _note_failures(self, result: Result) -> None:
+        result.failures = failures_of(result.run, result.evaluation)
+        result.failed = [failures.of for failures in result.failures if failures.is_total]
+        self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
     def _shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
         limits = self.config.budget
@@ -182,10 +194,22 @@ class Experiment:
         for check in checks:
             with problems.at():
                 check()
-        with problems.at(), self.trial_store() as store:
-            self.ingest(store)
-        problems.raise_any()
-        return self._warnings()
+        with self.trial_store() as store:
+            with problems.at():
+                self.ingest(store)
+            problems.raise_any()
+            bound = self.responses.bind(self)
+            self.preflight(bound, store)
+        return [*self._warnings(), *preflight.warnings(bound.metrics, bound.samples)]
+
+    def preflight(self, bound: Bound, store: FlatStore | None = None) -> None:
+        """Refuse what the stored items cannot give; see `preflight.py`."""
+        log = (store or self.store).log("dataset", self.id)
+        items = (decode_item(line) for _, line in log.scan() if line.strip())
+        try:
+            preflight.check(bound.tasks, bound.scorers, bound.metrics, items)
+        except ConfigError as error:
+            raise ConfigError(error.problems, source=self.config.source) from None
 
     def _bind_scoring(self) -> None:
         problems = Problems(self.config)
@@ -201,12 +225,6 @@ class Experiment:
             warnings.append("no evaluation_methods: responses are collected but not scored")
         elif not self.config.metrics:
             warnings.append("no metrics: labels are written but nothing is computed from them")
-        for metric in self.config.metrics:
-            needed = int(metric.params.get("k", 1)) * int(metric.params.get("num_trials", 1))
-            if metric.type == "pass_at_k" and self.config.num_samples < needed:
-                warnings.append(
-                    f"{metric.name}: num_samples is {self.config.num_samples}, below num_trials × k = {needed}"
-                )
         return warnings
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from assay.engine.calls.budget import UNKNOWN_ANSWER
+from assay.engine.experiment import preflight
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.models import bind_limits
 from assay.engine.run.existing import Existing
@@ -42,15 +43,18 @@ class Plan(msgspec.Struct, kw_only=True):
     usd: float | None
     seconds: float | None
     tasks: list[TaskPlan]
+    warnings: list[str] = []
 
 
 def plan(experiment: Experiment) -> Plan:
-    _, tasks, samples = experiment.bind_tasks()
+    bound = experiment.responses.bind(experiment)
+    tasks, samples = bound.tasks, bound.samples
     selection = experiment.selection(tasks)
     shown = {task.name: TaskPlan(task.name, task.model_name) for task in tasks}
     answers = _usual_answers(experiment)
     with experiment.trial_store() as trial:
         experiment.ingest(trial)
+        experiment.preflight(bound, trial)
         items = ItemIndex(trial.log("dataset", experiment.id))
 
         def planned() -> Iterator[tuple[bytes, bool]]:
@@ -88,6 +92,7 @@ def plan(experiment: Experiment) -> Plan:
         usd=_usd(experiment, list(shown.values()), share),
         seconds=_seconds(experiment, list(shown.values()), share),
         tasks=[task for task in shown.values() if task.cells],
+        warnings=preflight.warnings(bound.metrics, samples),
     )
 
 

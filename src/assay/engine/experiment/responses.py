@@ -12,14 +12,15 @@ import msgspec
 from assay.config import resolved, to_yaml
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.executor import Shared
+from assay.engine.calls.failures import FAILURES, Failures
 from assay.engine.evaluate.bind import BoundScorer
-from assay.engine.experiment import bind
+from assay.engine.experiment import bind, preflight
 from assay.engine.experiment.models import check_budget
 from assay.engine.experiment.status import StatusFile
 from assay.engine.run.run import Runner
 from assay.errors import RunFailed
 from assay.interfaces import Model, Task
-from assay.records import Kind, Manifest
+from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.files import write_file
 
 if TYPE_CHECKING:
@@ -108,11 +109,14 @@ class Tasks(Responses):
         write_file(experiment.folder / "config.yaml", to_yaml(resolved(config)).encode())
         if config.dataset is not None or not experiment.store.ids("dataset"):
             experiment.ingest()
+        experiment.preflight(bound)
+        for warning in preflight.warnings(bound.metrics, bound.samples):
+            experiment.progress.note(warning)
         await stack.enter_async_context(StatusFile(experiment.folder, experiment.progress, mode))
         if mode == "evaluation":
             return None
         run = await self.infer(experiment, bound, shared)
-        self._check_error_rate(experiment, run)
+        check_error_rate(experiment, "responses", run)
         return run
 
     async def infer(self, experiment: "Experiment", bound: Bound, shared: Shared) -> Manifest:
@@ -129,17 +133,23 @@ class Tasks(Responses):
             retry_errors=experiment.options.retry_errors,
         )
 
-    def _check_error_rate(self, experiment: "Experiment", run: Manifest) -> None:
-        allowed = experiment.options.max_error_rate
-        allowed = experiment.config.max_error_rate if allowed is None else allowed
-        total = sum(count for name, count in run.counts.items() if name != "transient")
-        errored = run.counts.get("errored", 0)
-        if allowed is not None and total and errored / total > allowed:
-            raise RunFailed(
-                f"{errored} of {total} responses are errors, more than the allowed share of {allowed:g}",
-                where=str(experiment.folder / "responses.jsonl"),
-                fix="look at their `error` fields; --retry-errors runs them again",
-            )
+
+def check_error_rate(experiment: "Experiment", what: str, rows: Manifest) -> None:
+    """Fail if more responses, or more labels of responses that are not errors themselves, are errors than allowed."""
+    allowed = experiment.options.max_error_rate
+    allowed = experiment.config.max_error_rate if allowed is None else allowed
+    if allowed is None or not rows.counts.get("errored"):
+        return
+    failures = msgspec.convert(rows.metadata.get(FAILURES, []), list[Failures])
+    unanswered = sum(entry.unanswered for entry in failures)
+    total = sum(count for name, count in rows.counts.items() if name != "transient") - unanswered
+    errored = rows.counts["errored"] - unanswered
+    if total and errored / total > allowed:
+        raise RunFailed(
+            f"{errored} of {total} {what} are errors, more than the allowed share of {allowed:g}",
+            where=str(experiment.folder / ROWS_FILE[rows.kind]),
+            fix="look at their `error` fields; --retry-errors runs them again",
+        )
 
 
 def _mode(experiment: "Experiment") -> Mode:

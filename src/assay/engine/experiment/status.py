@@ -71,7 +71,7 @@ class StatusFile:
             "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
             "start_time": self._started,
             "last_update": time.time(),
-            "errors": [str(error)] if error is not None else [],
+            "errors": [*([str(error)] if error is not None else []), *self._progress.errors],
             "models": {
                 lane.name: {
                     "total": lane.total,

@@ -10,6 +10,7 @@ from assay.errors import UserError
 from assay.interfaces import Log, Task, Work
 from assay.records import Item, Manifest
 from assay.store.keys import canonical, digest, response_key
+from assay.usercode import raised
 
 
 class Cell(msgspec.Struct, gc=False):
@@ -57,7 +58,7 @@ def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterato
             try:
                 work = task.prepare(item)
             except Exception as error:  # user templates and functions may raise anything; the row will say it
-                problem = f"the item cannot be prepared: {type(error).__name__}: {error}"
+                problem = f"the item cannot be prepared: {raised(error)}"
                 work = Work(digest("unprepared", problem.encode()))
             for sample in range(samples):
                 key = response_key(item.id, task.name, sample, work.fingerprint)

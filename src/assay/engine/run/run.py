@@ -13,6 +13,7 @@ import msgspec
 
 from assay.engine.calls.context import RowContext, Surroundings
 from assay.engine.calls.executor import Executor, Shared
+from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import Stop, finish
@@ -26,6 +27,7 @@ from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.store.sync import GroupSync
 from assay.threads import blocking
+from assay.usercode import raised
 
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
@@ -234,7 +236,7 @@ class _RunJob:
         except TimeoutError as failure:
             error, kind = f"the task {failure}", "transient"
         except (Exception, SystemExit) as failure:  # a task is user code: whatever it raises is this row's result
-            error, kind = f"{type(failure).__name__}: {failure}", "permanent"
+            error, kind = raised(failure), "permanent"
         seconds = time.perf_counter() - started
         context.write_trace(cell.key)
         return response_of(cell, answer, self.samples, seconds, error, kind)
@@ -243,6 +245,7 @@ class _RunJob:
         self.manifest.counts = self.existing.counts()
         self.manifest.segments = self.log.segments()
         self.manifest.metadata["usage"] = msgspec.to_builtins(usage_of(self.log))
+        self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
         self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
         self.manifest.ended = time.time()
         self.manifest.complete = self.existing.total == self.manifest.planned
