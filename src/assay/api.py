@@ -137,7 +137,7 @@ _HOMES = {
     "registry": "dataset metric model nearest prompt reader scorer task writer",
     "reports": "label_screen",
     "reports.junit": "junit",
-    "reports.progress": "emit watch",
+    "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix save sheet",
     "reports.writers.csv": "csv_lines",
     "store.files": "write_file",

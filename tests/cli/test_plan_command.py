@@ -43,7 +43,7 @@ def test_the_numbers_follow_runs_and_edits(shell: Shell) -> None:
 def test_errors_are_counted_apart(shell: Shell) -> None:
     shell.write("mine.py", "def broken(prompt):\n    raise ValueError('no')\n")
     shell.config["models"] = ["mine.py:broken"]
-    assert shell.run().code == 0
+    assert shell.run().code == 1
     assert numbers(plan(shell)) == (4, 4, 4, 0, 0, 0)
     again = plan(shell, "--retry-errors")
     assert (again["missing"], again["retried"]) == (4, 4)

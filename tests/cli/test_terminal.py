@@ -17,7 +17,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-7]|4[0-7]|9[0-7])(;[0-9;]*)?m")
 
 
-def on_terminal(shell: Shell, *words: str, columns: int = 80) -> str:
+def on_terminal(shell: Shell, *words: str, columns: int = 80, code: int = 0) -> str:
     """What the command writes when its standard output and error are a terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -36,11 +36,11 @@ def on_terminal(shell: Shell, *words: str, columns: int = 80) -> str:
     reader.start()
     with shell.start(*words, stdout=theirs, stderr=theirs) as child:
         os.close(theirs)
-        code = ended(child).code
+        exit_code = ended(child).code
     reader.join()
     os.close(ours)
     seen = b"".join(pieces).decode()
-    assert code == 0, seen
+    assert exit_code == code, seen
     return seen
 
 
@@ -84,11 +84,11 @@ def test_errors_with_control_characters_are_harmless(evil: Shell) -> None:
 def test_a_terminal_gets_a_live_table_and_colour_unless_told_not_to(shell: Shell) -> None:
     shell.write("mine.py", "def broken(prompt):\n    raise ValueError('no')\n")
     shell.config["models"] = ["mine.py:broken"]
-    coloured = on_terminal(shell, "run", "CONFIG")
+    coloured = on_terminal(shell, "run", "CONFIG", code=1)
     assert COLOUR.search(coloured)
     assert "4/4" in coloured
     shell.environ["NO_COLOR"] = "1"
-    plain = on_terminal(shell, "run", "CONFIG")
+    plain = on_terminal(shell, "run", "CONFIG", code=1)
     assert not COLOUR.search(plain)
     assert "4 errored" in " ".join(ESCAPE.sub("", plain).split())
 

@@ -206,12 +206,8 @@ def test_aggregating_does_not_look_for_the_dataset(loaded: Loaded, folder: Path)
 
 
 @pytest.mark.parametrize("path", ["../d.jsonl", "sub/../../d.jsonl"])
-def test_a_relative_path_stays_in_the_folder(problems: Problems, loaded: Loaded, folder: Path, path: str) -> None:
-    config = f"{{models: m, dataset: '{path}'}}"
-    (problem,) = problems(config, file="sub/c.yaml")
-    assert problem.what == f"{path!r} leaves the config's folder"
-    assert problem.where == "sub/c.yaml:1 dataset"
-    outside = loaded(f"{{models: m, dataset: '{folder}/d.jsonl'}}", file="sub/c.yaml").dataset
+def test_a_path_may_leave_the_folder(loaded: Loaded, folder: Path, path: str) -> None:
+    outside = loaded(f"{{models: m, dataset: '{path}'}}", file="sub/c.yaml").dataset
     assert outside is not None
     assert outside.path == str(folder / "d.jsonl")
 

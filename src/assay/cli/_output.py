@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import click
@@ -39,11 +40,18 @@ def has_colour() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb")
 
 
+def only_json(as_json: bool) -> AbstractContextManager[None]:
+    """With --json, keep standard output from what user code prints."""
+    from assay import api
+
+    return api.for_programs() if as_json else nullcontext()
+
+
 def print_json(value: Any) -> None:
     """One object on one line; a list is printed as one, too."""
-    import msgspec
+    from assay import api
 
-    click.echo(msgspec.json.encode(value).decode())
+    api.emit(value)
 
 
 def print_notes(notes: Any) -> None:

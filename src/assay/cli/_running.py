@@ -5,7 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from assay.cli._output import print_notes, show
+from assay.cli._output import only_json, print_notes, show
 from assay.errors import RunFailed
 
 
@@ -50,9 +50,10 @@ def show_result(result: Any, form: str = "table", *, as_json: bool, notes: bool)
 
 @contextmanager
 def failure_as_event(as_json: bool) -> Generator[None]:
-    """The last line of --json is the result, whatever goes wrong and however early."""
+    """The last line of --json is the result, whatever goes wrong and however early, and user code prints elsewhere."""
     try:
-        yield
+        with only_json(as_json):
+            yield
     except Exception as error:
         if as_json and not isinstance(error, TotalFailure):
             from assay import api

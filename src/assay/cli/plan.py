@@ -6,7 +6,7 @@ import click
 
 from assay.cli import Command
 from assay.cli._options import config_of, config_options
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, only_json, show
 
 
 @click.command("plan", cls=Command)
@@ -17,4 +17,5 @@ def command(debug: bool, form: str, as_json: bool, **options: Any) -> None:
     from assay import api
 
     config, chosen = config_of(**options)
-    show(api.plan(config, **chosen), form, as_json=as_json)
+    with only_json(as_json):
+        show(api.plan(config, **chosen), form, as_json=as_json)

@@ -15,10 +15,10 @@ from assay.config.types import ModelConfig
 
 LOCAL_ENDPOINT = "http://localhost:1234/v1"
 FIELDS = {field.name for field in msgspec.structs.fields(ModelConfig)} - {"params"}
-_OTHER_PROVIDERS = frozenset(
-    ("azure", "bedrock", "cohere", "deepseek", "fireworks", "gemini", "google", "grok", "groq", "hf", "huggingface")
-    + ("mistral", "ollama", "openrouter", "together", "vertex", "xai")
-)
+_OTHER_PROVIDERS = {
+    *("azure", "bedrock", "cohere", "deepseek", "fireworks", "gemini", "google", "grok", "groq", "hf", "huggingface"),
+    *("mistral", "ollama", "openrouter", "together", "vertex", "xai"),
+}
 _FUNCTION_KEYS = {"path", "function_name", "function"}
 
 

@@ -4,7 +4,8 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, redirect_stdout
 from types import TracebackType
 from typing import Any, Literal, TextIO, TypeVar
 
@@ -166,8 +167,24 @@ def watch(
     return asyncio.run(watched())
 
 
-def emit(event: dict[str, Any]) -> None:
-    print(msgspec.json.encode(event).decode(), flush=True)
+def emit(event: Any) -> None:
+    """Print a value for a program: one JSON document on one line."""
+    print(msgspec.json.encode(event).decode(), file=_for_programs or sys.stdout, flush=True)
+
+
+_for_programs: TextIO | None = None
+
+
+@contextmanager
+def for_programs() -> Generator[None]:
+    """Keep standard output for `emit`: what user code prints meanwhile goes to standard error."""
+    global _for_programs
+    _for_programs = sys.stdout
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _for_programs = None
 
 
 def _done(lane: LaneProgress) -> str:

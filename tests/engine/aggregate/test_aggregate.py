@@ -346,7 +346,7 @@ def test_a_custom_function_from_a_file(tmp_path: Path) -> None:
         name="share", type="custom", path="mine.py", base=tmp_path, params={"by": 2}, facets=["metadata.m"]
     )
     bad, good = aggregate(rows, bound)
-    assert (bad["value"], bad["error"]) == (None, "ValueError: no")
+    assert (bad["value"], bad["error"]) == (None, "ValueError: no (mine.py, line 4: raise ValueError('no'))")
     assert (good["value"], good["share"], good["facets_seen"]) == (0.5, 0.5, ["metadata.m"])
     assert good["ci_method"] == "none: the value is not a mean over items"
 

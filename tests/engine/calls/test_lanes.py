@@ -101,7 +101,7 @@ def test_permanent_errors_are_not_tried_again() -> None:
 def test_any_other_exception_is_permanent() -> None:
     error = send(Scripted(ZeroDivisionError("x")))
     assert isinstance(error, PermanentError)
-    assert error.what == "ZeroDivisionError: x"
+    assert error.what == "ZeroDivisionError: x (test_lanes.py, line 32: raise step)"
 
 
 def test_a_model_that_forgets_the_time_is_reminded() -> None:

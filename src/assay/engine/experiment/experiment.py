@@ -106,7 +106,8 @@ class Experiment:
             raise UserError("the config names no dataset", where=self.config.source, fix="add `dataset: items.jsonl`")
         base = Path(self.config.base)
         rows = lambda: open_dataset(source, base)  # noqa: E731
-        prompts = bind.bind_prompts(self.config) if self.config.models else []
+        asks = self.responses.kind == "run" and any(not model.helper for model in self.config.models)
+        prompts = bind.bind_prompts(self.config) if asks else []
         stamp = stamp_of(source, base)
         return ingest(store or self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
 

@@ -123,15 +123,23 @@ class Tasks(Responses):
         """The run, when every selected cell has its row."""
         config = experiment.config
         runner = Runner(experiment.store, **shared, task_timeout=config.timeout, fresh=not config.resume)
-        return await runner.run_async(
+        selection = experiment.selection(bound.tasks)
+        run = await runner.run_async(
             experiment.id,
             bound.tasks,
             bound.samples,
             id=experiment.id,
             name=config.name,
-            selection=experiment.selection(bound.tasks),
+            selection=selection,
             retry_errors=experiment.options.retry_errors,
         )
+        selected = selection.cells(bound.tasks, (run.planned or 0) // len(bound.tasks) // bound.samples, bound.samples)
+        rows = sum(count for outcome, count in run.counts.items() if outcome != "transient")
+        if rows > selected and bound.metrics:
+            experiment.progress.note(
+                f"the metrics are over all {rows:,} responses of the folder, {selected:,} of which were asked for now"
+            )
+        return run
 
 
 def check_error_rate(experiment: "Experiment", what: str, rows: Manifest) -> None:

@@ -39,6 +39,11 @@ class Selection(msgspec.Struct, frozen=True):
             and (self.samples is None or sample < self.samples)
         )
 
+    def cells(self, tasks: Sequence[Task], items: int, samples: int) -> int:
+        """How many cells are selected of a plan."""
+        chosen = sum(self.takes(task.name) for task in tasks)
+        return chosen * min(items, self.items or items) * min(samples, self.samples or samples)
+
 
 def check_tasks(tasks: Sequence[Task]) -> None:
     if not tasks:
