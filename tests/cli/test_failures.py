@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_max_error_rate_counts_labels(broken: Shell) -> None:
 
 
 @contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
+def answering(status: int, body: bytes) -> Generator[str]:
     """The address of a server that answers every request alike."""
 
     class Handler(BaseHTTPRequestHandler):

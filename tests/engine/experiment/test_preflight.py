@@ -1,0 +1,198 @@
+"""What the data cannot give is refused before anything is spent, by `validate`, `plan` and `run` alike."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay.errors import ConfigError
+from assay.registry import scorer as scorers
+from assay.store.items import normalise
+
+VERBS: list[Callable[..., Any]] = [assay.validate, assay.plan, assay.run]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, Any]:
+    return {
+        "name": "x",
+        "dataset": [{"question": f"{n} + 1", "level": "easy", "answer": str(n + 1)} for n in range(3)],
+        "models": ["demo:small"],
+        "prompts": "{{question}}",
+        "scorers": ["exact_match"],
+        "metrics": ["pass_rate"],
+        "output_dir": str(tmp_path / "out"),
+    }
+
+
+def problems(verb: Callable[..., Any], config: dict[str, Any]) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        verb(**config)
+    return [f"{problem.what} | {problem.fix}" for problem in raised.value.problems]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("column", ["Correct Answer", "expected", "gold", "reference"])
+def test_an_unmapped_answer(config: dict[str, Any], verb: Callable[..., Any], column: str) -> None:
+    config["dataset"] = [{"question": "1 + 1", column: "2"}]
+    (problem,) = problems(verb, config)
+    assert "exact_match has nothing to compare with in any item" in problem
+    assert f"did you mean {column!r}? add `fields: {{ground_truth: {column}}}` to `dataset`" in problem
+
+
+def test_the_hint_works(config: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("question,Correct Answer\n1 + 1,2\n")
+    config["dataset"] = {"path": str(tmp_path / "rows.csv"), "fields": {"ground_truth": "Correct Answer"}}
+    assert assay.run(**config).metrics[0]["value"] == 1.0
+
+
+def test_one_item_with_an_answer_is_enough(config: dict[str, Any]) -> None:
+    config["dataset"] = [{"question": "0 + 1"}, *config["dataset"]]
+    result = assay.run(**config)
+    assert [row["errored_count"] for row in result.metrics] == [1]
+    assert result.failures[0].reasons[0].count == 1
+    assert result.failed == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_facet_that_no_row_can_have(config: dict[str, Any], verb: Callable[..., Any]) -> None:
+    config["metrics"] = [{"name": "pass_rate", "facets": ["levl"]}]
+    (problem,) = problems(verb, config)
+    assert problem.startswith("no row can have the facet 'levl' | did you mean 'level'?")
+
+
+@pytest.mark.parametrize(
+    "facet",
+    [
+        *("level", "data.level", "model_name", "metadata.model_id", "model_id", "prompt_template", "metadata.sampling"),
+        *("sampling.num_samples", "item_id", "sample_index", "finish_reason", "detailed_results.x"),
+    ],
+)
+def test_facets_that_rows_have(config: dict[str, Any], facet: str) -> None:
+    config["metrics"] = [{"name": "pass_rate", "facets": [facet]}]
+    assert assay.plan(**config).missing == 3
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_label_that_no_scorer_gives(config: dict[str, Any], verb: Callable[..., Any]) -> None:
+    config["metrics"] = [{"name": "pass_rate", "labels": {"include": ["exact_mach"]}}]
+    (problem,) = problems(verb, config)
+    assert problem.startswith("no scorer gives the label 'exact_mach' | did you mean 'exact_match'?")
+
+
+def test_labels_that_scorers_give(config: dict[str, Any]) -> None:
+    def mine(item: Any, response: Any) -> dict[str, Any]:
+        return {"label": "anything", "passed": True}
+
+    config["metrics"] = [{"name": "pass_rate", "labels": {"include": ["exact_match", "exact_*"]}}]
+    assert assay.plan(**config).missing == 3
+    config["scorers"], config["metrics"] = [mine], [{"name": "pass_rate", "labels": {"include": ["anything"]}}]
+    assert assay.plan(**config).missing == 3
+
+
+def test_more_samples_than_there_are(config: dict[str, Any]) -> None:
+    config["metrics"] = ["pass@5"]
+    warning = "pass@5: num_samples is 1, below k = 5"
+    assert assay.validate(**config) == [warning]
+    assert assay.plan(**config).warnings == [warning]
+    assert warning in assay.run(**config).notes
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("row", "template"),
+    [
+        ({"text": "1 + 1", "answer": "2"}, "{{text}}"),
+        ({"data": {"text": "1 + 1", "solution": "2"}, "ground_truth": "2"}, "{{text}}"),
+        ({"input": "1 + 1", "level": "easy", "Correct Answer": "2"}, "{{input}}\\n{{level}}"),
+    ],
+)
+def test_the_answer_never_leaks(
+    config: dict[str, Any], verb: Callable[..., Any], row: dict[str, Any], template: str
+) -> None:
+    config["dataset"] = [row]
+    del config["prompts"]
+    (problem,) = problems(verb, config)
+    assert "the whole row would be sent, with the answer in it" in problem
+    assert f'add `prompt_template: "{template}"`' in problem
+
+
+@pytest.mark.parametrize(
+    ("row", "sent"),
+    [
+        ({"question": "1 + 1", "answer": "2"}, [{"role": "user", "content": "1 + 1"}]),
+        ({"data": "1 + 1", "ground_truth": "2"}, [{"role": "user", "content": "1 + 1"}]),
+        ({"data": {"text": "1 + 1"}, "ground_truth": "2"}, [{"role": "user", "content": '{"text":"1 + 1"}'}]),
+        (
+            {
+                "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1"}],
+                "answer": "2",
+            },
+            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1"}],
+        ),
+    ],
+)
+def test_what_is_sent_without_a_template(config: dict[str, Any], row: dict[str, Any], sent: list[Any]) -> None:
+    asked: list[Any] = []
+
+    def model(messages: list[dict[str, Any]]) -> str:
+        asked.append(messages)
+        return "2"
+
+    config |= {"dataset": [row], "models": [model]}
+    del config["prompts"]
+    assert assay.run(**config).metrics[0]["value"] == 1.0
+    assert asked == [sent]
+
+
+@pytest.mark.parametrize("name", ["opnai:gpt-4o", "google:gemini-2.5-pro", "antropic:claude"])
+def test_a_prefix_that_is_no_provider(config: dict[str, Any], name: str) -> None:
+    config["models"] = [name]
+    (problem,) = problems(assay.plan, config)
+    assert problem.startswith(f"{name.partition(':')[0]!r} is not a provider")
+
+
+def test_a_name_with_a_colon_is_a_name(config: dict[str, Any]) -> None:
+    config["models"] = ["qwen3:8b"]
+    assert assay.plan(**config).missing == 3
+
+
+def test_names_of_other_tools(config: dict[str, Any]) -> None:
+    config["metrics"], config["scorers"] = ["accuracy"], ["levenshtein"]
+    assert sorted(problems(assay.plan, config)) == [
+        "unknown metric 'accuracy' | here it is called 'pass_rate'",
+        "unknown scorer 'levenshtein' | here it is called 'edit_similarity'",
+    ]
+
+
+def test_a_variable_that_is_missing_has_its_line(config: dict[str, Any]) -> None:
+    config["prompts"] = "Please answer.\n\n{{qestion}}"
+    assert "the template uses 'qestion' in line 3; did you mean 'question'?" in problems(assay.plan, config)[0]
+    config["prompts"] = "Please answer.\n{{qestion|upper}}"
+    assert "the template fails in line 2: 'qestion' is undefined; did you mean" in problems(assay.plan, config)[0]
+
+
+@pytest.mark.parametrize("name", [name for name in scorers.names() if "judge" not in name])
+def test_every_scorer_that_compares_says_what_it_lacks(config: dict[str, Any], name: str) -> None:
+    """Built-in scorers either need nothing of an item, or say before the run that it is missing."""
+    from assay.engine.evaluate.bind import bind_scorer
+    from assay.engine.experiment.preflight import check
+
+    try:
+        bound = bind_scorer(scorers.get(name))
+    except assay.errors.UserError:
+        pytest.skip("it has parameters of its own")
+    if bound.of_several or bound.batch or bound.takes_context or bound.mode != "inline":
+        pytest.skip("it asks for more than an item and a response")
+    item = normalise({"id": "a", "data": {"question": "?"}, "ground_truth": None})
+    row = None
+    try:
+        row = bound.function(item, assay.records.Response(item_id="a", response="4"), **bound.params)
+    except LookupError:
+        with pytest.raises(ConfigError, match="1 problem"):
+            check([], [bound], [], [item])
+    else:
+        labels = row if isinstance(row, list) else [row]
+        assert all(label.outcome != "errored" for label in labels), "what is missing is a LookupError"
