@@ -40,7 +40,7 @@ def test_every_failure_is_a_row_with_its_reason_and_a_count(shell: Shell) -> Non
     shell.rows = shell.rows[:2]
     configured(shell, [*ERRORS, "no_labels", "good"])
     result = shell.run()
-    assert result.code == 0
+    assert result.code == 1
     rows = rows_of(shell)
     for name, error in ERRORS.items():
         assert [row["outcome"] for row in rows[name]] == ["errored"] * 2, name
@@ -61,12 +61,12 @@ def test_every_failure_is_a_row_with_its_reason_and_a_count(shell: Shell) -> Non
 def test_only_what_may_go_away_is_scored_again(shell: Shell) -> None:
     shell.rows = shell.rows[:1]
     configured(shell, ["raises", "hangs"])
-    assert shell.run().code == 0
+    assert shell.run().code == 1
     before = {row["scorer"]: row["timestamp"] for row in shell.read("evaluation_results.jsonl")}
-    assert shell.run().code == 0
+    assert shell.run().code == 1
     after = {row["scorer"]: row["timestamp"] for row in shell.read("evaluation_results.jsonl")}
     assert (after["raises"] == before["raises"], after["hangs"] > before["hangs"]) == (True, True)
-    assert shell.run("--retry-errors").code == 0
+    assert shell.run("--retry-errors").code == 1
     again = {row["scorer"]: row["timestamp"] for row in shell.read("evaluation_results.jsonl")}
     assert again["raises"] > after["raises"]
     assert len(shell.keys("evaluation_results.jsonl")) == len(shell.lines("evaluation_results.jsonl")) == 2
@@ -74,7 +74,7 @@ def test_only_what_may_go_away_is_scored_again(shell: Shell) -> None:
 
 def test_details_that_are_no_json_fail_their_own_row_only(shell: Shell) -> None:
     configured(shell, ["no_json_value", "huge_number", "lone_surrogate", "good"])
-    assert shell.run().code == 0
+    assert shell.run().code == 1
     rows = rows_of(shell)
     assert [row["outcome"] for row in rows["good"]] == ["scored"] * 4
     for name in ("no_json_value", "huge_number", "lone_surrogate"):

@@ -48,7 +48,7 @@ def test_rubbish_becomes_rows_that_say_what_it_was(shell: Shell) -> None:
         "metrics": [{"name": "pass_rate", "facets": ["model_name"]}],
     }
     result = shell.run()
-    assert result.code == 0
+    assert result.code == 1
     assert len(shell.keys()) == len(shell.lines()) == 4 * len(RUBBISH)
     rows = by_model(shell)
     for name, (outcome, kind, error) in RUBBISH.items():
@@ -67,7 +67,7 @@ def test_rubbish_becomes_rows_that_say_what_it_was(shell: Shell) -> None:
     assert costs["wrong-usage"][-1] == "unknown"
 
     with shell.counted() as calls:
-        assert shell.run().code == 0
+        assert shell.run().code == 1
     transient = [name for name, (_, kind, _) in RUBBISH.items() if kind == "transient"]
     assert calls["requests"] == 4 * len(transient), "only what may go away is tried again"
     assert len(shell.keys()) == len(shell.lines()) == 4 * len(RUBBISH)
@@ -99,7 +99,7 @@ def test_permanent_errors_are_counted_and_can_fail_the_run(shell: Shell) -> None
     ],
 )
 def test_a_server_that_refuses_everything_stops_its_lane_at_once(shell: Shell, model: str, said: str) -> None:
-    shell.rows = [{"id": str(number), "data": {"question": "1 + 1"}} for number in range(500)]
+    shell.rows = [{"id": str(number), "data": {"question": "1 + 1"}, "ground_truth": "2"} for number in range(500)]
     shell.config["models"] = [shell.model(model)]
     with shell.counted() as calls:
         result = shell.run("-j", "4")
@@ -145,7 +145,7 @@ def test_a_judge_that_cannot_be_asked_stops_scoring_and_keeps_the_rest(shell: Sh
 def test_nothing_listening_stops_soon_and_names_the_address(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    shell.rows = [{"id": str(number), "data": {"question": "1 + 1"}} for number in range(10_000)]
+    shell.rows = [{"id": str(number), "data": {"question": "1 + 1"}, "ground_truth": "2"} for number in range(10_000)]
     shell.config |= {"models": [{"name": "gone", "endpoint": address}], "max_retries": 1}
     began = time.monotonic()
     result = shell.run()
@@ -196,7 +196,7 @@ def test_an_answer_of_200_megabytes_is_not_held(tmp_path: Path) -> None:
             while child.poll() is None:
                 peak = max(peak, peak_memory(child.pid))
                 time.sleep(0.005)
-    assert child.returncode == 0
+    assert child.returncode == 1
     assert 0 < peak < 150_000  # kilobytes
     assert [(row["outcome"], row["error_kind"]) for row in shell.read()] == [("errored", "permanent")] * 3
     assert "too large: 200 MB" in shell.read()[0]["error"]

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,29 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         assert ended(child, 5).code == 130
         assert shell.lines() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        (Options(rate_429=1.0, retry_after=0.2), {}),
+        (Options(rate_429=0.5, retry_after=30.0), {}),
+        (Options(), {"requests_per_minute": 60}),
+        (Options(capacity=1, latency_ms=200), {}),
+    ],
+)
+def test_no_call_or_try_begins_after_a_signal(tmp_path: Path, options: Options, limits: dict[str, Any]) -> None:
+    with running(options) as url:
+        shell = Shell(tmp_path, url, items=200)
+        shell.config["models"] = [shell.model("mock", **limits)]
+        with shell.start("run", "CONFIG") as child:
+            wait_for(lambda: stats(url)["requests"] >= 2)
+            child.send_signal(signal.SIGINT)
+            heard = child.stderr.readline() if child.stderr else ""
+            before = stats(url)["requests"]
+            assert ended(child, 5).code == 130
+        assert heard.startswith("stopping: ")
+        assert stats(url)["requests"] - before <= 1, "one may have been on its way"
 
 
 SLOW_SCORER = """

@@ -16,6 +16,8 @@ from assay.engine.calls.stop import Stop
 from assay.reports.money import cost_text
 from assay.text.plain import plain
 
+STOPPING = "stopping: no new call begins; those under way have 10 s, or none if asked again"
+
 T = TypeVar("T")
 
 
@@ -51,6 +53,10 @@ class _Display:
     def end(self) -> None:
         self.show()
 
+    def stopping(self) -> None:
+        """Tell at once that a request to stop was heard."""
+        print(STOPPING, file=sys.stderr, flush=True)
+
 
 class Silent(_Display):
     """For --no-progress."""
@@ -72,6 +78,9 @@ class Live(_Display):
     def end(self) -> None:
         self.show()
         self._live.stop()
+
+    def stopping(self) -> None:
+        self._live.console.print(STOPPING)
 
     def _table(self) -> Any:
         from rich.console import Group
@@ -145,6 +154,9 @@ class Events(_Display):
         ]
         emit({"event": "progress", "step": self.progress.step, "lanes": lanes})
 
+    def stopping(self) -> None:
+        emit({"event": "stopping"})
+
 
 DISPLAYS = {"none": Silent, "live": Live, "lines": Lines, "events": Events}
 
@@ -159,9 +171,11 @@ def watch(
     async def watched() -> T:
         stop = Stop()
         loop = asyncio.get_running_loop()
+        shown = DISPLAYS[display](progress)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.request)
-        async with DISPLAYS[display](progress):
+        async with shown:
+            stop.listen(shown.stopping)
             return await run(stop)
 
     return asyncio.run(watched())

@@ -10,6 +10,7 @@ from assay.engine.calls.lanes import Lanes
 from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
+from assay.errors import LaneError
 from assay.interfaces import Limits, Model, Store
 from assay.records import Kind
 from assay.store.repositories import DatasetRepository
@@ -45,8 +46,12 @@ class Executor:
         self.datasets = shared.get("datasets") or DatasetRepository(store)
 
     def lanes(self, shown: Callable[[str], LaneProgress]) -> Lanes:
-        """A lane for each model; `shown` gives the counters of a lane by its name."""
-        return Lanes(self.limits, self.default_limits, shown, self.budget)
+        """A lane for each model; `shown` gives the counters of a lane by its name. After a request to stop none of
+        them begins another call or try."""
+        lanes = Lanes(self.limits, self.default_limits, shown, self.budget)
+        if self.stop is not None:
+            self.stop.listen(lambda: lanes.stop(LaneError("the run was asked to stop")))
+        return lanes
 
     @contextmanager
     def surroundings(

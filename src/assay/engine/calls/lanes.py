@@ -60,6 +60,7 @@ class Lane:
         self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
         self.adaptive = Adaptive(limits.max_concurrency)
         self.stopped: LaneError | None = None
+        self._halt = asyncio.Event()
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
@@ -141,6 +142,7 @@ class Lane:
     def stop(self, error: LaneError) -> None:
         """No further call can succeed: wake everybody who waits for a place."""
         self.stopped = self.stopped or error
+        self._halt.set()
         self.progress.why = f"stopped: {error.what}"
         self._wake(len(self._waiting))
 
@@ -172,7 +174,7 @@ class Lane:
         delay = min(LONGEST_BACKOFF, BACKOFF * 2 ** (tries - 1))
         if time.monotonic() - self._last_success < HEALTHY:
             delay = ACCIDENT * 2 ** min(tries - 1, 2) if error.overload else ACCIDENT
-        await asyncio.sleep(delay * self._random.uniform(0.5, 1.0))
+        await self._sleep(delay * self._random.uniform(0.5, 1.0))
 
     async def _pace(self, request: Request) -> int:
         """Wait as long as the requests and tokens per minute ask for; the tokens that were taken."""
@@ -184,8 +186,18 @@ class Lane:
             wait = max(wait, self._tokens.take(expected))
         if wait > 0:
             self._wait_until(time.time() + wait, "within its limits per minute")
-            await asyncio.sleep(wait)
+            await self._sleep(wait)
         return expected
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait, unless the lane stops: then nothing is worth waiting for."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._halt.wait()
+        except TimeoutError:
+            return
+        assert self.stopped is not None
+        raise self.stopped
 
     def _wait_until(self, when: float, why: str) -> None:
         self.progress.waiting_until = max(self.progress.waiting_until, when)
@@ -197,7 +209,7 @@ class Lane:
                 raise self.stopped
             pause = self._paused_until - time.monotonic() if self._paused_until else 0.0
             if pause > 0:
-                await asyncio.sleep(pause)
+                await self._sleep(pause)
                 continue
             if self._in_flight < int(self.adaptive.limit):
                 self._in_flight += 1
@@ -238,17 +250,21 @@ class Lanes:
         self._progress = progress
         self._budget = budget
         self._lanes: dict[str, Lane] = {}
+        self._stopped: LaneError | None = None
 
     def __getitem__(self, name: str) -> Lane:
         if name not in self._lanes:
             self._lanes[name] = Lane(name, self._limits.get(name, self._default), self._progress(name), self._budget)
+            if self._stopped is not None:
+                self._lanes[name].stop(self._stopped)
         return self._lanes[name]
 
     def __iter__(self) -> Iterator[Lane]:
         return iter(self._lanes.values())
 
     def stop(self, error: LaneError) -> None:
-        """No lane sends anything more."""
+        """No lane sends anything more, nor one that is made later."""
+        self._stopped = self._stopped or error
         for lane in self:
             lane.stop(error)
 

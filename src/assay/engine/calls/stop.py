@@ -1,6 +1,7 @@
 """How a run is asked to stop: once for a clean stop, twice for at once."""
 
 import asyncio
+from collections.abc import Callable
 
 
 class Stop:
@@ -9,6 +10,7 @@ class Stop:
     def __init__(self) -> None:
         self.requests = 0
         self._event = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def requested(self) -> bool:
@@ -17,6 +19,14 @@ class Stop:
     def request(self) -> None:
         self.requests += 1
         self._event.set()
+        for listener in self._listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener` at every request, and now if there was one."""
+        self._listeners.append(listener)
+        if self.requested:
+            listener()
 
     async def wait(self) -> None:
         await self._event.wait()
