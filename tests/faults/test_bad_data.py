@@ -1,8 +1,5 @@
 """Datasets and templates with something wrong: found before any call, with the place and the way out."""
 
-import json
-from typing import Any
-
 import pytest
 
 from tests.cli.shell import Ended, Shell, question

@@ -7,5 +7,5 @@ def cost_text(cost: float, unpriced: int) -> str:
         return "unknown"
     if not cost:
         return "$0"
-    text = f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+    text = f"${cost:,.2f}" if cost >= 1 else f"${cost:.4f}" if cost >= 0.01 else f"${cost:.3g}"
     return f"{text} + unknown" if unpriced else text

@@ -3,7 +3,7 @@
 import msgspec
 
 from assay.engine.experiment.models import price_list
-from assay.engine.experiment.plan import Plan
+from assay.engine.experiment.plan import CallPlan, Plan
 from assay.reports.money import cost_text
 from assay.reports.sheet import Column, Line, Sheet, Table
 
@@ -26,7 +26,7 @@ def view(plan: Plan) -> Sheet:
     columns = [Column("what", text=True), Column("number"), Column("meaning", text=True)]
     tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
     title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples, folder {plan.folder}"
-    exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name != "tasks"}
+    exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name not in ("tasks", "calls")}
     return Sheet(
         parts=[
             Line(title, wraps=False),
@@ -39,9 +39,17 @@ def view(plan: Plan) -> Sheet:
                 data=(["what", "value"], [list(pair) for pair in exact.items()]),
             ),
             Table(columns=[Column("cells"), Column("task", text=True)], rows=tasks, compact=True, heads=False, depth=1),
+            *(Line(_call(call), depth=1) for call in plan.calls),
             *(Line(f"warning: {warning}", "open") for warning in plan.warnings),
         ]
     )
+
+
+def _call(call: CallPlan) -> str:
+    if call.calls is None:
+        return f"{call.owner} asks models by itself: no earlier run tells how often"
+    tokens = f"about {call.prompt_tokens:,} + {call.answer_tokens:,} tokens"
+    return f"{call.calls:,} calls to {call.model} for {call.owner}, {tokens}"
 
 
 def _price_note(plan: Plan) -> str:

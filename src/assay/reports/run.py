@@ -5,6 +5,7 @@ from shlex import quote
 from typing import Any
 
 from assay.engine.calls.failures import Failures
+from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
 from assay.records import MetricRow
 from assay.reports.money import cost_text
@@ -27,8 +28,9 @@ def view(result: Result) -> Sheet:
             if manifest is not None:
                 counts = ", ".join(f"{count:,} {outcome}" for outcome, count in manifest.counts.items())
                 parts.append(Line(f"{name}: {counts}"))
-    if result.run is not None and result.run.metadata.get("usage"):
-        parts.append(_usage(result.run.metadata["usage"]))
+    used = _used(result)
+    if used:
+        parts.append(_usage(used))
     parts += failure_lines(result.failures, result.folder)
     if result.folder:
         parts.append(Line(f"files: {result.folder}", wraps=False))
@@ -105,6 +107,15 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Tabl
     if len(reasons) > _MOST_REASONS:
         lines.append(Line(f"{len(reasons) - _MOST_REASONS} more reasons are in {folder or 'its'}/manifest.json"))
     return lines
+
+
+def _used(result: Result) -> dict[str, Mapping[str, Any]]:
+    """What responses used by model, then what the calls inside of tasks and scorers used."""
+    used: dict[str, Mapping[str, Any]] = dict(result.run.metadata.get(USAGE, {})) if result.run is not None else {}
+    for manifest in (result.run, result.evaluation):
+        for owner, models in (manifest.metadata.get(CALLS, {}) if manifest is not None else {}).items():
+            used |= {f"{model} for {owner}": usage for model, usage in models.items()}
+    return used
 
 
 def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable
-from math import ceil
+from math import ceil, floor, log10
 from typing import NamedTuple
 
 import msgspec
@@ -117,7 +117,7 @@ class Budget:
         used = {
             "seconds": f"{self.seconds:g} seconds" if self.seconds is not None else "",
             "tokens": f"{self.spent.tokens:,} of {self.tokens:,} tokens" if self.tokens is not None else "",
-            "usd": f"{self.spent.usd:.4f} of {self.usd:g} US dollars" if self.usd is not None else "",
+            "usd": f"{self.spent.usd:.{_digits(self.usd)}f} of {self.usd:g} US dollars" if self.usd is not None else "",
         }[which]
         self.exhausted = BudgetError(
             f"the budget is used up: {used}",
@@ -131,6 +131,11 @@ class Budget:
             place = self._waiting.popleft()
             if not place.done():
                 place.set_result(None)
+
+
+def _digits(usd: float) -> int:
+    """How many a small budget needs to be told from what was spent of it."""
+    return 4 if usd >= 0.01 or usd <= 0 else 3 - floor(log10(usd))
 
 
 def cost_of(price: Price | None, completion: Completion) -> float | None:

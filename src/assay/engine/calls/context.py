@@ -100,7 +100,9 @@ class RowContext:
         started = time.perf_counter()
         completion = await self._around.lanes.send(target, request)
         seconds = time.perf_counter() - started
-        self._around.lanes[target.name].progress.calls += 1
+        progress = self._around.lanes[target.name].progress
+        progress.calls += 1
+        progress.tokens += completion.total_tokens or 0
         own.add(key, ordinal, target, messages, params, step, completion, seconds)
         return completion
 

@@ -11,6 +11,7 @@ import msgspec
 from assay.engine.calls.context import Surroundings
 from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.stop import Stop, finish
+from assay.engine.calls.usage import CALLS, usage_of_calls
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.call import call_scorer
 from assay.engine.evaluate.cases import Call, calls_of
@@ -166,6 +167,8 @@ class EvaluationJob:
     def _close_manifest(self, finished: bool) -> None:
         self.manifest.counts = self.existing.counts()
         self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
+        calls = self.evaluator.store.log("evaluation", self.manifest.id, "calls")
+        self.manifest.metadata[CALLS] = usage_of_calls(calls, (scorer.name for scorer in self.scorers))
         self.manifest.planned = self.existing.total if finished else None
         self.manifest.segments = self.log.segments()
         self.manifest.ended = time.time()

@@ -1,16 +1,22 @@
 """What a run would do: `assay plan` and `--dry-run`. Nothing is written into the experiment's folder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from assay.engine.calls.budget import UNKNOWN_ANSWER
+from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment import preflight
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.models import bind_limits
+from assay.engine.experiment.responses import Bound
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import estimated_tokens, marked
+from assay.records import Manifest
 from assay.store.index import ItemIndex
+from assay.tasks.prompt import PromptTask
+
+JUDGE_PROMPT = 200  # tokens of a judge's instructions, before any call has shown them
 
 
 class TaskPlan(msgspec.Struct):
@@ -19,6 +25,16 @@ class TaskPlan(msgspec.Struct):
     name: str
     model: str
     cells: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+
+
+class CallPlan(msgspec.Struct):
+    """The calls that a scorer's judges would get, or a task's models: an estimate, null where nobody can know."""
+
+    owner: str
+    model: str
+    calls: int | None
     prompt_tokens: int = 0
     answer_tokens: int = 0
 
@@ -43,6 +59,7 @@ class Plan(msgspec.Struct, kw_only=True):
     usd: float | None
     seconds: float | None
     tasks: list[TaskPlan]
+    calls: list[CallPlan] = []
     warnings: list[str] = []
 
 
@@ -76,6 +93,7 @@ def plan(experiment: Experiment) -> Plan:
     selected = sum(task.cells for task in shown.values())
     missing = selected if found is None else found.missing()
     share = missing / selected if selected else 0.0
+    inside = list(_inside(experiment, bound, list(shown.values()), share))
     return Plan(
         folder=str(experiment.folder),
         items=len(items),
@@ -89,9 +107,10 @@ def plan(experiment: Experiment) -> Plan:
         returning=found.returning if found else 0,
         prompt_tokens=round(share * sum(task.prompt_tokens for task in shown.values())),
         answer_tokens=round(share * sum(task.answer_tokens for task in shown.values())),
-        usd=_usd(experiment, list(shown.values()), share),
+        usd=_usd(experiment, list(shown.values()), share, inside),
         seconds=_seconds(experiment, list(shown.values()), share),
         tasks=[task for task in shown.values() if task.cells],
+        calls=inside,
         warnings=preflight.warnings(bound.metrics, samples),
     )
 
@@ -100,7 +119,7 @@ def _usual_answers(experiment: Experiment) -> dict[str, int]:
     """Tokens of an answer by model: what the config allows, else what earlier answers had."""
     run = experiment.store.manifest("run", experiment.id)
     usual: dict[str, int] = {}
-    for model, used in (run.metadata.get("usage", {}) if run is not None else {}).items():
+    for model, used in (run.metadata.get(USAGE, {}) if run is not None else {}).items():
         if used["responses"]:
             usual[model] = round(used["completion_tokens"] / used["responses"])
     for model in experiment.config.models:
@@ -110,15 +129,55 @@ def _usual_answers(experiment: Experiment) -> dict[str, int]:
     return usual
 
 
-def _usd(experiment: Experiment, tasks: list[TaskPlan], share: float) -> float | None:
+def _inside(experiment: Experiment, bound: Bound, tasks: list[TaskPlan], share: float) -> Iterator[CallPlan]:
+    """What judges would be asked about the missing responses, and what tasks that ask by themselves would: at the rate
+    of the last run, else one call of each judge for each response."""
+    cells = round(share * sum(task.cells for task in tasks))
+    shown = round(share * sum(task.prompt_tokens + task.answer_tokens for task in tasks))
+    asking = [task for task in bound.tasks if not isinstance(task, PromptTask)]
+    run = experiment.store.manifest("run", experiment.id)
+    for task in asking if experiment.config.models else ():
+        as_before = _as_before(run, task.name, cells, len(bound.tasks))
+        yield from as_before or ([CallPlan(task.name, "", None)] if run is None else [])
+    evaluation = experiment.store.manifest("evaluation", experiment.id)
+    for scorer in bound.scorers:
+        as_before = _as_before(evaluation, scorer.name, cells, len(bound.scorers))
+        yield from as_before
+        for model in () if as_before else scorer.judges:
+            repeats = scorer.params.get("repeats", 1) * (2 if scorer.of_several and scorer.both_seats else 1)
+            tokens = shown + cells * JUDGE_PROMPT
+            yield CallPlan(scorer.name, model, cells * repeats, tokens * repeats, cells * repeats * UNKNOWN_ANSWER)
+
+
+def _as_before(manifest: Manifest | None, owner: str, cells: int, owners: int) -> list[CallPlan]:
+    """As many calls for a row as the owner's rows had so far."""
+    models = manifest.metadata.get(CALLS, {}).get(owner, {}) if manifest is not None else {}
+    rows = sum(manifest.counts.values()) / owners if manifest is not None else 0
+    each = cells / rows if rows else 0.0
+    return [
+        CallPlan(
+            owner,
+            model,
+            *(round(each * used[name]) for name in ("responses", "prompt_tokens", "completion_tokens")),
+        )
+        for model, used in models.items()
+    ]
+
+
+def _usd(experiment: Experiment, tasks: list[TaskPlan], share: float, calls: Sequence[CallPlan] = ()) -> float | None:
     prices = {name: limits.price for name, limits in bind_limits(experiment.config).items()}
     total = 0.0
+    for call in calls:
+        price = prices.get(call.model)
+        if call.calls is None or (call.calls and price is None):
+            return None
+        total += price.cost(call.prompt_tokens, call.answer_tokens) if price is not None else 0.0
     for task in tasks:
         price = prices.get(task.model)
         if price is None and task.cells:
             return None
-        total += price.cost(task.prompt_tokens, task.answer_tokens) if price is not None else 0.0
-    return total * share
+        total += share * price.cost(task.prompt_tokens, task.answer_tokens) if price is not None else 0.0
+    return total
 
 
 def _seconds(experiment: Experiment, tasks: list[TaskPlan], share: float) -> float | None:

@@ -84,6 +84,11 @@ class StatusFile:
                 }
                 for lane in lanes
             },
+            "calls": {
+                name: {"calls": lane.calls, "tokens": lane.tokens, "cost": None if lane.unpriced else lane.cost}
+                for (_, name), lane in self._progress.lanes.items()
+                if lane.calls
+            },
             "notes": self._progress.notes,
         }
 

@@ -1,4 +1,4 @@
-"""What a task answered as a row of `responses.jsonl`, and what the rows of a run used: tokens and dollars by model."""
+"""What a task answered as a row of `responses.jsonl`."""
 
 import time
 
@@ -6,9 +6,8 @@ import msgspec
 
 from assay.engine.run.plan import Cell
 from assay.errors import ErrorKind
-from assay.interfaces import Answer, Log
+from assay.interfaces import Answer
 from assay.records import Response
-from assay.store.repair import read_rows
 
 _encode = msgspec.json.Encoder().encode
 
@@ -64,44 +63,3 @@ def written(row: Response) -> tuple[Response, bytes]:
         row.served_model = row.served_fingerprint = None
         row.metadata |= {"finish_reason": None, "response_id": None}
         return row, _encode(row) + b"\n"
-
-
-class Usage(msgspec.Struct):
-    """`cost` sums what is known; `unpriced` responses had tokens and no known price; `errors` are among the rows."""
-
-    responses: int = 0
-    errors: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-
-
-class _UsedRow(msgspec.Struct):
-    model_name: str = ""
-    error: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    cost: float | None = None
-
-
-def usage_of(log: Log) -> dict[str, Usage]:
-    """By model, in order of name."""
-    found: dict[str, Usage] = {}
-    for _, row in read_rows(log, _UsedRow):
-        usage = found.get(row.model_name)
-        if usage is None:
-            usage = found[row.model_name] = Usage()
-        usage.responses += 1
-        if row.error is not None:
-            usage.errors += 1
-        usage.prompt_tokens += row.prompt_tokens or 0
-        usage.completion_tokens += row.completion_tokens or 0
-        usage.total_tokens += row.total_tokens or 0
-        if row.cost is not None:
-            usage.cost += row.cost
-        elif row.error is None:
-            usage.unpriced += 1
-    return dict(sorted(found.items()))

@@ -9,17 +9,16 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Unpack
 
-import msgspec
-
 from assay.engine.calls.context import RowContext, Surroundings
 from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import Stop, finish
+from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
-from assay.engine.run.rows import response_of, usage_of, written
+from assay.engine.run.rows import response_of, written
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
 from assay.interfaces import Answer, Store, Task
 from assay.records import Item, Manifest, Response
@@ -244,7 +243,9 @@ class _RunJob:
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()
         self.manifest.segments = self.log.segments()
-        self.manifest.metadata["usage"] = msgspec.to_builtins(usage_of(self.log))
+        self.manifest.metadata[USAGE] = usage_of(self.log)
+        calls = self.runner.store.log("run", self.manifest.id, "calls")
+        self.manifest.metadata[CALLS] = usage_of_calls(calls, (task.name for task in self.tasks))
         self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
         self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
         self.manifest.ended = time.time()

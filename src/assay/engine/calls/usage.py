@@ -1,0 +1,72 @@
+"""What rows and the calls inside them used: tokens and dollars, by model."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from assay.interfaces import Log
+from assay.store.repair import read_rows
+
+USAGE, CALLS = "usage", "calls"  # where a manifest's metadata has what its rows and its calls used
+
+
+class Usage(msgspec.Struct):
+    """`cost` sums what is known; `unpriced` responses had tokens and no known price; `errors` are among the rows."""
+
+    responses: int = 0
+    errors: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+class _Used(msgspec.Struct):
+    model_name: str = ""
+    error: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+
+
+class _UsedCall(msgspec.Struct):
+    owner: str = ""
+    model_name: str = ""
+    completion: _Used = msgspec.field(default_factory=_Used)
+
+
+def usage_of(log: Log) -> dict[str, Any]:
+    """Of responses, by model, in order of name."""
+    by_model: dict[str, Usage] = {}
+    for _, row in read_rows(log, _Used):
+        usage = by_model.get(row.model_name)
+        if usage is None:
+            usage = by_model[row.model_name] = Usage()
+        _add(usage, row)
+    return msgspec.to_builtins(dict(sorted(by_model.items())))
+
+
+def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Of the calls that some tasks or scorers made themselves: by owner, then by model."""
+    wanted = set(owners)
+    by_owner: dict[str, dict[str, Usage]] = {}
+    for _, call in read_rows(log, _UsedCall):
+        if call.owner in wanted:
+            _add(by_owner.setdefault(call.owner, {}).setdefault(call.model_name, Usage()), call.completion)
+    return msgspec.to_builtins(by_owner)
+
+
+def _add(usage: Usage, row: _Used) -> None:
+    usage.responses += 1
+    if row.error is not None:
+        usage.errors += 1
+    usage.prompt_tokens += row.prompt_tokens or 0
+    usage.completion_tokens += row.completion_tokens or 0
+    usage.total_tokens += row.total_tokens or 0
+    if row.cost is not None:
+        usage.cost += row.cost
+    elif row.error is None:
+        usage.unpriced += 1
