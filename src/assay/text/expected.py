@@ -12,6 +12,10 @@ from assay.registry import nearest
 USUAL_FIELDS = ("expected_output", "answer", "answers", "target", "label", "expected_content")
 
 
+class NoExpectation(LookupError):
+    """An item does not say what a right answer is."""
+
+
 _ANSWER_NAME = re.compile(
     "(best|correct|expected|gold|golden|ideal|reference|target)(answers?|content|labels?|outputs?|response)?"
     "|answers?|answerkey|groundtruth|labels?|outputs?|references|solutions?|targets"
@@ -37,7 +41,7 @@ def accepted(ground_truth: Any, field: str | None = None) -> list[str]:
     else:
         texts = _texts(ground_truth)
     if not texts:
-        raise LookupError("the item has no expected answer")
+        raise NoExpectation("the item has no expected answer")
     return texts
 
 
@@ -49,7 +53,7 @@ def expectation(item: Item, field: str | None, *own: str) -> Any:
         named = next((name for name in own if name in truth), None) if field is None else None
         truth = truth[named] if named is not None else _field(truth, field)
     if truth is None or truth == []:
-        raise LookupError("the item has no expected answer")
+        raise NoExpectation("the item has no expected answer")
     return truth
 
 
@@ -70,12 +74,12 @@ def answers_listed(item: Item, field: str | None = None) -> Item:
 def _field(ground_truth: dict[str, Any], field: str | None) -> Any:
     if field is not None:
         if field not in ground_truth:
-            raise LookupError(f"the ground truth has no field {field!r}; {nearest(field, ground_truth)}")
+            raise NoExpectation(f"the ground truth has no field {field!r}; {nearest(field, ground_truth)}")
         return ground_truth[field]
     for name in USUAL_FIELDS:
         if name in ground_truth:
             return ground_truth[name]
-    raise LookupError(
+    raise NoExpectation(
         f"the ground truth has none of {', '.join(USUAL_FIELDS)}; name its field with the parameter `expected`"
     )
 
@@ -91,4 +95,4 @@ def _texts(value: Any) -> list[str]:
         return [str(value), str(int(value))] if value.is_integer() else [str(value)]
     if value is None:
         return []
-    raise LookupError(f"the expected answer must be text, a number or a list of those, found {type(value).__name__}")
+    raise NoExpectation(f"the expected answer must be text, a number or a list of those, found {type(value).__name__}")

@@ -17,7 +17,7 @@ from assay.interfaces import Task
 from assay.records import Evaluation, Item, Response
 from assay.registry import nearest
 from assay.tasks.prompt import PromptTask
-from assay.text.expected import answer_fields
+from assay.text.expected import NoExpectation, answer_fields
 
 LOOKED_AT = 1000  # items
 _OF_ROWS = {*Evaluation.__struct_fields__, *Response.__struct_fields__, "evaluation", "source"}
@@ -58,11 +58,9 @@ def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None
     for item in items:
         try:
             scorer.function(item, Response(item_id=item.id), **scorer.params)
-        except LookupError as error:
-            if type(error) is not LookupError:  # a bug, not a missing answer: the rows will say it
-                return None
+        except NoExpectation as error:
             what = what or str(error)
-        except Exception:
+        except Exception:  # the rows will say it
             return None
         else:
             return None
