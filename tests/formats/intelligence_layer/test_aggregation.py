@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from assay.formats.intelligence_layer.aggregations import FileSystemAggregationRepository
-from assay.formats.intelligence_layer.dataset_files import LocalFileSystem
+from assay.formats.intelligence_layer.original import LocalFileSystem
 from assay.formats.intelligence_layer.elo import EloAggregationAdapter
 from assay.formats.intelligence_layer.evaluation import (
     AggregatedComparison,

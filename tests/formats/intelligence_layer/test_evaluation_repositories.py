@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from assay.analysis.rank.rank import rank
-from assay.formats.intelligence_layer.dataset_files import LocalFileSystem
+from assay.formats.intelligence_layer.original import LocalFileSystem
 from assay.formats.intelligence_layer.evaluation import (
     AsyncEvaluationRepository,
     AsyncFileEvaluationRepository,
@@ -27,7 +27,7 @@ from assay.formats.intelligence_layer.evaluation import (
     PartialEvaluationOverview,
     RunOverview,
 )
-from assay.formats.intelligence_layer.evaluation_files import FileSystemEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import FileSystemEvaluationRepository
 from assay.records import Evaluation
 from assay.store.repositories import EvaluationRepository as Rows
 from assay.store.stores import FolderStore

@@ -7,7 +7,7 @@ in the file that the table gives when they are asked for. A name that is not off
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -15,62 +15,52 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-_SERVED = {
-    "connectors.argilla.argilla_client": "argilla_clients",
-    "connectors.argilla.argilla_wrapper_client": "argilla_clients",
-    "connectors.argilla.file_client": "argilla_clients",
-    "connectors.base.json_serializable": "types",
-    "connectors.studio.studio": "",
-    "core.task": "task types",
-    "core.tracer.composite_tracer": "tracer",
-    "core.tracer.file_tracer": "tracers_files",
-    "core.tracer.in_memory_tracer": "tracers",
-    "core.tracer.open_telemetry_tracer": "tracers",
-    "core.tracer.persistent_tracer": "tracers_files",
-    "core.tracer.tracer": "tracer",
-    "evaluation.aggregation.accumulator": "aggregator",
-    "evaluation.aggregation.aggregation_repository": "aggregations",
-    "evaluation.aggregation.aggregator": "aggregator logics",
-    "evaluation.aggregation.domain": "aggregations domain",
-    "evaluation.aggregation.elo_aggregation": "elo",
-    "evaluation.aggregation.file_aggregation_repository": "aggregations",
-    "evaluation.aggregation.hugging_face_aggregation_repository": "aggregations",
-    "evaluation.aggregation.in_memory_aggregation_repository": "aggregations",
-    "evaluation.benchmark.benchmark": "benchmarks",
-    "evaluation.benchmark.file_benchmark": "benchmarks",
-    "evaluation.benchmark.studio_benchmark": "logics",
-    "evaluation.benchmark.trace_information": "graders",
-    "evaluation.dataset.dataset_repository": "datasets",
-    "evaluation.dataset.domain": "domain",
-    "evaluation.dataset.file_dataset_repository": "dataset_files",
-    "evaluation.dataset.hugging_face_dataset_repository": "dataset_files",
-    "evaluation.dataset.in_memory_dataset_repository": "datasets",
-    "evaluation.dataset.single_huggingface_dataset_repository": "dataset_files",
-    "evaluation.dataset.studio_dataset_repository": "",
-    "evaluation.evaluation.domain": "domain",
-    "evaluation.evaluation.evaluation_repository": "evaluations",
-    "evaluation.evaluation.evaluator.argilla_evaluator": "argilla",
-    "evaluation.evaluation.evaluator.async_evaluator": "argilla evaluations",
-    "evaluation.evaluation.evaluator.base_evaluator": "evaluator logics",
-    "evaluation.evaluation.evaluator.evaluator": "evaluator logics",
-    "evaluation.evaluation.evaluator.incremental_evaluator": "incremental elo",
-    "evaluation.evaluation.file_evaluation_repository": "evaluation_files",
-    "evaluation.evaluation.graders": "graders",
-    "evaluation.evaluation.in_memory_evaluation_repository": "evaluations",
-    "evaluation.infrastructure.file_system_based_repository": "dataset_files",
-    "evaluation.infrastructure.hugging_face_repository": "dataset_files",
-    "evaluation.infrastructure.repository_navigator": "navigator",
-    "evaluation.run.domain": "domain",
-    "evaluation.run.file_run_repository": "runs",
-    "evaluation.run.in_memory_run_repository": "runs",
-    "evaluation.run.run_repository": "runs domain",
-    "evaluation.run.runner": "runner",
-    "evaluation.run_evaluation": "run_evaluation",
+_FOLDERS = {
+    "connectors.argilla": ("connectors", "argilla_client argilla_wrapper_client file_client"),
+    "connectors.base": ("types", "json_serializable"),
+    "connectors.studio": ("", "studio"),
+    "core": ("task types", "task"),
+    "core.tracer": (
+        "tracer tracers tracers_files",
+        "composite_tracer file_tracer in_memory_tracer open_telemetry_tracer persistent_tracer tracer",
+    ),
+    "evaluation": ("run_evaluation", "run_evaluation"),
+    "evaluation.aggregation": (
+        "aggregator aggregations elo logics domain",
+        "accumulator aggregation_repository aggregator domain elo_aggregation file_aggregation_repository "
+        "hugging_face_aggregation_repository in_memory_aggregation_repository",
+    ),
+    "evaluation.benchmark": (
+        "benchmarks logics graders",
+        "benchmark file_benchmark studio_benchmark trace_information",
+    ),
+    "evaluation.dataset": (
+        "datasets dataset_files domain",
+        "dataset_repository domain file_dataset_repository hugging_face_dataset_repository "
+        "in_memory_dataset_repository single_huggingface_dataset_repository studio_dataset_repository",
+    ),
+    "evaluation.evaluation": (
+        "evaluations domain graders",
+        "domain evaluation_repository file_evaluation_repository graders in_memory_evaluation_repository",
+    ),
+    "evaluation.evaluation.evaluator": (
+        "evaluator logics incremental elo argilla evaluations",
+        "argilla_evaluator async_evaluator base_evaluator evaluator incremental_evaluator",
+    ),
+    "evaluation.infrastructure": (
+        "original navigator",
+        "file_system_based_repository hugging_face_repository repository_navigator",
+    ),
+    "evaluation.run": (
+        "runs domain runner",
+        "domain file_run_repository in_memory_run_repository run_repository runner",
+    ),
 }
-"""A module of the original to our files, in which its names are looked up in this order."""
-_FOLDERS = {module.rsplit(".", parts)[0] for module in _SERVED for parts in (1, 2) if module.count(".") > parts}
-MODULES = dict.fromkeys(_FOLDERS, "") | _SERVED
-"""The same with the folders that these modules are in, which have no names."""
+"""A folder of the original: our files, in which names of its modules are looked up in this order, and its modules."""
+MODULES = dict.fromkeys(_FOLDERS.keys() - {"core", "evaluation"}, "") | {
+    f"{folder}.{module}": homes for folder, (homes, modules) in _FOLDERS.items() for module in modules.split()
+}
+"""Every module that is not a file, and where its names are; the folders have none."""
 
 _STUDIO = "PhariaStudio is a closed service: use the file repositories, and FileBenchmarkRepository for benchmarks"
 _MODELS = "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"
@@ -103,6 +93,22 @@ def not_offered(name: str) -> Any:
     if name in NOT_OFFERED:
         raise ImportError(f"{name} of the Intelligence Layer is not offered: {NOT_OFFERED[name]}")
     raise AttributeError(name)
+
+
+def names_of(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module: each name comes from its home, which is imported when needed."""
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def lookup(name: str) -> Any:
+        if name == "__all__":
+            return sorted(home_of)
+        if name not in home_of:
+            return not_offered(name)
+        value = getattr(import_module(f"{__name__}.{home_of[name]}"), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    return lookup, lambda: sorted(home_of)
 
 
 class _Names(MetaPathFinder, InspectLoader):

@@ -3,7 +3,6 @@
 `metrics.jsonl`.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic
 
-from assay.formats.intelligence_layer.dataset_files import (
-    FileSystemBasedRepository,
-    HuggingFaceRepository,
-    LocalFileSystem,
-)
 from assay.formats.intelligence_layer.domain import (
     AggregatedEvaluation,
     EvaluationFailed,
@@ -24,12 +18,18 @@ from assay.formats.intelligence_layer.domain import (
     in_order,
 )
 from assay.formats.intelligence_layer.evaluation_rows import LABEL
+from assay.formats.intelligence_layer.original import (
+    FileStore,
+    HuggingFaceRepository,
+    LocalFileSystem,
+    OriginalStore,
+    manifests,
+)
 from assay.formats.intelligence_layer.types import Record, from_json, to_json
 from assay.interfaces import Store
 from assay.records import Manifest, MetricRow
-from assay.store.names import safe_name
 from assay.store.repositories import AggregationRepository as Aggregations
-from assay.store.stores import FolderStore, MemoryStore
+from assay.store.stores import MemoryStore
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -160,8 +160,7 @@ class StoredAggregationRepository(AggregationRepository):
         return None if stored is None else overview_of(stored, aggregation_type)
 
     def aggregation_overview_ids(self) -> Sequence[str]:
-        manifests = (self.store.manifest("aggregation", id) for id in self.store.ids("aggregation"))
-        return sorted(manifest.id for manifest in manifests if manifest is not None and "overview" in manifest.plan)
+        return [manifest.id for manifest in manifests(self.store, "aggregation") if "overview" in manifest.plan]
 
 
 def overview_of(
@@ -186,48 +185,23 @@ def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
         yield way or "value", float(value)
 
 
-class FileSystemAggregationRepository(FileSystemBasedRepository, AggregationRepository):
-    """An id that is not a plain file name is encoded; the true one stands in the file."""
+class FileSystemAggregationRepository(StoredAggregationRepository):
+    """In the original's layout."""
 
-    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
-        path = self._path(safe_name(aggregation_overview.id))
-        self.write_utf8(path, aggregation_overview.model_dump_json(indent=2), create_parents=True)
-
-    def aggregation_overview(
-        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
-    ) -> AggregationOverview[AggregatedEvaluation] | None:
-        path = self._path(safe_name(aggregation_id))
-        return overview_of(json.loads(self.read_utf8(path)), aggregation_type) if self.exists(path) else None
-
-    def aggregation_overview_ids(self) -> Sequence[str]:
-        names = self.file_names(self._folder())
-        return sorted(json.loads(self.read_utf8(self._path(name)))["id"] for name in names)
-
-    def _folder(self) -> Path:
-        return self._root_directory / "aggregations"
-
-    def _path(self, name: str) -> Path:
-        return self._folder() / f"{name}.json"
+    def __init__(self, file_system: Any, root_directory: Path) -> None:
+        super().__init__(OriginalStore(file_system, Path(root_directory), "aggregation"))
 
 
 class FileAggregationRepository(StoredAggregationRepository):
     def __init__(self, root_directory: Path) -> None:
-        super().__init__(FolderStore(root_directory))
-        self._original = FileSystemAggregationRepository(LocalFileSystem(), Path(root_directory))
-
-    def aggregation_overview(
-        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
-    ) -> AggregationOverview[AggregatedEvaluation] | None:
-        stored = super().aggregation_overview(aggregation_id, aggregation_type)
-        return stored or self._original.aggregation_overview(aggregation_id, aggregation_type)
-
-    def aggregation_overview_ids(self) -> Sequence[str]:
-        """FileNotFoundError, as in the original, where no aggregation was ever stored."""
-        return sorted({*self._original.aggregation_overview_ids(), *super().aggregation_overview_ids()})
+        original = OriginalStore(LocalFileSystem(), Path(root_directory), "aggregation")
+        super().__init__(FileStore(root_directory, original))
 
 
 class HuggingFaceAggregationRepository(HuggingFaceRepository, FileSystemAggregationRepository):
-    """`HuggingFaceAggregationRepository(repository_id, token, private)`."""
+    def __init__(self, repository_id: str, token: str, private: bool) -> None:
+        HuggingFaceRepository.__init__(self, repository_id, token, private)
+        FileSystemAggregationRepository.__init__(self, self._file_system, self._root_directory)
 
 
 class InMemoryAggregationRepository(StoredAggregationRepository):

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.argilla_clients import (
+from assay.formats.intelligence_layer.connectors import (
     ArgillaClient,
     ArgillaEvaluation,
     RatingQuestion,

@@ -12,7 +12,7 @@ from uuid import uuid4
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.aggregator import Aggregator
 from assay.formats.intelligence_layer.datasets import DatasetRepository
-from assay.formats.intelligence_layer.evaluation_files import FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
 from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
 from assay.formats.intelligence_layer.logics import (

@@ -8,6 +8,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -21,10 +23,24 @@ from assay.formats.intelligence_layer.domain import (
     PartialEvaluationOverview,
     in_order,
 )
-from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, rows_of
+from assay.formats.intelligence_layer.evaluation_rows import (
+    StoredResult,
+    original_of_row,
+    result_of,
+    row_of_original,
+    rows_of,
+)
+from assay.formats.intelligence_layer.original import (
+    FileStore,
+    LocalFileSystem,
+    OriginalRows,
+    OriginalStore,
+    manifests,
+)
+from assay.formats.intelligence_layer.run_rows import Places
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Log, Store
-from assay.records import Manifest, Segment
+from assay.records import Manifest
 from assay.store.repair import row_decoder
 from assay.store.stores import MemoryStore
 
@@ -111,7 +127,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     def __init__(self, store: Store) -> None:
         self.store = store
         self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
-        self._found: tuple[str, list[Segment], dict[str, list[int]]] | None = None
+        self._places: tuple[str, Places] | None = None
         self._opening = threading.Lock()
         self._open: set[str] = set()
 
@@ -157,10 +173,12 @@ class StoredEvaluationRepository(EvaluationRepository):
         self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
     ) -> ExampleEvaluation[Evaluation] | None:
         log = self._known(evaluation_id)
-        places = self._places(evaluation_id, log).get(example_id)
-        if not places:
+        if self._places is None or self._places[0] != evaluation_id or self._places[1].log is not log:
+            self._places = evaluation_id, Places(log, StoredResult)
+        positions = self._places[1].all().get(example_id)
+        if not positions:
             return None
-        return result_of(row_decoder(StoredResult)(log.read(places[-1])), evaluation_id, evaluation_type)
+        return result_of(row_decoder(StoredResult)(log.read(positions[-1])), evaluation_id, evaluation_type)
 
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
@@ -170,18 +188,21 @@ class StoredEvaluationRepository(EvaluationRepository):
     def results(self, evaluation_id: str, evaluation_type: type[Evaluation]) -> Iterator[ExampleEvaluation[Evaluation]]:
         """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
         log = self._known(evaluation_id)
-        last = {row.place: position for position, row in _results(log)}
         decode = row_decoder(StoredResult)
+        rows = ((position, decode(line)) for position, line in log.scan() if line and not line.isspace())
+        last = {row.place: position for position, row in rows if row.has_value}
         for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
             yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
 
     def has_own_rows(self, evaluation_id: str) -> bool:
         """Whether the store has what `example_evaluations` gives."""
-        return type(self).example_evaluations.__module__.startswith("assay.")
+        is_original = isinstance(self.store.log("evaluation", evaluation_id), OriginalRows)
+        return type(self).example_evaluations.__module__.startswith("assay.") and not is_original
 
     def takes_rows(self) -> bool:
         """Whether rows may be written into the store without `store_example_evaluation`."""
-        return type(self).store_example_evaluation.__module__.startswith("assay.")
+        is_ours = type(self).store_example_evaluation.__module__.startswith("assay.")
+        return is_ours and not isinstance(self.store, OriginalStore)
 
     def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
         """An evaluation to continue, locked until `held` is closed."""
@@ -212,8 +233,7 @@ class StoredEvaluationRepository(EvaluationRepository):
         return evaluation_id
 
     def _ids_with(self, overview: str) -> list[str]:
-        manifests = (self.store.manifest("evaluation", id) for id in self.store.ids("evaluation"))
-        return sorted(manifest.id for manifest in manifests if manifest is not None and overview in manifest.plan)
+        return [manifest.id for manifest in manifests(self.store, "evaluation") if overview in manifest.plan]
 
     def _log(self, evaluation_id: str) -> Log:
         log = self._logs.get(evaluation_id)
@@ -226,16 +246,6 @@ class StoredEvaluationRepository(EvaluationRepository):
         if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
             raise BadValue(f"the repository has no evaluation {evaluation_id!r}")
         return log
-
-    def _places(self, evaluation_id: str, log: Log) -> dict[str, list[int]]:
-        """Where the results of each example are; made once for as long as the log does not change."""
-        segments = log.segments()
-        if self._found is None or self._found[:2] != (evaluation_id, segments):
-            places: dict[str, list[int]] = {}
-            for position, row in _results(log):
-                places.setdefault(row.item_id, []).append(position)
-            self._found = evaluation_id, segments, places
-        return self._found[2]
 
 
 class StoredPartials(StoredEvaluationRepository, AsyncEvaluationRepository):
@@ -254,15 +264,6 @@ class StoredPartials(StoredEvaluationRepository, AsyncEvaluationRepository):
 
     def partial_evaluation_overview_ids(self) -> Sequence[str]:
         return self._ids_with("partial")
-
-
-def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
-    decode = row_decoder(StoredResult)
-    for position, line in log.scan():
-        if line and not line.isspace():
-            row = decode(line)
-            if row.has_value:
-                yield position, row
 
 
 def _manifest(overview: EvaluationOverview | PartialEvaluationOverview) -> Manifest:
@@ -292,3 +293,22 @@ class InMemoryEvaluationRepository(StoredEvaluationRepository):
 class AsyncInMemoryEvaluationRepository(StoredPartials):
     def __init__(self) -> None:
         super().__init__(MemoryStore())
+
+
+def _original(file_system: Any, root_directory: Path) -> OriginalStore:
+    return OriginalStore(file_system, Path(root_directory), "evaluation", "", row_of_original, original_of_row)
+
+
+class FileSystemEvaluationRepository(StoredEvaluationRepository):
+    """In the original's layout."""
+
+    def __init__(self, file_system: Any, root_directory: Path) -> None:
+        super().__init__(_original(file_system, root_directory))
+
+
+class FileEvaluationRepository(StoredEvaluationRepository):
+    def __init__(self, root_directory: Path) -> None:
+        super().__init__(FileStore(root_directory, _original(LocalFileSystem(), root_directory)))
+
+
+class AsyncFileEvaluationRepository(FileEvaluationRepository, StoredPartials): ...

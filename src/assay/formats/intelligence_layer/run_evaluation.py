@@ -11,7 +11,7 @@ from assay.errors import AssayError, UserError
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.aggregator import Aggregator
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
-from assay.formats.intelligence_layer.evaluation_files import FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
 from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository

@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RecoveryData, RunOverview
+from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
 from assay.formats.intelligence_layer.run_rows import (
-    OriginalRuns,
     Places,
     StoredOutput,
     decode_output,
@@ -23,15 +23,17 @@ from assay.formats.intelligence_layer.run_rows import (
     output_of,
     overview_of,
     row_of,
+    row_of_original,
 )
 from assay.formats.intelligence_layer.task import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.tracer import Tracer
+from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import Output
 from assay.interfaces import Log, Store
 from assay.store.log import FileLog, MemoryLog
 from assay.store.names import safe_name
 from assay.store.repair import row_decoder
-from assay.store.stores import FolderStore, MemoryStore
+from assay.store.stores import MemoryStore
 
 _KEPT = 16  # logs whose rows are found without reading them again
 
@@ -146,7 +148,7 @@ class StoredRunRepository(RunRepository):
         return None if manifest is None else overview_of(manifest)
 
     def run_overview_ids(self) -> Sequence[str]:
-        return [run_id for run_id in self.store.ids("run") if self.run_overview(run_id) is not None]
+        return [manifest.id for manifest in manifests(self.store, "run") if overview_of(manifest) is not None]
 
     def store_example_output(self, example_output: ExampleOutput[Output]) -> None:
         line = msgspec.json.encode(row_of(example_output)) + b"\n"
@@ -207,9 +209,9 @@ class StoredRunRepository(RunRepository):
         if not type(self).example_outputs.__module__.startswith("assay."):
             return None
         for run_id in run_ids:
-            manifest = self.store.manifest("run", run_id)
-            samples = manifest.plan.get("samples", 1) if manifest else len(self._rows_in(run_id).log.segments()[:1])
-            if samples != 1:
+            log, manifest = self._rows_in(run_id).log, self.store.manifest("run", run_id)
+            samples = manifest.plan.get("samples", 1) if manifest else len(log.segments()[:1])
+            if samples != 1 or isinstance(log, OriginalRows):
                 return None
         return self.store
 
@@ -244,35 +246,14 @@ class StoredRunRepository(RunRepository):
 class FileRunRepository(StoredRunRepository):
     def __init__(self, root_directory: Path) -> None:
         root = Path(root_directory)
-        root.mkdir(parents=True, exist_ok=True)
-        super().__init__(FolderStore(root))
+        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", row_of_original)
+        super().__init__(FileStore(root, self._original))
         self._folder = root / "runs"
-        self._original = OriginalRuns(self._folder)
-
-    def run_overview(self, run_id: str) -> RunOverview | None:
-        return super().run_overview(run_id) or self._original.overview(run_id)
-
-    def run_overview_ids(self) -> Sequence[str]:
-        return sorted({*self._original.ids(), *super().run_overview_ids()})
-
-    def example_output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
-        if self._is_original(run_id):
-            return self._original.output(run_id, example_id, output_type)
-        return super().example_output(run_id, example_id, output_type)
-
-    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
-        if self._is_original(run_id):
-            return self._original.outputs(run_id, output_type)
-        return super().example_outputs(run_id, output_type)
-
-    def example_output_ids(self, run_id: str) -> Sequence[str]:
-        return self._original.output_ids(run_id) if self._is_original(run_id) else super().example_output_ids(run_id)
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
-        return super().example_tracer(run_id, example_id) or self._original.tracer(run_id, example_id)
-
-    def _is_original(self, run_id: str) -> bool:
-        return not self._rows_in(run_id).log.segments() and self._original.has(run_id)
+        tracer = super().example_tracer(run_id, example_id)
+        file = None if tracer else self._original.file(run_id, "trace", f"{example_id}.jsonl")
+        return tracer if file is None else FileTracer(file)
 
     def _recovery(self, tmp_hash: str) -> Log:
         return FileLog(self._recovery_file(tmp_hash))
