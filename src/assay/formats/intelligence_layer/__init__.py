@@ -26,7 +26,7 @@ _FOLDERS = {
     ),
     "evaluation": ("run_evaluation", "run_evaluation"),
     "evaluation.aggregation": (
-        "aggregator aggregations elo logics domain",
+        "aggregations elo graders logics domain",
         "accumulator aggregation_repository aggregator domain elo_aggregation file_aggregation_repository "
         "hugging_face_aggregation_repository in_memory_aggregation_repository",
     ),

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
-from assay.formats.intelligence_layer.aggregator import Aggregator
+from assay.formats.intelligence_layer.aggregations import Aggregator, FileAggregationRepository
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from assay.formats.intelligence_layer.datasets import ItemDatasetRepository, StoredDatasetRepository
+from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput
 from assay.formats.intelligence_layer.original import (
     FileSystemBasedRepository,
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 _LETTERS = "ABCD"
 
 
-class FileSystemDatasetRepository(FileSystemBasedRepository, ItemDatasetRepository):
+class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
     """For file systems that others read with the original, such as the hub's. An id that is not a plain file name
     is encoded; the true one stands in the file."""
 
@@ -132,7 +132,7 @@ class MultipleChoiceInput(Record):
     choices: Sequence[str]
 
 
-class SingleHuggingfaceDatasetRepository(ItemDatasetRepository):
+class SingleHuggingfaceDatasetRepository(DatasetRepository):
     """Rows have `question`, `choices` and the number of the `answer`; ids are row numbers. Whatever dataset is asked
     for, it is this one, which can only be read."""
 

@@ -6,7 +6,6 @@ from assay.formats.intelligence_layer import names_of
 
 if TYPE_CHECKING:
     from assay.formats.intelligence_layer.aggregations import *  # noqa: F403
-    from assay.formats.intelligence_layer.aggregator import *  # noqa: F403
     from assay.formats.intelligence_layer.argilla import *  # noqa: F403
     from assay.formats.intelligence_layer.benchmarks import *  # noqa: F403
     from assay.formats.intelligence_layer.dataset_files import *  # noqa: F403
@@ -25,10 +24,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "aggregations": (
-        "AggregationOverview AggregationRepository FileAggregationRepository HuggingFaceAggregationRepository "
+        "AggregationRepository Aggregator FileAggregationRepository HuggingFaceAggregationRepository "
         "InMemoryAggregationRepository"
     ),
-    "aggregator": "Aggregator MeanAccumulator",
     "argilla": (
         "ArgillaEvaluationLogic ArgillaEvaluator AsyncEvaluator InstructComparisonArgillaEvaluationLogic "
         "RecordDataSequence"
@@ -39,8 +37,8 @@ _HOMES = {
     ),
     "datasets": "DatasetRepository InMemoryDatasetRepository",
     "domain": (
-        "AggregatedEvaluation Dataset Evaluation EvaluationFailed EvaluationOverview Example ExampleEvaluation "
-        "ExampleOutput ExpectedOutput FailedExampleEvaluation FailedExampleRun PartialEvaluationOverview "
+        "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed EvaluationOverview Example "
+        "ExampleEvaluation ExampleOutput ExpectedOutput FailedExampleEvaluation FailedExampleRun PartialEvaluationOverview "
         "RecoveryData RunOverview SuccessfulExampleOutput"
     ),
     "elo": (
@@ -52,7 +50,7 @@ _HOMES = {
         "EvaluationRepository FileEvaluationRepository InMemoryEvaluationRepository"
     ),
     "evaluator": "Evaluator",
-    "graders": "BleuGrader FScores HighlightCoverageGrader LanguageMatchesGrader RougeGrader",
+    "graders": "BleuGrader FScores HighlightCoverageGrader LanguageMatchesGrader MeanAccumulator RougeGrader",
     "incremental": "EloEvaluationLogic IncrementalEvaluationLogic IncrementalEvaluator",
     "logics": "AggregationLogic EvaluationLogic SingleOutputEvaluationLogic",
     "navigator": (

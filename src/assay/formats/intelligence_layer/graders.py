@@ -1,17 +1,21 @@
 """Measures for logics to use: BLEU, ROUGE-2, whether two texts are in one language, how well highlights overlap,
-and what a trace says about time and tokens."""
+a running mean, and what a trace says about time and tokens."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from math import sqrt
+from typing import Any, Generic, TypeVar
 
 from assay.formats.intelligence_layer.tracer import ExportedSpan, SpanType, TaskSpanAttributes
 from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.text.rouge import rouge_n, words
 
+T = TypeVar("T")
+Extracted = TypeVar("Extracted")
 _SENTENCE_ENDS = re.compile(r"[.!?…:;][\"'”’)\]]*$")
 COMPLETE = "_Complete"  # the original's task that calls a model
 
@@ -126,6 +130,40 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _length(ranges: Sequence[tuple[int, int]]) -> int:
     return sum(stop - start for start, stop in ranges)
+
+
+class Accumulator(ABC, Generic[T, Extracted]):
+    @abstractmethod
+    def add(self, value: T) -> None: ...
+
+    @abstractmethod
+    def extract(self) -> Extracted:
+        """What the values so far come to."""
+
+
+class MeanAccumulator(Accumulator[float, float]):
+    """Mean and spread by Welford's updates: equal values have a spread of exactly 0. Nothing added is 0.0."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._mean = 0.0
+        self._squares = 0.0  # of the distances to the mean
+
+    def add(self, value: float) -> None:
+        self._n += 1
+        distance = value - self._mean
+        self._mean += distance / self._n
+        self._squares += distance * (value - self._mean)
+
+    def extract(self) -> float:
+        return self._mean
+
+    def standard_deviation(self) -> float:
+        """Of these values, not of a population that they were drawn from: divided by n."""
+        return sqrt(self._squares / self._n) if self._n else 0.0
+
+    def standard_error(self) -> float:
+        return self.standard_deviation() / sqrt(self._n) if self._n > 1 else 0.0
 
 
 def extract_latency_from_trace(trace: Sequence[ExportedSpan]) -> int:

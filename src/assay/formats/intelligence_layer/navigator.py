@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
+    AggregationOverview,
     Evaluation,
     EvaluationOverview,
     Example,
@@ -26,8 +27,6 @@ from assay.formats.intelligence_layer.types import BadValue, Input, Output, extr
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from assay.formats.intelligence_layer.aggregations import AggregationOverview
 
 
 _EXAMPLE = ("input", "expected_output", "metadata")
@@ -201,7 +200,7 @@ def evaluation_lineages_to_pandas(
 
 
 def aggregation_overviews_to_pandas(
-    aggregation_overviews: "Sequence[AggregationOverview[Any]]",
+    aggregation_overviews: Sequence[AggregationOverview[Any]],
     unwrap_statistics: bool = True,
     strict: bool = True,
     unwrap_metadata: bool = True,
