@@ -19,7 +19,7 @@ _FOLDERS = {
     "connectors.argilla": ("connectors", "argilla_client argilla_wrapper_client file_client"),
     "connectors.base": ("types", "json_serializable"),
     "connectors.studio": ("", "studio"),
-    "core": ("task types", "task"),
+    "core": ("core types", "task"),
     "core.tracer": (
         "tracer tracers tracers_files",
         "composite_tracer file_tracer in_memory_tracer open_telemetry_tracer persistent_tracer tracer",

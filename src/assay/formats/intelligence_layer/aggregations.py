@@ -1,4 +1,4 @@
-"""The third step by the original's names: all results of one or several evaluations through one logic, whose numbers are
+"""The third step by the original's names: all results of one or several evaluations through one logic, its numbers as
 metrics of Assay's engine; and repositories of what comes out. In our stores the overview stands in the manifest and its
 numbers are rows of `metrics.jsonl`."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from assay.formats.intelligence_layer.aggregations import Aggregator, FileAggregationRepository
+from assay.formats.intelligence_layer.core import Task
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
@@ -25,7 +26,6 @@ from assay.formats.intelligence_layer.logics import (
 from assay.formats.intelligence_layer.navigator import EvaluationLineage
 from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository
-from assay.formats.intelligence_layer.task import Task
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Record, to_json
 from assay.store.files import write_file

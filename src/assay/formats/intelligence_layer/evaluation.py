@@ -38,8 +38,8 @@ _HOMES = {
     "datasets": "DatasetRepository InMemoryDatasetRepository",
     "domain": (
         "AggregatedEvaluation AggregationOverview Dataset Evaluation EvaluationFailed EvaluationOverview Example "
-        "ExampleEvaluation ExampleOutput ExpectedOutput FailedExampleEvaluation FailedExampleRun PartialEvaluationOverview "
-        "RecoveryData RunOverview SuccessfulExampleOutput"
+        "ExampleEvaluation ExampleOutput ExpectedOutput FailedExampleEvaluation FailedExampleRun "
+        "PartialEvaluationOverview RecoveryData RunOverview SuccessfulExampleOutput"
     ),
     "elo": (
         "AggregatedComparison ComparisonEvaluation ComparisonEvaluationAggregationLogic EloCalculator "

@@ -29,7 +29,7 @@ from assay.formats.intelligence_layer.domain import (
 )
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, Matches
 from assay.formats.intelligence_layer.logics import EvaluationLogic, identity_of
-from assay.formats.intelligence_layer.run_rows import output_of
+from assay.formats.intelligence_layer.run_rows import value_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Score
 from assay.records import Evaluation as Row
@@ -225,9 +225,7 @@ class ExampleScorer:
         try:
             example = example_of(item, self._input_type, self._expected_output_type)
             outputs = [
-                SuccessfulExampleOutput(
-                    run_id=run, example_id=item.id, output=output_of(response, run, self._output_type).output
-                )
+                SuccessfulExampleOutput(run_id=run, example_id=item.id, output=value_of(response, self._output_type))
                 for run, response in zip(sides, responses, strict=True)
             ]
             result: Any

@@ -71,13 +71,16 @@ def row_of(example_output: ExampleOutput[Any]) -> Response:
 
 
 def output_of(row: StoredOutput | Response, run_id: str, output_type: type[Output]) -> ExampleOutput[Output]:
-    """The output again; a ValueError (pydantic's for its models) if it is not of this type."""
-    if row.outcome == "errored":
-        output: Any = FailedExampleRun(error_message=row.error or "")
-    else:
-        text = None if row.response == _NOTHING else row.response
-        output = from_json(text if row.output is None else row.output, output_type)
+    """The output again, or the failure; a ValueError (pydantic's for its models) if it is not of this type."""
+    failed = row.outcome == "errored"
+    output: Any = FailedExampleRun(error_message=row.error or "") if failed else value_of(row, output_type)
     return ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
+
+
+def value_of(row: StoredOutput | Response, output_type: type[Output]) -> Output:
+    """What the task returned; the row must not be a failure's."""
+    text: Any = None if row.response == _NOTHING else row.response
+    return from_json(text if row.output is None else row.output, output_type)
 
 
 def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:

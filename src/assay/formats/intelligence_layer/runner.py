@@ -18,6 +18,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
+from assay.formats.intelligence_layer.core import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
 from assay.formats.intelligence_layer.domain import (
     Example,
@@ -28,7 +29,6 @@ from assay.formats.intelligence_layer.domain import (
 )
 from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
-from assay.formats.intelligence_layer.task import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
 from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
 from assay.interfaces import Limits, Store

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from assay.formats.intelligence_layer.core import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RecoveryData, RunOverview
 from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
 from assay.formats.intelligence_layer.run_rows import (
@@ -25,7 +26,6 @@ from assay.formats.intelligence_layer.run_rows import (
     row_of,
     row_of_original,
 )
-from assay.formats.intelligence_layer.task import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.tracer import Tracer
 from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import Output
