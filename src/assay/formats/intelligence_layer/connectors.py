@@ -26,6 +26,8 @@ from assay.store.files import write_file
 from assay.store.log import FileLog
 from assay.store.names import safe_name
 
+Parts = Sequence[Any]
+"""Fields or questions, ours or Argilla's."""
 __path__: list[str] = []  # its modules are those of the table in `__init__`
 
 if not TYPE_CHECKING:
@@ -80,15 +82,11 @@ class ArgillaClient(ABC):
     """Implement this to have records labelled elsewhere."""
 
     @abstractmethod
-    def create_dataset(
-        self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
-    ) -> str:
+    def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         """The id of a new dataset; a name that exists is an error."""
 
     @abstractmethod
-    def ensure_dataset_exists(
-        self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
-    ) -> str:
+    def ensure_dataset_exists(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         """The id of the dataset of this name, which is created if there is none."""
 
     @abstractmethod
@@ -125,9 +123,7 @@ class ArgillaWrapperClient(ArgillaClient):
             api_key=api_key if api_key is not None else os.getenv("ARGILLA_API_KEY"),
         )
 
-    def create_dataset(
-        self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
-    ) -> str:
+    def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         settings = self._argilla.Settings(
             fields=[self._own(each) for each in fields],
             questions=[self._own(each) for each in questions],
@@ -141,9 +137,7 @@ class ArgillaWrapperClient(ArgillaClient):
         dataset.create()
         return str(dataset.id)
 
-    def ensure_dataset_exists(
-        self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
-    ) -> str:
+    def ensure_dataset_exists(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         dataset = self.client.datasets(name=dataset_name, workspace=workspace_id)
         return str(dataset.id) if dataset else self.create_dataset(workspace_id, dataset_name, fields, questions)
 
@@ -220,9 +214,7 @@ class FileArgillaClient(ArgillaClient):
     def __init__(self, directory: Path) -> None:
         self.directory = Path(directory)
 
-    def create_dataset(
-        self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
-    ) -> str:
+    def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         if self._named(workspace_id, dataset_name) is not None:
             raise BadValue(f"the workspace {workspace_id!r} has a dataset {dataset_name!r} already")
         dataset_id = str(uuid4())
@@ -235,9 +227,7 @@ class FileArgillaClient(ArgillaClient):
         write_file(self._folder(dataset_id) / "questions.json", json.dumps(about, indent=2).encode() + b"\n")
         return dataset_id
 
-    def ensure_dataset_exists(
-        self, workspace_id: str, dataset_name: str, fields: Sequence[Any], questions: Sequence[Any]
-    ) -> str:
+    def ensure_dataset_exists(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         dataset_id = self._named(workspace_id, dataset_name)
         return dataset_id or self.create_dataset(workspace_id, dataset_name, fields, questions)
 

@@ -50,7 +50,6 @@ class Example(Shown, Generic[Input, ExpectedOutput]):
     expected_output: ExpectedOutput
     id: str = field(default_factory=new_id)
     metadata: dict[str, Any] | None = None
-
     _text = "Example ID = {0.id}\nInput = {0.input}\nExpected output = {0.expected_output}\nMetadata = {0.metadata}\n"
 
     def _rich_render(self) -> Any:
@@ -67,7 +66,6 @@ class Dataset(Shown):
     name: str
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
     _text = "Dataset ID = {0.id}\nName = {0.name}\nLabels = {0.labels}\nMetadata = {0.metadata}"
 
 
@@ -91,7 +89,6 @@ class ExampleOutput(Shown, Generic[Output]):
     run_id: str
     example_id: str
     output: Output | FailedExampleRun
-
     _text = 'Example ID={0.example_id}\nRelated Run ID={0.run_id}\nOutput="{0.output}"\n'
 
     def _rich_render(self, skip_example_id: bool = False) -> Any:
@@ -105,7 +102,6 @@ class SuccessfulExampleOutput(Shown, Generic[Output]):
     run_id: str
     example_id: str
     output: Output
-
     _text = 'Run ID = {0.run_id}\nExample ID = {0.example_id}\nOutput = "{0.output}"\n'
 
 
@@ -122,7 +118,6 @@ class RunOverview(Shown):
     description: str
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
     _text = (
         "Run Overview ID = {0.id}\n"
         "Dataset ID = {0.dataset_id}\n"
@@ -171,7 +166,6 @@ class ExampleEvaluation(Shown, Generic[Evaluation]):
     evaluation_id: str
     example_id: str
     result: Evaluation | FailedExampleEvaluation
-
     _text = "Evaluation ID = {0.evaluation_id}\nExample ID = {0.example_id}\nResult = {0.result}\n"
 
     def _rich_render(self, skip_example_id: bool = False) -> Any:
@@ -189,7 +183,6 @@ class PartialEvaluationOverview(_OfRuns):
     description: str
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
     _text = (
         "Evaluation Overview ID = {0.id}\n"
         "Start time = {0.start_date}\n"
@@ -219,7 +212,6 @@ class EvaluationOverview(_OfRuns):
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     skipped_evaluation_count: int | None = None
-
     _text = (
         "Evaluation Overview ID = {0.id}\n"
         "Start time = {0.start_date}\n"

@@ -35,7 +35,6 @@ from assay.interfaces import Score
 from assay.records import Evaluation as Row
 from assay.records import Item, Response
 from assay.store.keys import canonical, digest
-from assay.store.repair import row_decoder
 from assay.text.plain import plain
 
 LABEL = "evaluation"
@@ -109,20 +108,6 @@ def row_of_original(file: dict[str, Any]) -> Row:
     result = from_json(json.loads(file["json_result"]), FailedExampleEvaluation if file["is_exception"] else Any)
     evaluation_id, example_id = file["evaluation_id"], file["example_id"]
     return rows_of(ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result))[0]
-
-
-def original_of_row(line: bytes, evaluation_id: str) -> dict[str, Any] | None:
-    """The file that the original would have written; None for the further rows of a result."""
-    row = row_decoder(StoredResult)(line)
-    if not row.has_value:
-        return None
-    result = result_of(row, evaluation_id, object).result
-    return {
-        "evaluation_id": evaluation_id,
-        "example_id": row.item_id,
-        "is_exception": isinstance(result, FailedExampleEvaluation),
-        "json_result": json.dumps(to_json(result)),
-    }
 
 
 def _row(example_evaluation: ExampleEvaluation[Any], score: Score, *apart: str) -> Row:

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -25,7 +24,6 @@ from assay.formats.intelligence_layer.domain import (
 )
 from assay.formats.intelligence_layer.evaluation_rows import (
     StoredResult,
-    original_of_row,
     result_of,
     row_of_original,
     rows_of,
@@ -201,8 +199,7 @@ class StoredEvaluationRepository(EvaluationRepository):
 
     def takes_rows(self) -> bool:
         """Whether rows may be written into the store without `store_example_evaluation`."""
-        is_ours = type(self).store_example_evaluation.__module__.startswith("assay.")
-        return is_ours and not isinstance(self.store, OriginalStore)
+        return type(self).store_example_evaluation.__module__.startswith("assay.")
 
     def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
         """An evaluation to continue, locked until `held` is closed."""
@@ -295,20 +292,10 @@ class AsyncInMemoryEvaluationRepository(StoredPartials):
         super().__init__(MemoryStore())
 
 
-def _original(file_system: Any, root_directory: Path) -> OriginalStore:
-    return OriginalStore(file_system, Path(root_directory), "evaluation", "", row_of_original, original_of_row)
-
-
-class FileSystemEvaluationRepository(StoredEvaluationRepository):
-    """In the original's layout."""
-
-    def __init__(self, file_system: Any, root_directory: Path) -> None:
-        super().__init__(_original(file_system, root_directory))
-
-
 class FileEvaluationRepository(StoredEvaluationRepository):
     def __init__(self, root_directory: Path) -> None:
-        super().__init__(FileStore(root_directory, _original(LocalFileSystem(), root_directory)))
+        original = OriginalStore(LocalFileSystem(), Path(root_directory), "evaluation", read=row_of_original)
+        super().__init__(FileStore(root_directory, original))
 
 
 class AsyncFileEvaluationRepository(FileEvaluationRepository, StoredPartials): ...

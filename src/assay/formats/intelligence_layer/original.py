@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +141,8 @@ def _hub() -> Any:
 
 class OriginalStore(FileSystemBasedRepository):
     """What the original wrote of one kind, as one of our stores: overviews are manifests, and the files of examples,
-    which are in the folder `examples` of their artefact, are rows. `read` gives the row of a file, `write` the content
-    of the file for a row, or None for a row that has none."""
+    which are in the folder `examples` of their artefact, are rows: `read` gives the row of a file. Only overviews are
+    written."""
 
     def __init__(
         self,
@@ -152,11 +151,10 @@ class OriginalStore(FileSystemBasedRepository):
         kind: Kind,
         examples: str = "",
         read: Callable[[Row], Any] | None = None,
-        write: Callable[[bytes, str], Row | None] | None = None,
     ) -> None:
         super().__init__(file_system, root_directory)
         self.folder = root_directory / f"{kind}s"
-        self._examples, self._read, self._write = examples, read, write
+        self._examples, self._read = examples, read
 
     def ids(self, kind: Kind) -> list[str]:
         if not self.exists(self.folder):
@@ -179,13 +177,11 @@ class OriginalStore(FileSystemBasedRepository):
                 self.write_utf8(self._path(manifest.id, ending), content, create_parents=True)
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
-        """The rows as the files are now; what is appended is written to files."""
-        log = OriginalRows(partial(self._written, id))
+        log = OriginalRows()
         folder = self._path(id) / self._examples
         if self._read is not None and not name and not self.exists(folder / MANIFEST):
             for file in self._files(folder):
-                row = self._json(file)
-                log.put(row["example_id"], msgspec.json.encode(self._read(row)))
+                log.append(msgspec.json.encode(self._read(self._json(file))) + b"\n")
         return log
 
     def delete(self, kind: Kind, id: str) -> None:
@@ -203,15 +199,6 @@ class OriginalStore(FileSystemBasedRepository):
                 return None
             path /= name
         return path
-
-    def _written(self, id: str, line: bytes) -> str | None:
-        """The id of the example, if its file was written."""
-        row = None if self._write is None else self._write(line, id)
-        if row is None:
-            return None
-        path = self._path(id) / self._examples / f"{safe_name(row['example_id'])}.json"
-        self.write_utf8(path, json.dumps(row, indent=2), create_parents=True)
-        return row["example_id"]
 
     def _files(self, folder: Path) -> Iterator[Path]:
         """All JSON files, also those in the folders that a slash in an id made."""
@@ -232,23 +219,7 @@ class OriginalStore(FileSystemBasedRepository):
 
 
 class OriginalRows(MemoryLog):
-    """One row for each example: a later one takes the place of an earlier one, as their files do."""
-
-    def __init__(self, write: Callable[[bytes], str | None]) -> None:
-        super().__init__()
-        self._write = write
-        self._at: dict[str, int] = {}
-
-    def append(self, lines: bytes) -> None:
-        for line in lines.splitlines():
-            example_id = self._write(line)
-            if example_id is not None:
-                self.put(example_id, line)
-
-    def put(self, example_id: str, line: bytes) -> None:
-        at = self._at.setdefault(example_id, len(self._lines))
-        self._lines[at : at + 1] = [line]
-        self._changed = next(self._changes)
+    """The files of an artefact's examples, as they were when it was opened."""
 
 
 class FileStore(FolderStore):

@@ -13,7 +13,6 @@ from assay.formats.intelligence_layer.tracer import (
     Event,
     ExportedSpan,
     JsonSerializer,
-    PydanticSerializable,
     Span,
     SpanAttributes,
     SpanStatus,
@@ -42,9 +41,7 @@ class InMemoryTracer(Tracer):
     def span(self, name: str, timestamp: datetime | None = None) -> "InMemorySpan":
         return self._begun(InMemorySpan(name=name, context=self.context, start_timestamp=timestamp))
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "InMemoryTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "InMemoryTaskSpan":
         span = InMemoryTaskSpan(name=task_name, input=input, context=self.context, start_timestamp=timestamp)
         return self._begun(span)
 
@@ -75,7 +72,7 @@ class InMemorySpan(InMemoryTracer, Span):
         self.start_timestamp = start_timestamp or utc_now()
         self.end_timestamp: datetime | None = None
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         self.entries.append(
             LogEntry(message=message, value=value, timestamp=timestamp or utc_now(), trace_id=self.context.trace_id)
         )
@@ -114,15 +111,15 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def __init__(
         self,
         name: str,
-        input: PydanticSerializable,
+        input: Any,
         context: Context | None = None,
         start_timestamp: datetime | None = None,
     ) -> None:
         super().__init__(name=name, context=context, start_timestamp=start_timestamp)
         self.input = input
-        self.output: PydanticSerializable | None = None
+        self.output: Any = None
 
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         self.output = output
 
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
@@ -176,9 +173,7 @@ class OpenTelemetryTracer(Tracer):
         span, token = self._start(name, {"type": SpanType.SPAN.value}, timestamp)
         return OpenTelemetrySpan(span, self._tracer, token, self.context)
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "OpenTelemetryTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "OpenTelemetryTaskSpan":
         attributes = {"type": SpanType.TASK_SPAN.value, "input": _text(input)}
         span, token = self._start(task_name, attributes, timestamp)
         return OpenTelemetryTaskSpan(span, self._tracer, token, self.context)
@@ -207,7 +202,7 @@ class OpenTelemetrySpan(Span, OpenTelemetryTracer):
         self.open_ts_span = span
         self._token = token
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         self.open_ts_span.add_event(message, {"value": _text(value)}, _nanoseconds(timestamp))
 
     def end(self, timestamp: datetime | None = None) -> None:
@@ -220,7 +215,7 @@ class OpenTelemetrySpan(Span, OpenTelemetryTracer):
 
 
 class OpenTelemetryTaskSpan(TaskSpan, OpenTelemetrySpan):
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         self.open_ts_span.set_attribute("output", _text(output))
 
 

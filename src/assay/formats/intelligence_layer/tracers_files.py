@@ -13,16 +13,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from assay.formats.intelligence_layer.tracer import (
-    Context,
-    ExportedSpan,
-    PydanticSerializable,
-    Span,
-    SpanStatus,
-    TaskSpan,
-    Tracer,
-    utc_now,
-)
+from assay.formats.intelligence_layer.tracer import Context, ExportedSpan, Span, SpanStatus, TaskSpan, Tracer, utc_now
 from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
 from assay.formats.intelligence_layer.types import Record, to_json
 
@@ -116,7 +107,7 @@ class PersistentTracer(Tracer, ABC):
         self,
         task_span: "PersistentTaskSpan",
         task_name: str,
-        input: PydanticSerializable,
+        input: Any,
         timestamp: datetime | None = None,
     ) -> None:
         entry = StartTask(**self._start(task_span, task_name, timestamp), input=input)
@@ -175,7 +166,7 @@ def _end(span: InMemorySpan, entry: EndTask | EndSpan) -> None:
 class PersistentSpan(Span, PersistentTracer, ABC):
     end_timestamp: datetime | None = None
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         own = self.context
         entry = PlainEntry(
             message=message,
@@ -201,9 +192,9 @@ class PersistentSpan(Span, PersistentTracer, ABC):
 
 
 class PersistentTaskSpan(TaskSpan, PersistentSpan, ABC):
-    output: PydanticSerializable | None = None
+    output: Any = None
 
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         self.output = output
 
     def _end_entry(self, end: datetime) -> Record:
@@ -235,9 +226,7 @@ class FileTracer(PersistentTracer):
         self._log_span(span, name, timestamp)
         return span
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "FileTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "FileTaskSpan":
         task = FileTaskSpan(self._log_file_path, context=self.context)
         self._log_task(task, task_name, input, timestamp)
         return task

@@ -44,8 +44,9 @@ def to_json(value: Any, *, order: Literal["deterministic"] | None = None) -> Any
 
 def from_json(data: Any, type: type[T]) -> T:
     """The value of this type that the JSON value `data` stands for."""
-    if (type is str and isinstance(data, str)) or _takes_all(type):  # most values are text, and most rows have three
-        return data
+    is_text = type is str and isinstance(data, str)  # most values are, and a row has three of them
+    if is_text or _takes_all(type):
+        return data  # pyright: ignore[reportReturnType]
     if is_pydantic(type):
         return _adapter(type).validate_json(msgspec.json.encode(data))
     try:
