@@ -397,5 +397,8 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
     assert repository.example_evaluation("11-22", "c d", Mark) == result("c d", Mark(points="4"), "11-22")
     assert repository.example_evaluation("11-22", "b", Mark) == result("b", Mark(points="3"), "11-22")
     assert repository.example_evaluation("11-22", "c", Mark) is None
+    repository.store_example_evaluation(result("d", Mark(points="5"), "11-22"))
+    again = AsyncFileEvaluationRepository(tmp_path)
+    assert [each.example_id for each in again.example_evaluations("11-22", Mark)] == ["a", "b", "c d", "d"]
     repository.store_evaluation_overview(overview("ours"))
     assert repository.evaluation_overview_ids() == ["11-22", "ours"]

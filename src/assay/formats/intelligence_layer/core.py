@@ -102,18 +102,18 @@ class Task(ABC, Generic[Input, Output]):
 def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: object) -> Any:
     """A TypeError where there is no type, which says how to give one. `owner` is the object that was asked."""
     function: Any = inspect.unwrap(task.do_run)
-    found = inspect.get_annotations(function).get("return" if part == "output" else part, _MISSING)
-    if isinstance(found, str):
-        found = _evaluated(found, function)
-    if isinstance(found, TypeVar):
-        found = arguments_of(type(task), Task).get(part.capitalize(), _MISSING)
-    if found is _MISSING:
+    annotation = inspect.get_annotations(function).get("return" if part == "output" else part, _MISSING)
+    if isinstance(annotation, str):
+        annotation = _evaluated(annotation, function)
+    if isinstance(annotation, TypeVar):
+        annotation = arguments_of(type(task), Task).get(part.capitalize(), _MISSING)
+    if annotation is _MISSING:
         raise TypeError(
             f"{type(task).__name__}.do_run has no type for its {part}: annotate "
             f"{'its result' if part == 'output' else 'the parameter `input`'}, "
             f"or override {part}_type() in {type(owner).__name__}"
         )
-    return found
+    return annotation
 
 
 def _evaluated(annotation: str, function: Any) -> Any:
@@ -127,15 +127,15 @@ def _evaluated(annotation: str, function: Any) -> Any:
 def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
     """What the task was made with, as far as that is plain data: the attributes that its constructor's arguments
     became. Other attributes, and containers that may be filled while it runs, are not parameters but its memory."""
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for name in inspect.signature(type(task)).parameters:
         value = getattr(task, name, getattr(task, f"_{name}", None))
         if not isinstance(value, (list, dict, set)):
             try:
-                found[name] = to_json(value)
+                parameters[name] = to_json(value)
             except (TypeError, ValueError, RecursionError):  # a client, an open file: not data
                 continue
-    return found
+    return parameters
 
 
 class ExampleTask:

@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import msgspec
 
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository
-from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput
+from assay.formats.intelligence_layer.domain import Dataset
 from assay.formats.intelligence_layer.original import (
     FileSystemBasedRepository,
     HuggingFaceRepository,
     LocalFileSystem,
 )
-from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Record
+from assay.formats.intelligence_layer.types import BadValue, JsonSerializable, Record
 from assay.records import Item
 from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore
@@ -155,25 +155,8 @@ class SingleHuggingfaceDatasetRepository(DatasetRepository):
             for number, row in rows
         )
 
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        examples = self.examples(dataset_id, input_type, expected_output_type)
-        return next((example for example in examples if example.id == example_id), None)
-
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
+    def _check_types(self, input_type: Any, expected_output_type: Any) -> None:
         if input_type is not MultipleChoiceInput:
             raise BadValue(f"the inputs of this dataset are MultipleChoiceInput, not {input_type}")
         if expected_output_type not in (str, Any, JsonSerializable):
             raise BadValue(f"the expected outputs of this dataset are str, not {expected_output_type}")
-        return super().examples(dataset_id, input_type, expected_output_type, examples_to_skip)

@@ -13,7 +13,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
-from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, to_json
+from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
 from assay.records import Item, Kind, Manifest, Segment
 from assay.store.items import decode_item
@@ -68,6 +68,7 @@ class DatasetRepository(ABC):
         expected_output_type: type[ExpectedOutput],
     ) -> Example[Input, ExpectedOutput] | None:
         """One example of a dataset, or None if the dataset has no such example."""
+        self._check_types(input_type, expected_output_type)
         item = self._item(dataset_id, example_id)
         return None if item is None else example_of(item, input_type, expected_output_type)
 
@@ -79,9 +80,14 @@ class DatasetRepository(ABC):
         examples_to_skip: frozenset[str] | None = None,
     ) -> Iterable[Example[Input, ExpectedOutput]]:
         """The examples sorted by id, as text: "10" comes before "9"."""
+        self._check_types(input_type, expected_output_type)
         skipped = examples_to_skip or frozenset()
         items = self._items(dataset_id)
         return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+
+    def _check_types(self, input_type: Any, expected_output_type: Any) -> None:
+        """Refuse types that the examples cannot have, where that is known before they are read."""
+        return
 
     def _write(self, dataset: Dataset, items: list[Item]) -> None:
         raise NotImplementedError
@@ -148,8 +154,8 @@ class StoredDatasetRepository(DatasetRepository):
 
     def store_in_order(self, dataset_id: str) -> Store | None:
         """The store, if its rows are what `examples` gives, in the same order; rows that others stored need not be."""
-        is_ours = type(self).examples.__module__.startswith("assay.") and self._datasets.get(dataset_id) is not None
-        return self.store if is_ours and self._positions(dataset_id) is None else None
+        has_rows = is_ours(type(self).examples) and self._datasets.get(dataset_id) is not None
+        return self.store if has_rows and self._positions(dataset_id) is None else None
 
     def _write(self, dataset: Dataset, items: list[Item]) -> None:
         metadata = to_json(dataset.metadata)

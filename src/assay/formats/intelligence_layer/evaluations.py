@@ -36,7 +36,7 @@ from assay.formats.intelligence_layer.original import (
     manifests,
 )
 from assay.formats.intelligence_layer.run_rows import Places
-from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
 from assay.records import Manifest
 from assay.store.repair import row_decoder
@@ -119,13 +119,13 @@ class AsyncEvaluationRepository(EvaluationRepository):
         """Their ids, sorted."""
 
 
-class StoredEvaluationRepository(EvaluationRepository):
-    """An evaluation exists as soon as it has a row or an overview."""
+class StoredEvaluationRepository(AsyncEvaluationRepository):
+    """An evaluation exists as soon as it has a row or an overview, be it that of what was submitted."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
-        self._places: tuple[str, Places] | None = None
+        self._places: Places | None = None  # of the evaluation that was asked for last
         self._opening = threading.Lock()
         self._open: set[str] = set()
 
@@ -157,12 +157,22 @@ class StoredEvaluationRepository(EvaluationRepository):
         self.store.put_manifest(manifest)
 
     def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
-        manifest = self.store.manifest("evaluation", evaluation_id)
-        stored = manifest.plan.get("overview") if manifest else None
-        return None if stored is None else from_json(stored, EvaluationOverview)
+        return self._overview(evaluation_id, "overview", EvaluationOverview)
 
     def evaluation_overview_ids(self) -> Sequence[str]:
         return self._ids_with("overview")
+
+    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
+        partial = partial_evaluation_overview
+        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
+        manifest.plan["partial"] = to_json(partial)
+        self.store.put_manifest(manifest)
+
+    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
+        return self._overview(partial_evaluation_id, "partial", PartialEvaluationOverview)
+
+    def partial_evaluation_overview_ids(self) -> Sequence[str]:
+        return self._ids_with("partial")
 
     def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None:
         self._log(example_evaluation.evaluation_id).append(_encode(rows_of(example_evaluation)))
@@ -171,9 +181,9 @@ class StoredEvaluationRepository(EvaluationRepository):
         self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
     ) -> ExampleEvaluation[Evaluation] | None:
         log = self._known(evaluation_id)
-        if self._places is None or self._places[0] != evaluation_id or self._places[1].log is not log:
-            self._places = evaluation_id, Places(log, StoredResult)
-        positions = self._places[1].all().get(example_id)
+        if self._places is None or self._places.log is not log:
+            self._places = Places(log, StoredResult)
+        positions = self._places.all().get(example_id)
         if not positions:
             return None
         return result_of(row_decoder(StoredResult)(log.read(positions[-1])), evaluation_id, evaluation_type)
@@ -195,11 +205,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     def has_own_rows(self, evaluation_id: str) -> bool:
         """Whether the store has what `example_evaluations` gives."""
         is_original = isinstance(self.store.log("evaluation", evaluation_id), OriginalRows)
-        return type(self).example_evaluations.__module__.startswith("assay.") and not is_original
-
-    def takes_rows(self) -> bool:
-        """Whether rows may be written into the store without `store_example_evaluation`."""
-        return type(self).store_example_evaluation.__module__.startswith("assay.")
+        return is_ours(type(self).example_evaluations) and not is_original
 
     def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
         """An evaluation to continue, locked until `held` is closed."""
@@ -229,6 +235,11 @@ class StoredEvaluationRepository(EvaluationRepository):
             self.store.put_manifest(begun)
         return evaluation_id
 
+    def _overview(self, evaluation_id: str, slot: str, kind: type[T]) -> T | None:
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        stored = manifest.plan.get(slot) if manifest else None
+        return None if stored is None else from_json(stored, kind)
+
     def _ids_with(self, overview: str) -> list[str]:
         return [manifest.id for manifest in manifests(self.store, "evaluation") if overview in manifest.plan]
 
@@ -243,24 +254,6 @@ class StoredEvaluationRepository(EvaluationRepository):
         if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
             raise BadValue(f"the repository has no evaluation {evaluation_id!r}")
         return log
-
-
-class StoredPartials(StoredEvaluationRepository, AsyncEvaluationRepository):
-    """Overviews of what was submitted, beside those of what came back."""
-
-    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
-        partial = partial_evaluation_overview
-        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
-        manifest.plan["partial"] = to_json(partial)
-        self.store.put_manifest(manifest)
-
-    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
-        manifest = self.store.manifest("evaluation", partial_evaluation_id)
-        stored = manifest.plan.get("partial") if manifest else None
-        return None if stored is None else from_json(stored, PartialEvaluationOverview)
-
-    def partial_evaluation_overview_ids(self) -> Sequence[str]:
-        return self._ids_with("partial")
 
 
 def _manifest(overview: EvaluationOverview | PartialEvaluationOverview) -> Manifest:
@@ -287,9 +280,7 @@ class InMemoryEvaluationRepository(StoredEvaluationRepository):
         super().__init__(MemoryStore())
 
 
-class AsyncInMemoryEvaluationRepository(StoredPartials):
-    def __init__(self) -> None:
-        super().__init__(MemoryStore())
+class AsyncInMemoryEvaluationRepository(InMemoryEvaluationRepository): ...
 
 
 class FileEvaluationRepository(StoredEvaluationRepository):
@@ -298,4 +289,4 @@ class FileEvaluationRepository(StoredEvaluationRepository):
         super().__init__(FileStore(root_directory, original))
 
 
-class AsyncFileEvaluationRepository(FileEvaluationRepository, StoredPartials): ...
+class AsyncFileEvaluationRepository(FileEvaluationRepository): ...

@@ -34,7 +34,7 @@ from assay.formats.intelligence_layer.run_rows import manifest_with, row_of
 from assay.formats.intelligence_layer.runner import shown
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
-from assay.formats.intelligence_layer.types import BadValue, Input, Output
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
 from assay.interfaces import Store
 from assay.store.index import id_number
 from assay.store.repositories import DatasetRepository as Datasets
@@ -259,9 +259,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
     def _own_store(self) -> Store | None:
         """Where the repository keeps its rows, if the engine can write there."""
         repository = self._evaluation_repository
-        if not isinstance(repository, StoredEvaluationRepository) or not repository.takes_rows():
-            return None
-        return repository.store
+        is_stored = isinstance(repository, StoredEvaluationRepository)
+        return repository.store if is_stored and is_ours(type(repository).store_example_evaluation) else None
 
     def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
         """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""

@@ -176,7 +176,7 @@ class OriginalStore(FileSystemBasedRepository):
                 content = msgspec.json.format(msgspec.json.encode(manifest.plan[slot]), indent=2).decode()
                 self.write_utf8(self._path(manifest.id, ending), content, create_parents=True)
 
-    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+    def log(self, kind: Kind, id: str, name: str = "") -> "OriginalRows":
         log = OriginalRows()
         folder = self._path(id) / self._examples
         if self._read is not None and not name and not self.exists(folder / MANIFEST):
@@ -219,7 +219,22 @@ class OriginalStore(FileSystemBasedRepository):
 
 
 class OriginalRows(MemoryLog):
-    """The files of an artefact's examples, as they were when it was opened."""
+    """The files of an artefact's examples, as they were when it was opened. What is added or replaced is in
+    `ours`, with a copy of the others."""
+
+    ours: Log | None = None
+
+    def append(self, lines: bytes) -> None:
+        if self.ours is not None:
+            if not self.ours.segments():
+                self.ours.append(b"".join(self.blocks()))
+            self.ours.append(lines)
+        super().append(lines)
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        super().replace(lines)
+        if self.ours is not None:
+            self.ours.replace(self.blocks())
 
 
 class FileStore(FolderStore):
@@ -237,9 +252,10 @@ class FileStore(FolderStore):
 
     def log(self, kind: Kind, id: str, name: str = "") -> Log:
         ours = super().log(kind, id, name)
-        if name or ours.segments() or super().manifest(kind, id) is not None:
+        if name or ours.segments():
             return ours
         theirs = self.original.log(kind, id)
+        theirs.ours = ours
         return theirs if theirs.segments() else ours
 
 

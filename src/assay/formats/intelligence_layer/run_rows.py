@@ -140,22 +140,22 @@ class Places:
         self.log = log
         self._mark = mark
         self._segments: list[Segment] | None = None
-        self._found: dict[str, list[int]] = {}
+        self._positions: dict[str, list[int]] = {}
         self._appended = False  # the ids are known, the positions not all
         self._guard = threading.RLock()
 
     def __contains__(self, example_id: str) -> bool:
         with self._guard:
             if self._segments != self.log.segments():
-                self._find()
-            return example_id in self._found
+                self._scan()
+            return example_id in self._positions
 
     def all(self) -> dict[str, list[int]]:
         """The positions of the rows of each example, in the order of the log."""
         with self._guard:
             if self._appended or self._segments != self.log.segments():
-                self._find()
-            return self._found
+                self._scan()
+            return self._positions
 
     def remove(self, example_id: str) -> None:
         """Take the example's rows out of the log."""
@@ -168,18 +168,18 @@ class Places:
         """Add the row of an example that has none."""
         with self._guard:
             self.log.append(line)
-            self._found[example_id] = []
+            self._positions[example_id] = []
             self._segments, self._appended = self.log.segments(), True
 
-    def _find(self) -> None:
+    def _scan(self) -> None:
         self.log.close()  # what it has open may have been replaced by another process
-        self._segments, self._appended, self._found = self.log.segments(), False, {}
+        self._segments, self._appended, self._positions = self.log.segments(), False, {}
         decode = row_decoder(self._mark)
         for position, line in self.log.scan():
             if line and not line.isspace():
                 row = decode(line)
                 if row.has_value:
-                    self._found.setdefault(row.item_id, []).append(position)
+                    self._positions.setdefault(row.item_id, []).append(position)
 
 
 decode_output = row_decoder(StoredOutput)

@@ -30,7 +30,15 @@ from assay.formats.intelligence_layer.domain import (
 from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
 from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
-from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
+from assay.formats.intelligence_layer.types import (
+    BadValue,
+    Input,
+    JsonSerializable,
+    Output,
+    SerializableDict,
+    is_ours,
+    to_json,
+)
 from assay.interfaces import Limits, Store
 from assay.store.keys import canonical, digest
 from assay.store.stores import MemoryStore
@@ -152,8 +160,8 @@ class Runner(Generic[Input, Output]):
 
     def _has_own_rows(self) -> bool:
         """Whether the engine can write its rows where the repository keeps them."""
-        method = type(self._run_repository).store_example_output
-        return isinstance(self._run_repository, StoredRunRepository) and method.__module__.startswith("assay.")
+        repository = self._run_repository
+        return isinstance(repository, StoredRunRepository) and is_ours(type(repository).store_example_output)
 
     def _store(self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]) -> Store:
         """Where the engine reads and writes. Every input is looked at before anything runs: one that is not of the

@@ -28,7 +28,7 @@ from assay.formats.intelligence_layer.run_rows import (
 )
 from assay.formats.intelligence_layer.tracer import Tracer
 from assay.formats.intelligence_layer.tracers_files import FileTracer
-from assay.formats.intelligence_layer.types import Output
+from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
 from assay.store.log import FileLog, MemoryLog
 from assay.store.names import safe_name
@@ -206,7 +206,7 @@ class StoredRunRepository(RunRepository):
 
     def store_with(self, run_ids: Iterable[str]) -> Store | None:
         """The store, if its rows are what `example_outputs` gives: one sample of each example, in our layout."""
-        if not type(self).example_outputs.__module__.startswith("assay."):
+        if not is_ours(type(self).example_outputs):
             return None
         for run_id in run_ids:
             log, manifest = self._rows_in(run_id).log, self.store.manifest("run", run_id)
@@ -235,12 +235,12 @@ class StoredRunRepository(RunRepository):
 
     def _rows_in(self, run_id: str, name: str = "") -> Places:
         with self._looking:
-            found = self._places.get((run_id, name))
-            if found is None:
+            places = self._places.get((run_id, name))
+            if places is None:
                 if len(self._places) >= _KEPT:
                     self._places.clear()
-                found = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
-            return found
+                places = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
+            return places
 
 
 class FileRunRepository(StoredRunRepository):

@@ -36,6 +36,11 @@ class BadValue(UserError, ValueError):
     """A mistake of the caller, where the original raises a ValueError."""
 
 
+def is_ours(method: Any) -> bool:
+    """Whether a method of a repository is not one that the user has put in its place."""
+    return method.__module__.startswith("assay.")
+
+
 def to_json(value: Any, *, order: Literal["deterministic"] | None = None) -> Any:
     """The value as JSON holds it; a TypeError names the type that JSON cannot hold. With an `order`, equal sets and
     dicts are equal lists and dicts in every process."""
