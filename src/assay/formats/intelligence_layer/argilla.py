@@ -234,10 +234,7 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
         return RecordDataSequence(records=[self._record(example, *pair) for pair in pairs])
 
     def _record(
-        self,
-        example: Example[Any, None],
-        first: SuccessfulExampleOutput[Any],
-        second: SuccessfulExampleOutput[Any],
+        self, example: Example[Any, None], first: SuccessfulExampleOutput[Any], second: SuccessfulExampleOutput[Any]
     ) -> RecordData:
         if Random(f"{self._seed} {example.id} {first.run_id} {second.run_id}").random() < 0.5:
             first, second = second, first

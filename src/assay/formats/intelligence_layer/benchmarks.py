@@ -31,16 +31,14 @@ from assay.formats.intelligence_layer.types import BadValue, Record, to_json
 from assay.store.files import write_file
 from assay.store.names import safe_name
 
+AnyLogic = EvaluationLogic[Any, Any, Any, Any]
+AnyAggregation = AggregationLogic[Any, Any]
+
 
 class Benchmark(ABC):
     @abstractmethod
     def __init__(
-        self,
-        benchmark_id: str,
-        dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
-        **kwargs: Any,
+        self, benchmark_id: str, dataset_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, **kwargs: Any
     ) -> None: ...
 
     @abstractmethod
@@ -60,8 +58,8 @@ class BenchmarkRepository(ABC):
     def create_benchmark(
         self,
         dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
         name: str,
         metadata: dict[str, Any] | None = None,
         description: str | None = None,
@@ -70,11 +68,7 @@ class BenchmarkRepository(ABC):
 
     @abstractmethod
     def get_benchmark(
-        self,
-        benchmark_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
-        allow_diff: bool = False,
+        self, benchmark_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, allow_diff: bool = False
     ) -> Benchmark | None:
         """The benchmark, or None if there is none. Logics other than those that it was created with are refused,
         unless `allow_diff`."""
@@ -125,8 +119,8 @@ class FileBenchmark(Benchmark):
         self,
         benchmark_id: str,
         dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
         *,
         name: str,
         dataset_repository: DatasetRepository,
@@ -144,10 +138,7 @@ class FileBenchmark(Benchmark):
             dataset_repository, self.run_repository, evaluations, f"benchmark-{self.id}-evaluator", eval_logic
         )
         self.aggregator: Aggregator[Any, Any] = Aggregator(
-            evaluations,
-            FileAggregationRepository(root_directory),
-            f"benchmark-{self.id}-aggregator",
-            aggregation_logic,
+            evaluations, FileAggregationRepository(root_directory), f"benchmark-{self.id}-aggregator", aggregation_logic
         )
         self._folder = Path(root_directory) / "benchmarks" / safe_name(benchmark_id)
 
@@ -213,8 +204,8 @@ class FileBenchmarkRepository(BenchmarkRepository):
     def create_benchmark(
         self,
         dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
         name: str,
         metadata: dict[str, Any] | None = None,
         description: str | None = None,
@@ -236,11 +227,7 @@ class FileBenchmarkRepository(BenchmarkRepository):
         return self._benchmark(stored, eval_logic, aggregation_logic)
 
     def get_benchmark(
-        self,
-        benchmark_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
-        allow_diff: bool = False,
+        self, benchmark_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, allow_diff: bool = False
     ) -> FileBenchmark | None:
         if not self._file(benchmark_id).is_file():
             return None

@@ -11,11 +11,7 @@ import msgspec
 
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository
 from assay.formats.intelligence_layer.domain import Dataset
-from assay.formats.intelligence_layer.original import (
-    FileSystemBasedRepository,
-    HuggingFaceRepository,
-    LocalFileSystem,
-)
+from assay.formats.intelligence_layer.original import FileSystemBasedRepository, HuggingFaceRepository, LocalFileSystem
 from assay.formats.intelligence_layer.types import BadValue, JsonSerializable, Record
 from assay.records import Item
 from assay.store.repair import row_decoder
@@ -59,10 +55,7 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
         rows = (decode(line.encode()) for line in self.read_utf8(path).split("\n") if line.strip())
         items = (
             Item(
-                id=row["id"],
-                data=row["input"],
-                ground_truth=row["expected_output"],
-                metadata=row.get("metadata") or {},
+                id=row["id"], data=row["input"], ground_truth=row["expected_output"], metadata=row.get("metadata") or {}
             )
             for row in rows
         )

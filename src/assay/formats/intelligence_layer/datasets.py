@@ -61,11 +61,7 @@ class DatasetRepository(ABC):
         """The ids of all datasets, sorted."""
 
     def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
+        self, dataset_id: str, example_id: str, input_type: type[Input], expected_output_type: type[ExpectedOutput]
     ) -> Example[Input, ExpectedOutput] | None:
         """One example of a dataset, or None if the dataset has no such example."""
         self._check_types(input_type, expected_output_type)

@@ -22,19 +22,8 @@ from assay.formats.intelligence_layer.domain import (
     PartialEvaluationOverview,
     in_order,
 )
-from assay.formats.intelligence_layer.evaluation_rows import (
-    StoredResult,
-    result_of,
-    row_of_original,
-    rows_of,
-)
-from assay.formats.intelligence_layer.original import (
-    FileStore,
-    LocalFileSystem,
-    OriginalRows,
-    OriginalStore,
-    manifests,
-)
+from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, row_of_original, rows_of
+from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
 from assay.formats.intelligence_layer.run_rows import Places
 from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ours, to_json
 from assay.interfaces import Log, Store

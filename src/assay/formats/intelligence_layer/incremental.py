@@ -148,9 +148,7 @@ class EloEvaluationLogic(IncrementalEvaluationLogic[Input, Output, ExpectedOutpu
         return Matches(
             comparison_evaluations=[
                 ComparisonEvaluation(
-                    first_player=first.run_id,
-                    second_player=second.run_id,
-                    outcome=self.grade(first, second, example),
+                    first_player=first.run_id, second_player=second.run_id, outcome=self.grade(first, second, example)
                 )
                 for first, second in combinations(outputs, 2)
                 if not any(first.run_id in runs and second.run_id in runs for runs in met)

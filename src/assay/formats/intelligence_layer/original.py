@@ -126,10 +126,7 @@ class HuggingFaceRepository(FileSystemBasedRepository):
     def delete_repository(self) -> None:
         """Remove the repository with all that is in it; one that is gone is not an error."""
         _hub().delete_repo(
-            repo_id=self._repository_id,
-            token=self._file_system.token,
-            repo_type=_REPOSITORY_TYPE,
-            missing_ok=True,
+            repo_id=self._repository_id, token=self._file_system.token, repo_type=_REPOSITORY_TYPE, missing_ok=True
         )
 
 

@@ -153,10 +153,7 @@ class Span(Tracer, AbstractContextManager["Span"]):
         self._closed = True
 
     def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        _traceback: TracebackType | None,
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         if exc_value is not None:
             error = ErrorValue(

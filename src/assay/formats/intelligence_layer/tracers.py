@@ -109,11 +109,7 @@ class InMemorySpan(InMemoryTracer, Span):
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def __init__(
-        self,
-        name: str,
-        input: Any,
-        context: Context | None = None,
-        start_timestamp: datetime | None = None,
+        self, name: str, input: Any, context: Context | None = None, start_timestamp: datetime | None = None
     ) -> None:
         super().__init__(name=name, context=context, start_timestamp=start_timestamp)
         self.input = input
@@ -186,12 +182,7 @@ class OpenTelemetryTracer(Tracer):
         context, trace = _api()
         own = getattr(self, "open_ts_span", None)
         around = None if own is None else trace.set_span_in_context(own)
-        span = self._tracer.start_span(
-            name,
-            context=around,
-            attributes=attributes,
-            start_time=_nanoseconds(timestamp),
-        )
+        span = self._tracer.start_span(name, context=around, attributes=attributes, start_time=_nanoseconds(timestamp))
         return span, context.attach(trace.set_span_in_context(span))
 
 

@@ -104,11 +104,7 @@ class PersistentTracer(Tracer, ABC):
         self._log_entry(span.context.trace_id, StartSpan(**self._start(span, name, timestamp)))
 
     def _log_task(
-        self,
-        task_span: "PersistentTaskSpan",
-        task_name: str,
-        input: Any,
-        timestamp: datetime | None = None,
+        self, task_span: "PersistentTaskSpan", task_name: str, input: Any, timestamp: datetime | None = None
     ) -> None:
         entry = StartTask(**self._start(task_span, task_name, timestamp), input=input)
         try:
@@ -120,13 +116,7 @@ class PersistentTracer(Tracer, ABC):
     def _start(self, span: Span, name: str, timestamp: datetime | None) -> dict[str, Any]:
         trace_id, span_id = span.context.trace_id, span.context.span_id
         parent = self.context.span_id if self.context else trace_id
-        return {
-            "uuid": span_id,
-            "parent": parent,
-            "name": name,
-            "start": timestamp or utc_now(),
-            "trace_id": trace_id,
-        }
+        return {"uuid": span_id, "parent": parent, "name": name, "start": timestamp or utc_now(), "trace_id": trace_id}
 
     def _parse_log(self, log_entries: Iterable[LogLine]) -> InMemoryTracer:
         """The lines of a log as a tree again; a span whose end was never written stays open."""
@@ -169,11 +159,7 @@ class PersistentSpan(Span, PersistentTracer, ABC):
     def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         own = self.context
         entry = PlainEntry(
-            message=message,
-            value=value,
-            timestamp=timestamp or utc_now(),
-            parent=own.span_id,
-            trace_id=own.trace_id,
+            message=message, value=value, timestamp=timestamp or utc_now(), parent=own.span_id, trace_id=own.trace_id
         )
         try:
             self._log_entry(own.trace_id, entry)
