@@ -44,7 +44,7 @@ _FOLDERS = {
         "domain evaluation_repository file_evaluation_repository graders in_memory_evaluation_repository",
     ),
     "evaluation.evaluation.evaluator": (
-        "evaluator logics incremental elo argilla evaluations",
+        "evaluator logics elo argilla evaluations",
         "argilla_evaluator async_evaluator base_evaluator evaluator incremental_evaluator",
     ),
     "evaluation.infrastructure": (

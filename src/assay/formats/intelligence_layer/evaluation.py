@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from assay.formats.intelligence_layer.evaluations import *  # noqa: F403
     from assay.formats.intelligence_layer.evaluator import *  # noqa: F403
     from assay.formats.intelligence_layer.graders import *  # noqa: F403
-    from assay.formats.intelligence_layer.incremental import *  # noqa: F403
     from assay.formats.intelligence_layer.logics import *  # noqa: F403
     from assay.formats.intelligence_layer.navigator import *  # noqa: F403
     from assay.formats.intelligence_layer.original import *  # noqa: F403
@@ -43,15 +42,15 @@ _HOMES = {
     ),
     "elo": (
         "AggregatedComparison ComparisonEvaluation ComparisonEvaluationAggregationLogic EloCalculator "
-        "EloGradingInput MatchOutcome Matches MatchesAggregationLogic PlayerScore WinRateCalculator"
+        "EloEvaluationLogic EloGradingInput IncrementalEvaluationLogic MatchOutcome "
+        "Matches MatchesAggregationLogic PlayerScore WinRateCalculator"
     ),
     "evaluations": (
         "AsyncEvaluationRepository AsyncFileEvaluationRepository AsyncInMemoryEvaluationRepository "
         "EvaluationRepository FileEvaluationRepository InMemoryEvaluationRepository"
     ),
-    "evaluator": "Evaluator",
+    "evaluator": "Evaluator IncrementalEvaluator",
     "graders": "BleuGrader FScores HighlightCoverageGrader LanguageMatchesGrader MeanAccumulator RougeGrader",
-    "incremental": "EloEvaluationLogic IncrementalEvaluationLogic IncrementalEvaluator",
     "logics": "AggregationLogic EvaluationLogic SingleOutputEvaluationLogic",
     "navigator": (
         "EvaluationLineage RepositoryNavigator RunLineage aggregation_overviews_to_pandas "

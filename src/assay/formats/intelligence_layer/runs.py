@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import final
+from typing import Any, final
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -275,3 +275,18 @@ class InMemoryRunRepository(StoredRunRepository):
 
     def _delete_temporary_run_data(self, tmp_hash: str) -> None:
         self._unfinished.pop(tmp_hash, None)
+
+
+def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
+    """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
+    if isinstance(repository, StoredRunRepository):
+        store = repository.store_with(run.id for run in runs)
+        if store is not None:
+            return store
+    memory = MemoryStore()
+    for run in runs:
+        memory.put_manifest(manifest_with(run, None))
+        log = memory.log("run", run.id)
+        for output in repository.example_outputs(run.id, output_type):
+            log.append(msgspec.json.encode(row_of(output)) + b"\n")
+    return memory
