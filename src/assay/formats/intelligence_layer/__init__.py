@@ -96,19 +96,27 @@ def not_offered(name: str) -> Any:
 
 
 def names_of(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module: each name comes from its home, which is imported when needed."""
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    """`__getattr__` and `__dir__` of a module. A name comes from the first of our files that has it, which is imported
+    when it is asked for; `homes` has the names that a file gives, all public ones where that is empty."""
 
     def lookup(name: str) -> Any:
         if name == "__all__":
-            return sorted(home_of)
-        if name not in home_of:
-            return not_offered(name)
-        value = getattr(import_module(f"{__name__}.{home_of[name]}"), name)
-        setattr(sys.modules[module], name, value)
-        return value
+            return public()
+        for home, names in homes.items():
+            if name[0] != "_" and (not names or name in names.split()) and hasattr(_file(home), name):
+                setattr(sys.modules[module], name, getattr(_file(home), name))
+                return getattr(_file(home), name)
+        return not_offered(name)
 
-    return lookup, lambda: sorted(home_of)
+    def public() -> list[str]:
+        offered = (names.split() or vars(_file(home)) for home, names in homes.items())
+        return sorted({name for names in offered for name in names if name[0] != "_"})
+
+    return lookup, public
+
+
+def _file(home: str) -> ModuleType:
+    return import_module(f"{__name__}.{home}")
 
 
 class _Names(MetaPathFinder, InspectLoader):
@@ -127,25 +135,9 @@ class _Names(MetaPathFinder, InspectLoader):
         return ModuleSpec(fullname, self, origin=file, is_package=has_modules)
 
     def exec_module(self, module: ModuleType) -> None:
-        homes = _homes(module.__name__)
-
-        def lookup(name: str) -> Any:
-            if name == "__all__":
-                return public()
-            if name.startswith("_"):
-                raise AttributeError(name)
-            for home in homes:
-                file = import_module(home)
-                if hasattr(file, name):
-                    vars(module)[name] = getattr(file, name)
-                    return vars(module)[name]
-            return not_offered(name)
-
-        def public() -> list[str]:
-            return sorted({name for home in homes for name in vars(import_module(home)) if name[0] != "_"})
-
+        homes = MODULES[module.__name__.removeprefix(f"{__name__}.")].split()
         module.__doc__ = f"See {', '.join(homes) or 'the modules below'}."
-        module.__getattr__, module.__dir__ = lookup, public  # type: ignore[method-assign]
+        module.__getattr__, module.__dir__ = names_of(module.__name__, dict.fromkeys(homes, ""))  # type: ignore[method-assign]
 
     def get_source(self, fullname: str) -> str | None:
         return None
