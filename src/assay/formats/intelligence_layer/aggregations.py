@@ -101,7 +101,7 @@ class StoredAggregationRepository(AggregationRepository):
             complete=True,
             planned=len(rows),
             counts={"metrics": len(rows), "evaluations": overview.successful_evaluation_count},
-            inputs=[{"kind": "evaluation", "id": each} for each in sorted(x.id for x in overview.evaluation_overviews)],
+            inputs=[{"kind": "evaluation", "id": id} for id in overview.evaluation_ids],
             segments=self.store.log("aggregation", overview.id).segments(),
         )
 
@@ -212,7 +212,7 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
             labels=set(labels or ()),
             metadata=dict(metadata or {}),
         )
-        self._measure(overview, [each.id for each in overviews])
+        self._measure(overview, [evaluation.id for evaluation in overviews])
         self._aggregation_repository.store_aggregation_overview(overview)
         return overview
 

@@ -172,9 +172,9 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         examples = list(self._dataset_repository.examples(dataset, self.input_type(), self.expected_output_type()))
         stored = (self._run_repository.example_outputs(run.id, output_type) for run in runs)
         outputs = [{output.example_id: output for output in each} for each in stored]
-        known = {example.id for example in examples}
+        ids = {example.id for example in examples}
         for run, by_example in zip(runs, outputs, strict=True):
-            for stray in sorted(by_example.keys() - known):
+            for stray in sorted(by_example.keys() - ids):
                 raise stray_output(run.id, stray)
         submitted = 0
         for example in examples:

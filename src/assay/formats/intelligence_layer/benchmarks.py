@@ -212,7 +212,7 @@ class FileBenchmarkRepository(BenchmarkRepository):
     ) -> FileBenchmark:
         if self._dataset_repository.dataset(dataset_id) is None:
             raise BadValue(f"Dataset with ID {dataset_id} not found", fix="create the dataset first")
-        if any(known.name == name for known in self._stored()):
+        if any(stored.name == name for stored in self._stored()):
             raise BadValue(f'Benchmark with name "{name}" already exists', fix="give it another name")
         stored = StoredBenchmark(
             id=str(uuid4()),
@@ -232,8 +232,8 @@ class FileBenchmarkRepository(BenchmarkRepository):
         if not self._file(benchmark_id).is_file():
             return None
         stored = StoredBenchmark.model_validate_json(self._file(benchmark_id).read_bytes())
-        given = create_evaluation_logic_identifier(eval_logic), create_aggregation_logic_identifier(aggregation_logic)
-        if not allow_diff and given != (stored.evaluation_logic, stored.aggregation_logic):
+        logics = create_evaluation_logic_identifier(eval_logic), create_aggregation_logic_identifier(aggregation_logic)
+        if not allow_diff and logics != (stored.evaluation_logic, stored.aggregation_logic):
             raise BadValue(
                 f"the logics are not those that the benchmark {stored.name!r} was created with",
                 fix="create a new benchmark, or pass allow_diff=True: then its executions cannot be compared",

@@ -125,8 +125,8 @@ class ArgillaWrapperClient(ArgillaClient):
 
     def create_dataset(self, workspace_id: str, dataset_name: str, fields: Parts, questions: Parts) -> str:
         settings = self._argilla.Settings(
-            fields=[self._own(each) for each in fields],
-            questions=[self._own(each) for each in questions],
+            fields=[self._own(part) for part in fields],
+            questions=[self._own(part) for part in questions],
             allow_extra_metadata=True,
         )
         if not self.client.workspaces(name=workspace_id):
@@ -160,7 +160,7 @@ class ArgillaWrapperClient(ArgillaClient):
             yield ArgillaEvaluation(
                 example_id=metadata.pop("example_id"),
                 record_id=str(record.id),
-                responses={each.question_name: each.value for each in record.responses if each is not None},
+                responses={answer.question_name: answer.value for answer in record.responses if answer is not None},
                 metadata=metadata,
             )
 
@@ -172,7 +172,7 @@ class ArgillaWrapperClient(ArgillaClient):
 
     def split_dataset(self, dataset_id: str, n_splits: int) -> None:
         dataset = self._dataset(dataset_id)
-        for part in [each for each in dataset.settings.metadata if each.name == "split"]:
+        for part in [kept for kept in dataset.settings.metadata if kept.name == "split"]:
             part.delete()
         if n_splits > 1:
             part = self._argilla.IntegerMetadataProperty(name="split", visible_for_annotators=True, min=1, max=n_splits)
@@ -221,8 +221,8 @@ class FileArgillaClient(ArgillaClient):
         about = {
             "workspace": workspace_id,
             "name": dataset_name,
-            "fields": [_described(each) for each in fields],
-            "questions": [_described(each) for each in questions],
+            "fields": [_described(part) for part in fields],
+            "questions": [_described(part) for part in questions],
         }
         write_file(self._folder(dataset_id) / "questions.json", json.dumps(about, indent=2).encode() + b"\n")
         return dataset_id

@@ -96,7 +96,7 @@ class Task(ABC, Generic[Input, Output]):
             tracer.span(f"Concurrent {type(self).__name__} tasks") as span,
             ThreadPoolExecutor(max_workers=limit) as executor,
         ):
-            return list(executor.map(lambda each: self.run(each, span), inputs))
+            return list(executor.map(lambda value: self.run(value, span), inputs))
 
 
 def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: object) -> Any:
@@ -240,12 +240,12 @@ def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
 
 
 def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
-    errors = [each.value for each in _logs(span) if isinstance(each.value, ErrorValue)]
+    errors = [log.value for log in _logs(span) if isinstance(log.value, ErrorValue)]
     data: Row = {
         "trace_id": span.context.trace_id,
         "span_id": span.context.span_id,
         "status": span.status_code,
-        "logs": [{"message": each.message, "value": each.value, "at": each.timestamp} for each in _logs(span)],
+        "logs": [{"message": log.message, "value": log.value, "at": log.timestamp} for log in _logs(span)],
     }
     if isinstance(span, InMemoryTaskSpan):
         data |= {"input": span.input, "output": span.output}

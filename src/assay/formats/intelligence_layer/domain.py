@@ -262,17 +262,19 @@ class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
     def failed_evaluation_count(self) -> int:
         """Examples without a result: those whose evaluation crashed, and those left out because a run failed on them.
         Evaluations that did not count the latter, such as the original's, are taken to have left out each failure."""
-        counted = [each for each in self.evaluation_overviews if each.skipped_evaluation_count is not None]
-        skipped = sum(each.skipped_evaluation_count or 0 for each in counted)
-        others = {run for each in self.evaluation_overviews if each not in counted for run in each.run_overviews}
-        return self.crashed_during_evaluation_count + skipped + sum(run.failed_example_count for run in others)
+        skipped = sum(overview.skipped_evaluation_count or 0 for overview in self.evaluation_overviews)
+        uncounted: set[RunOverview] = set()
+        for overview in self.evaluation_overviews:
+            if overview.skipped_evaluation_count is None:
+                uncounted |= overview.run_overviews
+        return self.crashed_during_evaluation_count + skipped + sum(run.failed_example_count for run in uncounted)
 
     def raise_on_evaluation_failure(self) -> None:
         if self.crashed_during_evaluation_count > 0:
             raise EvaluationFailed(self.id, self.crashed_during_evaluation_count)
 
     @property
-    def _evaluation_ids(self) -> list[str]:
+    def evaluation_ids(self) -> list[str]:
         return sorted(overview.id for overview in self.evaluation_overviews)
 
     _text = (
@@ -285,7 +287,7 @@ class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
         'Description = "{0.description}"\n'
         "Labels = {0.labels}\n"
         "Metadata = {0.metadata}\n"
-        "IDs of aggregated Evaluation Overviews = {0._evaluation_ids}\n"
+        "IDs of aggregated Evaluation Overviews = {0.evaluation_ids}\n"
         "IDs of aggregated Run Overviews = {0.run_ids}\n"
         "Statistics = {{\n{0.statistics}\n}}\n"
     )

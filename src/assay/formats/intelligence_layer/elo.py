@@ -160,7 +160,7 @@ class MatchesAggregationLogic(AggregationLogic[Matches, AggregatedComparison]):
         self._players, self._seed = players, seed
 
     def aggregate(self, evaluations: Iterable[Matches]) -> AggregatedComparison:
-        matches = (match for each in evaluations for match in each.comparison_evaluations)
+        matches = (match for evaluation in evaluations for match in evaluation.comparison_evaluations)
         return EloAggregationAdapter.aggregate(matches, players=self._players, seed=self._seed)
 
 
@@ -185,7 +185,7 @@ class IncrementalEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, 
         self, example: Example[Input, ExpectedOutput], *output: SuccessfulExampleOutput[Output]
     ) -> Evaluation:
         seen = [
-            [each for each in output if each.run_id in runs] if self._has_result(number, example.id) else []
+            [answer for answer in output if answer.run_id in runs] if self._has_result(number, example.id) else []
             for number, runs in enumerate(self._previous_run_output_ids)
         ]
         return self.do_incremental_evaluate(example, list(output), seen)

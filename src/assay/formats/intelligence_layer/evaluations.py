@@ -81,13 +81,13 @@ class EvaluationRepository(ABC):
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
-        return [each for each in results if not isinstance(each.result, FailedExampleEvaluation)]
+        return [evaluation for evaluation in results if not isinstance(evaluation.result, FailedExampleEvaluation)]
 
     def failed_example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
-        return [each for each in results if isinstance(each.result, FailedExampleEvaluation)]
+        return [evaluation for evaluation in results if isinstance(evaluation.result, FailedExampleEvaluation)]
 
 
 class AsyncEvaluationRepository(EvaluationRepository):

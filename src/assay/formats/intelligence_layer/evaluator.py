@@ -79,7 +79,7 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
         """The lineages of the examples that could not be evaluated."""
         failed = self._evaluation_repository.failed_example_evaluations(evaluation_id, self.evaluation_type())
-        lineages = (self.evaluation_lineage(evaluation_id, each.example_id) for each in failed)
+        lineages = (self.evaluation_lineage(evaluation_id, evaluation.example_id) for evaluation in failed)
         return (lineage for lineage in lineages if lineage is not None)
 
     def evaluation_lineages(
@@ -275,7 +275,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             done = self._evaluation_repository.successful_example_evaluations(evaluation_id, self.evaluation_type())
             earlier += behind
             runs.append(set(behind))
-            examples.append({each.example_id for each in done})
+            examples.append({evaluation.example_id for evaluation in done})
         self._earlier = runs, examples
         try:
             return self.evaluate_runs(

@@ -40,8 +40,8 @@ class FScores:
 class RougeGrader:
     def calculate_rouge(self, hypothesis: str, reference: str) -> FScores:
         """ROUGE-2: pairs of neighbouring words, as stems, that the hypothesis shares with the reference; 0 to 1."""
-        found = rouge_n(words(hypothesis, True), words(reference, True), 2)
-        return FScores(precision=found.precision, recall=found.recall, f_score=found.f1)
+        rouge = rouge_n(words(hypothesis, True), words(reference, True), 2)
+        return FScores(precision=rouge.precision, recall=rouge.recall, f_score=rouge.f1)
 
 
 class LanguageMatchesGrader:
@@ -63,8 +63,8 @@ class LanguageMatchesGrader:
     def _language(self, text: str) -> str | None:
         shares: dict[str, float] = {}
         for piece in pieces(text):
-            for found in self._detector.compute_language_confidence_values(piece):
-                shares[found.language.name] = shares.get(found.language.name, 0.0) + found.value * len(piece)
+            for guess in self._detector.compute_language_confidence_values(piece):
+                shares[guess.language.name] = shares.get(guess.language.name, 0.0) + guess.value * len(piece)
         total = sum(shares.values())
         clear = [name for name, share in shares.items() if total and share / total >= self._acceptance_threshold]
         return clear[0] if len(clear) == 1 else None
@@ -73,18 +73,18 @@ class LanguageMatchesGrader:
 def pieces(text: str, least: int = 30, most: int = 200) -> list[str]:
     """The text cut between words into pieces of `least` to `most` characters, at the ends of sentences where there are
     any. A longer word is cut; a text that is shorter is one piece."""
-    found: list[str] = []
+    cut: list[str] = []
     piece = ""
     for word in text.split():
         for part in (word[start : start + most] for start in range(0, len(word), most)):
             if piece and len(piece) + 1 + len(part) > most:
-                found.append(piece)
+                cut.append(piece)
                 piece = ""
             piece = f"{piece} {part}" if piece else part
         if len(piece) >= least and _SENTENCE_ENDS.search(piece):
-            found.append(piece)
+            cut.append(piece)
             piece = ""
-    return [*found, piece] if piece else found
+    return [*cut, piece] if piece else cut
 
 
 class HighlightCoverageGrader:

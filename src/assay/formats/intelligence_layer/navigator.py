@@ -90,7 +90,7 @@ class RepositoryNavigator:
     ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
         """The lineages of all examples that the run has an output for, in the order of the examples."""
         run = self._run(run_id)
-        outputs = {each.example_id: each for each in self._run_repository.example_outputs(run_id, output_type)}
+        outputs = {output.example_id: output for output in self._run_repository.example_outputs(run_id, output_type)}
         examples = self._dataset_repository.examples(run.dataset_id, input_type, expected_output_type)
         for example in examples:
             if example.id in outputs:
@@ -127,9 +127,9 @@ class RepositoryNavigator:
             for lineage in self.run_lineages(run.id, input_type, expected_output_type, output_type):
                 lineages.setdefault(lineage.example.id, []).append(lineage)
         for evaluation in repository.example_evaluations(evaluation_id, evaluation_type):
-            found = lineages.get(evaluation.example_id)
-            if found:
-                yield _joined(found, evaluation)
+            joined = lineages.get(evaluation.example_id)
+            if joined:
+                yield _joined(joined, evaluation)
 
     def evaluation_lineage(
         self,
@@ -145,9 +145,9 @@ class RepositoryNavigator:
             self.run_lineage(run.id, example_id, input_type, expected_output_type, output_type)
             for run in in_order(overview.run_overviews)
         )
-        found = [lineage for lineage in lineages if lineage is not None]
-        evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if found else None
-        return None if evaluation is None else _joined(found, evaluation)
+        runs = [lineage for lineage in lineages if lineage is not None]
+        evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if runs else None
+        return None if evaluation is None else _joined(runs, evaluation)
 
     def runs(self, *run_ids: str) -> list[RunOverview]:
         """The runs in the order of the arguments; an id that is given twice is one run."""
@@ -275,8 +275,8 @@ def _example(example: Any) -> list[Any]:
 
 
 def _fields(statistics: Any) -> dict[str, Any]:
-    found = to_json(statistics)
-    return found if isinstance(found, dict) else {"statistics": found}
+    fields = to_json(statistics)
+    return fields if isinstance(fields, dict) else {"statistics": fields}
 
 
 def _beside(frame: Any, further: Any, ending: str) -> Any:

@@ -111,7 +111,7 @@ def overview_of(manifest: Manifest) -> RunOverview | None:
     failed = manifest.counts.get("errored", 0)
     outcomes = ("ok", "refused", "skipped", "errored")
     return RunOverview(
-        dataset_id=next((str(each["id"]) for each in manifest.inputs if each.get("kind") == "dataset"), ""),
+        dataset_id=next((str(source["id"]) for source in manifest.inputs if source.get("kind") == "dataset"), ""),
         id=manifest.id,
         start=datetime.fromtimestamp(manifest.started, UTC),
         end=datetime.fromtimestamp(manifest.ended, UTC),

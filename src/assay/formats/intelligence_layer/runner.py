@@ -185,14 +185,14 @@ class Runner(Generic[Input, Output]):
 
         return store
 
-    def _tracers(self, run_id: str, given: Tracer | None, individually: bool) -> MakeTracer:
+    def _tracers(self, run_id: str, tracer: Tracer | None, individually: bool) -> MakeTracer:
         def make(example_id: str, key: str) -> Tracer:
             if not individually:
-                return given or NoOpTracer()
-            own = self._run_repository.create_tracer_for_example(run_id, example_id)
-            if isinstance(own, ExampleTracer):
-                own.key = key
-            return own if given is None else CompositeTracer([own, given])
+                return tracer or NoOpTracer()
+            kept = self._run_repository.create_tracer_for_example(run_id, example_id)
+            if isinstance(kept, ExampleTracer):
+                kept.key = key
+            return kept if tracer is None else CompositeTracer([kept, tracer])
 
         return make
 

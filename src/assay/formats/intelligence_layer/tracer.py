@@ -248,10 +248,10 @@ class CompositeSpan(Generic[SpanVar], CompositeTracer[SpanVar], Span):
 
     @property
     def status_code(self) -> SpanStatus:
-        found = {tracer.status_code for tracer in self.tracers}
-        if len(found) > 1:
+        statuses = {tracer.status_code for tracer in self.tracers}
+        if len(statuses) > 1:
             raise ValueError("the spans of this composite do not have the same status")
-        return found.pop()
+        return statuses.pop()
 
     @status_code.setter
     def status_code(self, span_status: SpanStatus) -> None:

@@ -88,7 +88,7 @@ class InMemorySpan(InMemoryTracer, Span):
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         if self.end_timestamp is None:
             raise RuntimeError(f"the span {self.name!r} is still open: end it before it is exported")
-        own = ExportedSpan(
+        span = ExportedSpan(
             context=self.context,
             name=self.name,
             parent_id=self.parent_id,
@@ -98,7 +98,7 @@ class InMemorySpan(InMemoryTracer, Span):
             events=[entry.as_event() for entry in self.entries if isinstance(entry, LogEntry)],
             status=self.status_code,
         )
-        return [*super().export_for_viewing(), own]
+        return [*super().export_for_viewing(), span]
 
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return SpanAttributes()
@@ -180,8 +180,8 @@ class OpenTelemetryTracer(Tracer):
     def _start(self, name: str, attributes: dict[str, str], timestamp: datetime | None) -> "tuple[OpenTSpan, object]":
         """A child of this span, wherever it is opened: in another thread there is no current span to follow."""
         context, trace = _api()
-        own = getattr(self, "open_ts_span", None)
-        around = None if own is None else trace.set_span_in_context(own)
+        parent = getattr(self, "open_ts_span", None)
+        around = None if parent is None else trace.set_span_in_context(parent)
         span = self._tracer.start_span(name, context=around, attributes=attributes, start_time=_nanoseconds(timestamp))
         return span, context.attach(trace.set_span_in_context(span))
 

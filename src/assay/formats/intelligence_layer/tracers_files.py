@@ -157,15 +157,15 @@ class PersistentSpan(Span, PersistentTracer, ABC):
     end_timestamp: datetime | None = None
 
     def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
-        own = self.context
+        context, at = self.context, timestamp or utc_now()
         entry = PlainEntry(
-            message=message, value=value, timestamp=timestamp or utc_now(), parent=own.span_id, trace_id=own.trace_id
+            message=message, value=value, timestamp=at, parent=context.span_id, trace_id=context.trace_id
         )
         try:
-            self._log_entry(own.trace_id, entry)
+            self._log_entry(context.trace_id, entry)
         except TracerLogEntryFailed as error:
             entry.message, entry.value = "log entry failed", error.description
-            self._log_entry(own.trace_id, entry)
+            self._log_entry(context.trace_id, entry)
 
     def end(self, timestamp: datetime | None = None) -> None:
         if self.end_timestamp is None:

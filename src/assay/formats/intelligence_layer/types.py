@@ -152,13 +152,13 @@ class Record:
         if parent is None or cls.__module__.startswith("assay."):  # these say themselves what they are
             return
         cls.__hash__ = cls.__hash__  # else one over all fields takes its place
-        own = inspect.get_annotations(cls)
-        for name in own:
+        annotations = inspect.get_annotations(cls)
+        for name in annotations:
             if name in cls.__dict__:
                 setattr(cls, name, _as_default(cls.__dict__[name]))
         dataclasses.dataclass(kw_only=True, repr=False, frozen=parent.frozen)(cls)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-            if field.name in own and field.default_factory is not dataclasses.MISSING:
+            if field.name in annotations and field.default_factory is not dataclasses.MISSING:
                 setattr(cls, field.name, field)  # for a decorator of the user's own, which looks here
 
     def __class_getitem__(cls, arguments: Any) -> Any:
