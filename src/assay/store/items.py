@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 def normalise(row: Mapping[str, Any], place: str = "") -> Item:
     """The item of one row; without an id it gets its content hash. `place` (file and row) is for errors."""
-    if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if type(row) is not dict and not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserError(
             f"a dataset row must be an object, got {_short(row)}",
             where=place,
@@ -30,7 +30,7 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
         )
     identity = _id_text(row["id"], place) if has_own_id(row) else _content_id(row, place)
     metadata = row.get("metadata")
-    own_metadata = isinstance(metadata, Mapping)
+    own_metadata = type(metadata) is dict or (metadata is not None and isinstance(metadata, Mapping))
     if "data" in row:
         data = row["data"]
         extra = {key: value for key, value in row.items() if key not in _OWN}
@@ -44,7 +44,7 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
         id=identity,
         data=data,
         ground_truth=row["ground_truth"] if "ground_truth" in row else _default_truth(data),
-        metadata=dict(metadata) if isinstance(metadata, Mapping) else {},
+        metadata=dict(metadata) if own_metadata and metadata is not None else {},
         extra=extra,
     )
 

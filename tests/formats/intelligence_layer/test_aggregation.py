@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from assay.formats.intelligence_layer.aggregations import FileSystemAggregationRepository
-from assay.formats.intelligence_layer.dataset_files import LocalFileSystem
 from assay.formats.intelligence_layer.elo import EloAggregationAdapter
 from assay.formats.intelligence_layer.evaluation import (
     AggregatedComparison,
@@ -40,6 +39,7 @@ from assay.formats.intelligence_layer.evaluation import (
     RunOverview,
     WinRateCalculator,
 )
+from assay.formats.intelligence_layer.original import LocalFileSystem
 from assay.store.repositories import AggregationRepository as Rows
 from assay.store.stores import FolderStore
 from tests.formats.intelligence_layer.worlds import (

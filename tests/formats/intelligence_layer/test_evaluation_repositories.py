@@ -1,4 +1,4 @@
-"""The contract of evaluation repositories: in memory, in files, in the original's files, with and without partials."""
+"""The contract of evaluation repositories: in memory and in files, with and without partials."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from assay.analysis.rank.rank import rank
-from assay.formats.intelligence_layer.dataset_files import LocalFileSystem
 from assay.formats.intelligence_layer.evaluation import (
     AsyncEvaluationRepository,
     AsyncFileEvaluationRepository,
@@ -27,7 +26,6 @@ from assay.formats.intelligence_layer.evaluation import (
     PartialEvaluationOverview,
     RunOverview,
 )
-from assay.formats.intelligence_layer.evaluation_files import FileSystemEvaluationRepository
 from assay.records import Evaluation
 from assay.store.repositories import EvaluationRepository as Rows
 from assay.store.stores import FolderStore
@@ -46,7 +44,6 @@ LATER = NOON + timedelta(minutes=1, microseconds=1)
 KINDS: dict[str, Callable[[Path], EvaluationRepository]] = {
     "memory": lambda _: InMemoryEvaluationRepository(),
     "files": FileEvaluationRepository,
-    "original files": lambda root: FileSystemEvaluationRepository(LocalFileSystem(), root),
     "partials in memory": lambda _: AsyncInMemoryEvaluationRepository(),
     "partials in files": AsyncFileEvaluationRepository,
 }
@@ -323,9 +320,6 @@ def test_assay_ranks_the_players_of_stored_matches(tmp_path: Path) -> None:
 
 
 def test_single_matches_of_one_example_are_kept_by_their_players(repository: EvaluationRepository) -> None:
-    if isinstance(repository, FileSystemEvaluationRepository):
-        pytest.skip("the original keeps one result of an example")
-
     def match(first: str, second: str, outcome: str) -> ExampleEvaluation[Any]:
         players = {"first_player": first, "second_player": second}
         return result("e", ComparisonEvaluation(**players, outcome=MatchOutcome(outcome)))
@@ -403,5 +397,8 @@ def test_folders_of_the_original_are_read(tmp_path: Path) -> None:
     assert repository.example_evaluation("11-22", "c d", Mark) == result("c d", Mark(points="4"), "11-22")
     assert repository.example_evaluation("11-22", "b", Mark) == result("b", Mark(points="3"), "11-22")
     assert repository.example_evaluation("11-22", "c", Mark) is None
+    repository.store_example_evaluation(result("d", Mark(points="5"), "11-22"))
+    again = AsyncFileEvaluationRepository(tmp_path)
+    assert [each.example_id for each in again.example_evaluations("11-22", Mark)] == ["a", "b", "c d", "d"]
     repository.store_evaluation_overview(overview("ours"))
     assert repository.evaluation_overview_ids() == ["11-22", "ours"]

@@ -413,6 +413,12 @@ def test_the_folders_of_the_original_are_read(tmp_path: Path) -> None:
     assert tracer.export_for_viewing()[0].attributes.output == 2  # type: ignore[union-attr]
     assert repository.example_tracer("their run", "a") is None
     assert repository.example_tracer("their run", "../../their run") is None
+    repository.store_run_overview(stored)
+    for id in ("a", "d"):  # one that is replaced, and a new one
+        repository.store_example_output(ExampleOutput(run_id="their run", example_id=id, output=Question(text="new")))
+    for reader in (repository, FileRunRepository(tmp_path)):
+        found = {each.example_id: each.output.text for each in reader.example_outputs("their run", Question)}
+        assert found == {"a": "new", "b": "q", "deep/c": "r", "d": "new"}
 
 
 def test_runs_of_the_command_line_are_read(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ in the file that the table gives when they are asked for. A name that is not off
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -15,62 +15,52 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-_SERVED = {
-    "connectors.argilla.argilla_client": "argilla_clients",
-    "connectors.argilla.argilla_wrapper_client": "argilla_clients",
-    "connectors.argilla.file_client": "argilla_clients",
-    "connectors.base.json_serializable": "types",
-    "connectors.studio.studio": "",
-    "core.task": "task types",
-    "core.tracer.composite_tracer": "tracer",
-    "core.tracer.file_tracer": "tracers_files",
-    "core.tracer.in_memory_tracer": "tracers",
-    "core.tracer.open_telemetry_tracer": "tracers",
-    "core.tracer.persistent_tracer": "tracers_files",
-    "core.tracer.tracer": "tracer",
-    "evaluation.aggregation.accumulator": "aggregator",
-    "evaluation.aggregation.aggregation_repository": "aggregations",
-    "evaluation.aggregation.aggregator": "aggregator logics",
-    "evaluation.aggregation.domain": "aggregations domain",
-    "evaluation.aggregation.elo_aggregation": "elo",
-    "evaluation.aggregation.file_aggregation_repository": "aggregations",
-    "evaluation.aggregation.hugging_face_aggregation_repository": "aggregations",
-    "evaluation.aggregation.in_memory_aggregation_repository": "aggregations",
-    "evaluation.benchmark.benchmark": "benchmarks",
-    "evaluation.benchmark.file_benchmark": "benchmarks",
-    "evaluation.benchmark.studio_benchmark": "logics",
-    "evaluation.benchmark.trace_information": "graders",
-    "evaluation.dataset.dataset_repository": "datasets",
-    "evaluation.dataset.domain": "domain",
-    "evaluation.dataset.file_dataset_repository": "dataset_files",
-    "evaluation.dataset.hugging_face_dataset_repository": "dataset_files",
-    "evaluation.dataset.in_memory_dataset_repository": "datasets",
-    "evaluation.dataset.single_huggingface_dataset_repository": "dataset_files",
-    "evaluation.dataset.studio_dataset_repository": "",
-    "evaluation.evaluation.domain": "domain",
-    "evaluation.evaluation.evaluation_repository": "evaluations",
-    "evaluation.evaluation.evaluator.argilla_evaluator": "argilla",
-    "evaluation.evaluation.evaluator.async_evaluator": "argilla evaluations",
-    "evaluation.evaluation.evaluator.base_evaluator": "evaluator logics",
-    "evaluation.evaluation.evaluator.evaluator": "evaluator logics",
-    "evaluation.evaluation.evaluator.incremental_evaluator": "incremental elo",
-    "evaluation.evaluation.file_evaluation_repository": "evaluation_files",
-    "evaluation.evaluation.graders": "graders",
-    "evaluation.evaluation.in_memory_evaluation_repository": "evaluations",
-    "evaluation.infrastructure.file_system_based_repository": "dataset_files",
-    "evaluation.infrastructure.hugging_face_repository": "dataset_files",
-    "evaluation.infrastructure.repository_navigator": "navigator",
-    "evaluation.run.domain": "domain",
-    "evaluation.run.file_run_repository": "runs",
-    "evaluation.run.in_memory_run_repository": "runs",
-    "evaluation.run.run_repository": "runs domain",
-    "evaluation.run.runner": "runner",
-    "evaluation.run_evaluation": "run_evaluation",
+_FOLDERS = {
+    "connectors.argilla": ("connectors", "argilla_client argilla_wrapper_client file_client"),
+    "connectors.base": ("types", "json_serializable"),
+    "connectors.studio": ("", "studio"),
+    "core": ("core types", "task"),
+    "core.tracer": (
+        "tracer tracers tracers_files",
+        "composite_tracer file_tracer in_memory_tracer open_telemetry_tracer persistent_tracer tracer",
+    ),
+    "evaluation": ("run_evaluation", "run_evaluation"),
+    "evaluation.aggregation": (
+        "aggregations elo graders logics domain",
+        "accumulator aggregation_repository aggregator domain elo_aggregation file_aggregation_repository "
+        "hugging_face_aggregation_repository in_memory_aggregation_repository",
+    ),
+    "evaluation.benchmark": (
+        "benchmarks logics graders",
+        "benchmark file_benchmark studio_benchmark trace_information",
+    ),
+    "evaluation.dataset": (
+        "datasets dataset_files domain",
+        "dataset_repository domain file_dataset_repository hugging_face_dataset_repository "
+        "in_memory_dataset_repository single_huggingface_dataset_repository studio_dataset_repository",
+    ),
+    "evaluation.evaluation": (
+        "evaluations domain graders",
+        "domain evaluation_repository file_evaluation_repository graders in_memory_evaluation_repository",
+    ),
+    "evaluation.evaluation.evaluator": (
+        "evaluator logics elo argilla evaluations",
+        "argilla_evaluator async_evaluator base_evaluator evaluator incremental_evaluator",
+    ),
+    "evaluation.infrastructure": (
+        "original navigator",
+        "file_system_based_repository hugging_face_repository repository_navigator",
+    ),
+    "evaluation.run": (
+        "runs domain runner",
+        "domain file_run_repository in_memory_run_repository run_repository runner",
+    ),
 }
-"""A module of the original to our files, in which its names are looked up in this order."""
-_FOLDERS = {module.rsplit(".", parts)[0] for module in _SERVED for parts in (1, 2) if module.count(".") > parts}
-MODULES = dict.fromkeys(_FOLDERS, "") | _SERVED
-"""The same with the folders that these modules are in, which have no names."""
+"""A folder of the original: our files, in which names of its modules are looked up in this order, and its modules."""
+MODULES = dict.fromkeys(_FOLDERS.keys() - {"core", "evaluation"}, "") | {
+    f"{folder}.{module}": homes for folder, (homes, modules) in _FOLDERS.items() for module in modules.split()
+}
+"""Every module that is not a file, and where its names are; the folders have none."""
 
 _STUDIO = "PhariaStudio is a closed service: use the file repositories, and FileBenchmarkRepository for benchmarks"
 _MODELS = "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"
@@ -105,6 +95,30 @@ def not_offered(name: str) -> Any:
     raise AttributeError(name)
 
 
+def names_of(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module. A name comes from the first of our files that has it, which is imported
+    when it is asked for; `homes` has the names that a file gives, all public ones where that is empty."""
+
+    def lookup(name: str) -> Any:
+        if name == "__all__":
+            return public()
+        for home, names in homes.items():
+            if name[0] != "_" and (not names or name in names.split()) and hasattr(_file(home), name):
+                setattr(sys.modules[module], name, getattr(_file(home), name))
+                return getattr(_file(home), name)
+        return not_offered(name)
+
+    def public() -> list[str]:
+        offered = (names.split() or vars(_file(home)) for home, names in homes.items())
+        return sorted({name for names in offered for name in names if name[0] != "_"})
+
+    return lookup, public
+
+
+def _file(home: str) -> ModuleType:
+    return import_module(f"{__name__}.{home}")
+
+
 class _Names(MetaPathFinder, InspectLoader):
     """Makes the modules of the table when they are imported."""
 
@@ -121,25 +135,9 @@ class _Names(MetaPathFinder, InspectLoader):
         return ModuleSpec(fullname, self, origin=file, is_package=has_modules)
 
     def exec_module(self, module: ModuleType) -> None:
-        homes = _homes(module.__name__)
-
-        def lookup(name: str) -> Any:
-            if name == "__all__":
-                return public()
-            if name.startswith("_"):
-                raise AttributeError(name)
-            for home in homes:
-                file = import_module(home)
-                if hasattr(file, name):
-                    vars(module)[name] = getattr(file, name)
-                    return vars(module)[name]
-            return not_offered(name)
-
-        def public() -> list[str]:
-            return sorted({name for home in homes for name in vars(import_module(home)) if name[0] != "_"})
-
+        homes = MODULES[module.__name__.removeprefix(f"{__name__}.")].split()
         module.__doc__ = f"See {', '.join(homes) or 'the modules below'}."
-        module.__getattr__, module.__dir__ = lookup, public  # type: ignore[method-assign]
+        module.__getattr__, module.__dir__ = names_of(module.__name__, dict.fromkeys(homes, ""))  # type: ignore[method-assign]
 
     def get_source(self, fullname: str) -> str | None:
         return None

@@ -1,91 +1,44 @@
-"""Aggregations: what every repository of them can do, those in one of our stores, and the original's layout,
-`aggregations/<id>.json`. In our stores the overview stands in the manifest and its numbers are rows of
-`metrics.jsonl`.
-"""
+"""The third step by the original's names: all results of one or several evaluations through one logic, its numbers as
+metrics of Assay's engine; and repositories of what comes out. In our stores the overview stands in the manifest and its
+numbers are rows of `metrics.jsonl`."""
 
-import json
 from abc import ABC, abstractmethod
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, final
+from uuid import uuid4
 
-from assay.formats.intelligence_layer.dataset_files import (
-    FileSystemBasedRepository,
-    HuggingFaceRepository,
-    LocalFileSystem,
-)
+import msgspec
+
+from assay.engine.aggregate.aggregate import Aggregator as Engine
+from assay.engine.aggregate.bind import BoundMetric
+from assay.formats.intelligence_layer.datasets import StoreByKind
 from assay.formats.intelligence_layer.domain import (
     AggregatedEvaluation,
-    EvaluationFailed,
+    AggregationOverview,
+    Evaluation,
     EvaluationOverview,
-    RunOverview,
-    in_order,
+    FailedExampleEvaluation,
 )
-from assay.formats.intelligence_layer.evaluation_rows import LABEL
-from assay.formats.intelligence_layer.types import Record, from_json, to_json
-from assay.interfaces import Store
-from assay.records import Manifest, MetricRow
-from assay.store.names import safe_name
+from assay.formats.intelligence_layer.evaluation_rows import LABEL, rows_of
+from assay.formats.intelligence_layer.evaluations import EvaluationRepository, StoredEvaluationRepository
+from assay.formats.intelligence_layer.logics import AggregationLogic, arguments_of, identity_of, settled
+from assay.formats.intelligence_layer.original import (
+    FileStore,
+    HuggingFaceRepository,
+    LocalFileSystem,
+    OriginalStore,
+    manifests,
+)
+from assay.formats.intelligence_layer.tracer import utc_now
+from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.interfaces import Group, Store
+from assay.records import Kind, Manifest, MetricRow
+from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository as Aggregations
-from assay.store.stores import FolderStore, MemoryStore
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class AggregationOverview(Record, Generic[AggregatedEvaluation]):
-    evaluation_overviews: frozenset[EvaluationOverview]
-    id: str
-    start: datetime
-    end: datetime
-    successful_evaluation_count: int
-    crashed_during_evaluation_count: int
-    description: str
-    statistics: AggregatedEvaluation
-    labels: set[str] = field(default_factory=set[str])
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def run_ids(self) -> Sequence[str]:
-        return [overview.id for overview in self.run_overviews()]
-
-    def run_overviews(self) -> Iterable[RunOverview]:
-        """The runs behind all evaluations, each once, in the order of their start."""
-        return in_order({run for evaluation in self.evaluation_overviews for run in evaluation.run_overviews})
-
-    @property
-    def failed_evaluation_count(self) -> int:
-        """Examples without a result: those whose evaluation crashed, and those left out because a run failed on them.
-        Evaluations that did not count the latter, such as the original's, are taken to have left out each failure."""
-        counted = [each for each in self.evaluation_overviews if each.skipped_evaluation_count is not None]
-        skipped = sum(each.skipped_evaluation_count or 0 for each in counted)
-        others = {run for each in self.evaluation_overviews if each not in counted for run in each.run_overviews}
-        return self.crashed_during_evaluation_count + skipped + sum(run.failed_example_count for run in others)
-
-    def raise_on_evaluation_failure(self) -> None:
-        if self.crashed_during_evaluation_count > 0:
-            raise EvaluationFailed(self.id, self.crashed_during_evaluation_count)
-
-    def __str__(self) -> str:
-        return (
-            f"Aggregation Overview ID = {self.id}\n"
-            f"Start time = {self.start}\n"
-            f"End time = {self.end}\n"
-            f"Successful example count = {self.successful_evaluation_count}\n"
-            f"Count of examples crashed during evaluation = {self.crashed_during_evaluation_count}\n"
-            f"Count of examples without a result = {self.failed_evaluation_count}\n"
-            f'Description = "{self.description}"\n'
-            f"Labels = {self.labels}\n"
-            f"Metadata = {self.metadata}\n"
-            f"IDs of aggregated Evaluation Overviews = {sorted(each.id for each in self.evaluation_overviews)}\n"
-            f"IDs of aggregated Run Overviews = {self.run_ids}\n"
-            f"Statistics = {{\n{self.statistics}\n}}\n"
-        )
-
-    __repr__ = __str__
-
-    def __hash__(self) -> int:
-        return hash(self.id)
+from assay.store.stores import MemoryStore
 
 
 class AggregationRepository(ABC):
@@ -148,7 +101,7 @@ class StoredAggregationRepository(AggregationRepository):
             complete=True,
             planned=len(rows),
             counts={"metrics": len(rows), "evaluations": overview.successful_evaluation_count},
-            inputs=[{"kind": "evaluation", "id": each} for each in sorted(x.id for x in overview.evaluation_overviews)],
+            inputs=[{"kind": "evaluation", "id": id} for id in overview.evaluation_ids],
             segments=self.store.log("aggregation", overview.id).segments(),
         )
 
@@ -160,8 +113,7 @@ class StoredAggregationRepository(AggregationRepository):
         return None if stored is None else overview_of(stored, aggregation_type)
 
     def aggregation_overview_ids(self) -> Sequence[str]:
-        manifests = (self.store.manifest("aggregation", id) for id in self.store.ids("aggregation"))
-        return sorted(manifest.id for manifest in manifests if manifest is not None and "overview" in manifest.plan)
+        return [manifest.id for manifest in manifests(self.store, "aggregation") if "overview" in manifest.plan]
 
 
 def overview_of(
@@ -186,50 +138,141 @@ def _numbers(value: Any, way: str) -> Iterator[tuple[str, float]]:
         yield way or "value", float(value)
 
 
-class FileSystemAggregationRepository(FileSystemBasedRepository, AggregationRepository):
-    """An id that is not a plain file name is encoded; the true one stands in the file."""
+class FileSystemAggregationRepository(StoredAggregationRepository):
+    """In the original's layout."""
 
-    def store_aggregation_overview(self, aggregation_overview: AggregationOverview[AggregatedEvaluation]) -> None:
-        path = self._path(safe_name(aggregation_overview.id))
-        self.write_utf8(path, aggregation_overview.model_dump_json(indent=2), create_parents=True)
-
-    def aggregation_overview(
-        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
-    ) -> AggregationOverview[AggregatedEvaluation] | None:
-        path = self._path(safe_name(aggregation_id))
-        return overview_of(json.loads(self.read_utf8(path)), aggregation_type) if self.exists(path) else None
-
-    def aggregation_overview_ids(self) -> Sequence[str]:
-        names = self.file_names(self._folder())
-        return sorted(json.loads(self.read_utf8(self._path(name)))["id"] for name in names)
-
-    def _folder(self) -> Path:
-        return self._root_directory / "aggregations"
-
-    def _path(self, name: str) -> Path:
-        return self._folder() / f"{name}.json"
+    def __init__(self, file_system: Any, root_directory: Path) -> None:
+        super().__init__(OriginalStore(file_system, Path(root_directory), "aggregation"))
 
 
 class FileAggregationRepository(StoredAggregationRepository):
     def __init__(self, root_directory: Path) -> None:
-        super().__init__(FolderStore(root_directory))
-        self._original = FileSystemAggregationRepository(LocalFileSystem(), Path(root_directory))
-
-    def aggregation_overview(
-        self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]
-    ) -> AggregationOverview[AggregatedEvaluation] | None:
-        stored = super().aggregation_overview(aggregation_id, aggregation_type)
-        return stored or self._original.aggregation_overview(aggregation_id, aggregation_type)
-
-    def aggregation_overview_ids(self) -> Sequence[str]:
-        """FileNotFoundError, as in the original, where no aggregation was ever stored."""
-        return sorted({*self._original.aggregation_overview_ids(), *super().aggregation_overview_ids()})
+        original = OriginalStore(LocalFileSystem(), Path(root_directory), "aggregation")
+        super().__init__(FileStore(root_directory, original))
 
 
 class HuggingFaceAggregationRepository(HuggingFaceRepository, FileSystemAggregationRepository):
-    """`HuggingFaceAggregationRepository(repository_id, token, private)`."""
+    def __init__(self, repository_id: str, token: str, private: bool) -> None:
+        HuggingFaceRepository.__init__(self, repository_id, token, private)
+        FileSystemAggregationRepository.__init__(self, self._file_system, self._root_directory)
 
 
 class InMemoryAggregationRepository(StoredAggregationRepository):
     def __init__(self) -> None:
         super().__init__(MemoryStore())
+
+
+class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
+    def __init__(
+        self,
+        evaluation_repository: EvaluationRepository,
+        aggregation_repository: AggregationRepository,
+        description: str,
+        aggregation_logic: AggregationLogic[Evaluation, AggregatedEvaluation],
+    ) -> None:
+        self._evaluation_repository = evaluation_repository
+        self._aggregation_repository = aggregation_repository
+        self._aggregation_logic = aggregation_logic
+        self.description = description
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return arguments_of(type(self._aggregation_logic), AggregationLogic)
+
+    def evaluation_type(self) -> type[Evaluation]:
+        return settled(self, self._types, "Evaluation", "evaluation_type")
+
+    def aggregated_evaluation_type(self) -> type[AggregatedEvaluation]:
+        return settled(self, self._types, "AggregatedEvaluation", "aggregated_evaluation_type")
+
+    @final
+    def aggregate_evaluation(
+        self,
+        *eval_ids: str,
+        description: str | None = None,
+        labels: set[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> AggregationOverview[AggregatedEvaluation]:
+        """Aggregate the results of these evaluations as one, and store the overview."""
+        start = utc_now()
+        overviews = [self._overview(evaluation_id) for evaluation_id in dict.fromkeys(eval_ids)]
+        counts: Counter[str] = Counter()
+        results = self._successful(overviews, counts)
+        statistics = self._aggregation_logic.aggregate(results)
+        deque(results, maxlen=0)  # what the logic did not ask for counts as well
+        overview = AggregationOverview(
+            statistics=statistics,
+            evaluation_overviews=frozenset(overviews),
+            id=str(uuid4()),
+            start=start,
+            end=utc_now(),
+            successful_evaluation_count=counts["successful"],
+            crashed_during_evaluation_count=counts["crashed"],
+            description=f"{self.description} : {description}" if description else self.description,
+            labels=set(labels or ()),
+            metadata=dict(metadata or {}),
+        )
+        self._measure(overview, [evaluation.id for evaluation in overviews])
+        self._aggregation_repository.store_aggregation_overview(overview)
+        return overview
+
+    def _measure(self, overview: AggregationOverview[Any], evaluation_ids: list[str]) -> None:
+        """Let the engine store a metric for each number of the statistics. Without a result it has nothing to measure,
+        and a repository of the user's own stores what it likes."""
+        repository = self._aggregation_repository
+        count = overview.successful_evaluation_count + overview.crashed_during_evaluation_count
+        if not count or not isinstance(repository, StoredAggregationRepository):
+            return
+        evaluations = evaluation_store(self._evaluation_repository, evaluation_ids, self.evaluation_type())
+        logic = digest("logic", canonical(identity_of(self._aggregation_logic))).hex()
+        metrics = [
+            BoundMetric(
+                name=name,
+                type=type(overview.statistics).__name__,
+                function=_of_logic,
+                params={"logic": logic, "value": value},
+                ordered=False,
+                verdicts=False,
+            )
+            for name, value in numbers_of(overview.statistics)
+        ]
+        behind: dict[Kind, Store] = dict.fromkeys(("dataset", "run", "evaluation"), evaluations)
+        engine = Engine(StoreByKind({**behind, "aggregation": repository.store}))
+        engine.aggregate(evaluation_ids, metrics, id=overview.id)
+
+    def _successful(self, overviews: Iterable[EvaluationOverview], counts: Counter[str]) -> Iterator[Any]:
+        """The results of all evaluations but the failures, which are counted too."""
+        repository, kind = self._evaluation_repository, self.evaluation_type()
+        for overview in overviews:
+            streams = isinstance(repository, StoredEvaluationRepository) and repository.has_own_rows(overview.id)
+            read = repository.results if streams else repository.example_evaluations  # type: ignore[attr-defined]
+            for evaluation in read(overview.id, kind):
+                if isinstance(evaluation.result, FailedExampleEvaluation):
+                    counts["crashed"] += 1
+                else:
+                    counts["successful"] += 1
+                    yield evaluation.result
+
+    def _overview(self, evaluation_id: str) -> EvaluationOverview:
+        overview = self._evaluation_repository.evaluation_overview(evaluation_id)
+        if overview is None:
+            raise BadValue(f"there is no finished evaluation {evaluation_id!r}")
+        return overview
+
+
+def _of_logic(group: Group, *, logic: str, value: float) -> float:
+    """A number that the user's logic has computed from the typed results; the engine adds its counts."""
+    return value
+
+
+def evaluation_store(repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any) -> Store:
+    """Where the engine finds the results of evaluations: the repository's own store, or a copy in memory."""
+    if isinstance(repository, StoredEvaluationRepository) and all(map(repository.has_own_rows, evaluation_ids)):
+        return repository.store
+    memory = MemoryStore()
+    for evaluation_id in evaluation_ids:
+        memory.put_manifest(Manifest(kind="evaluation", id=evaluation_id))
+        log = memory.log("evaluation", evaluation_id)
+        for result in repository.example_evaluations(evaluation_id, evaluation_type):
+            log.append(msgspec.json.Encoder().encode_lines(rows_of(result)))
+    return memory

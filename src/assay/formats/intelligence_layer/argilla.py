@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.argilla_clients import (
+from assay.formats.intelligence_layer.connectors import (
     ArgillaClient,
     ArgillaEvaluation,
     RatingQuestion,
@@ -105,7 +105,7 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
     ) -> PartialEvaluationOverview:
         """Hand over the records of each example; those that cannot be are stored as failures."""
         start = utc_now()
-        runs = self._load_run_overviews(*run_ids)
+        runs = self._navigator().runs(*run_ids)
         cases = self._cases(runs, skip_example_on_any_failure, num_examples)
         logic = self._evaluation_logic
         dataset_id = self._client.create_dataset(
@@ -168,13 +168,13 @@ class ArgillaEvaluator(AsyncEvaluator[Input, Output, ExpectedOutput, Evaluation]
         self, runs: Sequence[RunOverview], skip_example_on_any_failure: bool, num_examples: int | None
     ) -> Iterator[tuple[Example[Input, ExpectedOutput], list[SuccessfulExampleOutput[Output]]]]:
         """Each example with its successful outputs, in the order of the runs."""
-        dataset, output_type = self._dataset_of(runs, "refuse"), self.output_type()
+        dataset, output_type = self._navigator().common_dataset(runs, "refuse"), self.output_type()
         examples = list(self._dataset_repository.examples(dataset, self.input_type(), self.expected_output_type()))
         stored = (self._run_repository.example_outputs(run.id, output_type) for run in runs)
         outputs = [{output.example_id: output for output in each} for each in stored]
-        known = {example.id for example in examples}
+        ids = {example.id for example in examples}
         for run, by_example in zip(runs, outputs, strict=True):
-            for stray in sorted(by_example.keys() - known):
+            for stray in sorted(by_example.keys() - ids):
                 raise stray_output(run.id, stray)
         submitted = 0
         for example in examples:
@@ -234,10 +234,7 @@ class InstructComparisonArgillaEvaluationLogic(ArgillaEvaluationLogic[Any, Any, 
         return RecordDataSequence(records=[self._record(example, *pair) for pair in pairs])
 
     def _record(
-        self,
-        example: Example[Any, None],
-        first: SuccessfulExampleOutput[Any],
-        second: SuccessfulExampleOutput[Any],
+        self, example: Example[Any, None], first: SuccessfulExampleOutput[Any], second: SuccessfulExampleOutput[Any]
     ) -> RecordData:
         if Random(f"{self._seed} {example.id} {first.run_id} {second.run_id}").random() < 0.5:
             first, second = second, first

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
-from assay.formats.intelligence_layer.aggregator import Aggregator
+from assay.formats.intelligence_layer.aggregations import Aggregator, FileAggregationRepository
+from assay.formats.intelligence_layer.core import Task
 from assay.formats.intelligence_layer.datasets import DatasetRepository
-from assay.formats.intelligence_layer.evaluation_files import FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
 from assay.formats.intelligence_layer.graders import extract_latency_from_trace, extract_token_count_from_trace
 from assay.formats.intelligence_layer.logics import (
@@ -26,22 +26,19 @@ from assay.formats.intelligence_layer.logics import (
 from assay.formats.intelligence_layer.navigator import EvaluationLineage
 from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository
-from assay.formats.intelligence_layer.task import Task
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Record, to_json
 from assay.store.files import write_file
 from assay.store.names import safe_name
 
+AnyLogic = EvaluationLogic[Any, Any, Any, Any]
+AnyAggregation = AggregationLogic[Any, Any]
+
 
 class Benchmark(ABC):
     @abstractmethod
     def __init__(
-        self,
-        benchmark_id: str,
-        dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
-        **kwargs: Any,
+        self, benchmark_id: str, dataset_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, **kwargs: Any
     ) -> None: ...
 
     @abstractmethod
@@ -61,8 +58,8 @@ class BenchmarkRepository(ABC):
     def create_benchmark(
         self,
         dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
         name: str,
         metadata: dict[str, Any] | None = None,
         description: str | None = None,
@@ -71,11 +68,7 @@ class BenchmarkRepository(ABC):
 
     @abstractmethod
     def get_benchmark(
-        self,
-        benchmark_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
-        allow_diff: bool = False,
+        self, benchmark_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, allow_diff: bool = False
     ) -> Benchmark | None:
         """The benchmark, or None if there is none. Logics other than those that it was created with are refused,
         unless `allow_diff`."""
@@ -126,8 +119,8 @@ class FileBenchmark(Benchmark):
         self,
         benchmark_id: str,
         dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
         *,
         name: str,
         dataset_repository: DatasetRepository,
@@ -145,10 +138,7 @@ class FileBenchmark(Benchmark):
             dataset_repository, self.run_repository, evaluations, f"benchmark-{self.id}-evaluator", eval_logic
         )
         self.aggregator: Aggregator[Any, Any] = Aggregator(
-            evaluations,
-            FileAggregationRepository(root_directory),
-            f"benchmark-{self.id}-aggregator",
-            aggregation_logic,
+            evaluations, FileAggregationRepository(root_directory), f"benchmark-{self.id}-aggregator", aggregation_logic
         )
         self._folder = Path(root_directory) / "benchmarks" / safe_name(benchmark_id)
 
@@ -214,15 +204,15 @@ class FileBenchmarkRepository(BenchmarkRepository):
     def create_benchmark(
         self,
         dataset_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
+        eval_logic: AnyLogic,
+        aggregation_logic: AnyAggregation,
         name: str,
         metadata: dict[str, Any] | None = None,
         description: str | None = None,
     ) -> FileBenchmark:
         if self._dataset_repository.dataset(dataset_id) is None:
             raise BadValue(f"Dataset with ID {dataset_id} not found", fix="create the dataset first")
-        if any(known.name == name for known in self._stored()):
+        if any(stored.name == name for stored in self._stored()):
             raise BadValue(f'Benchmark with name "{name}" already exists', fix="give it another name")
         stored = StoredBenchmark(
             id=str(uuid4()),
@@ -237,17 +227,13 @@ class FileBenchmarkRepository(BenchmarkRepository):
         return self._benchmark(stored, eval_logic, aggregation_logic)
 
     def get_benchmark(
-        self,
-        benchmark_id: str,
-        eval_logic: EvaluationLogic[Any, Any, Any, Any],
-        aggregation_logic: AggregationLogic[Any, Any],
-        allow_diff: bool = False,
+        self, benchmark_id: str, eval_logic: AnyLogic, aggregation_logic: AnyAggregation, allow_diff: bool = False
     ) -> FileBenchmark | None:
         if not self._file(benchmark_id).is_file():
             return None
         stored = StoredBenchmark.model_validate_json(self._file(benchmark_id).read_bytes())
-        given = create_evaluation_logic_identifier(eval_logic), create_aggregation_logic_identifier(aggregation_logic)
-        if not allow_diff and given != (stored.evaluation_logic, stored.aggregation_logic):
+        logics = create_evaluation_logic_identifier(eval_logic), create_aggregation_logic_identifier(aggregation_logic)
+        if not allow_diff and logics != (stored.evaluation_logic, stored.aggregation_logic):
             raise BadValue(
                 f"the logics are not those that the benchmark {stored.name!r} was created with",
                 fix="create a new benchmark, or pass allow_diff=True: then its executions cannot be compared",

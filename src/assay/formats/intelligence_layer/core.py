@@ -1,53 +1,295 @@
-"""Tasks and tracers by the original's names, `intelligence_layer.core`."""
+"""Tasks and tracers by the original's names, `intelligence_layer.core`. A task turns an input into an output and keeps
+in its trace how it came to it.
 
-import typing
+`ExampleTask` is the task as one of the engine's: `do_run` in a thread, its trace kept, its failures as rows. A row of
+`traces.jsonl`, which `assay trace` shows, has the spans of one root, each with the number of its parent, and is written
+when the root ends.
+"""
 
-from assay.formats.intelligence_layer.task import MAX_CONCURRENCY as MAX_CONCURRENCY
-from assay.formats.intelligence_layer.task import Task as Task
-from assay.formats.intelligence_layer.task import Token as Token
-from assay.formats.intelligence_layer.tracer import CompositeSpan as CompositeSpan
-from assay.formats.intelligence_layer.tracer import CompositeTaskSpan as CompositeTaskSpan
-from assay.formats.intelligence_layer.tracer import CompositeTracer as CompositeTracer
-from assay.formats.intelligence_layer.tracer import Context as Context
-from assay.formats.intelligence_layer.tracer import ErrorValue as ErrorValue
-from assay.formats.intelligence_layer.tracer import Event as Event
-from assay.formats.intelligence_layer.tracer import ExportedSpan as ExportedSpan
-from assay.formats.intelligence_layer.tracer import ExportedSpanList as ExportedSpanList
-from assay.formats.intelligence_layer.tracer import JsonSerializer as JsonSerializer
-from assay.formats.intelligence_layer.tracer import NoOpTracer as NoOpTracer
-from assay.formats.intelligence_layer.tracer import PydanticSerializable as PydanticSerializable
-from assay.formats.intelligence_layer.tracer import Span as Span
-from assay.formats.intelligence_layer.tracer import SpanAttributes as SpanAttributes
-from assay.formats.intelligence_layer.tracer import SpanStatus as SpanStatus
-from assay.formats.intelligence_layer.tracer import SpanType as SpanType
-from assay.formats.intelligence_layer.tracer import TaskSpan as TaskSpan
-from assay.formats.intelligence_layer.tracer import TaskSpanAttributes as TaskSpanAttributes
-from assay.formats.intelligence_layer.tracer import Tracer as Tracer
-from assay.formats.intelligence_layer.tracer import utc_now as utc_now
-from assay.formats.intelligence_layer.tracers import InMemorySpan as InMemorySpan
-from assay.formats.intelligence_layer.tracers import InMemoryTaskSpan as InMemoryTaskSpan
-from assay.formats.intelligence_layer.tracers import InMemoryTracer as InMemoryTracer
-from assay.formats.intelligence_layer.tracers import LogEntry as LogEntry
-from assay.formats.intelligence_layer.tracers import OpenTelemetrySpan as OpenTelemetrySpan
-from assay.formats.intelligence_layer.tracers import OpenTelemetryTaskSpan as OpenTelemetryTaskSpan
-from assay.formats.intelligence_layer.tracers import OpenTelemetryTracer as OpenTelemetryTracer
-from assay.formats.intelligence_layer.tracers_files import EndSpan as EndSpan
-from assay.formats.intelligence_layer.tracers_files import EndTask as EndTask
-from assay.formats.intelligence_layer.tracers_files import FileSpan as FileSpan
-from assay.formats.intelligence_layer.tracers_files import FileTaskSpan as FileTaskSpan
-from assay.formats.intelligence_layer.tracers_files import FileTracer as FileTracer
-from assay.formats.intelligence_layer.tracers_files import LogLine as LogLine
-from assay.formats.intelligence_layer.tracers_files import PersistentSpan as PersistentSpan
-from assay.formats.intelligence_layer.tracers_files import PersistentTaskSpan as PersistentTaskSpan
-from assay.formats.intelligence_layer.tracers_files import PersistentTracer as PersistentTracer
-from assay.formats.intelligence_layer.tracers_files import PlainEntry as PlainEntry
-from assay.formats.intelligence_layer.tracers_files import StartSpan as StartSpan
-from assay.formats.intelligence_layer.tracers_files import StartTask as StartTask
-from assay.formats.intelligence_layer.tracers_files import TracerLogEntryFailed as TracerLogEntryFailed
-from assay.formats.intelligence_layer.types import Input as Input
-from assay.formats.intelligence_layer.types import Output as Output
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, final
+from uuid import UUID, uuid4
 
+import msgspec
+
+from assay.engine.calls.stop import Stop
+from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.formats.intelligence_layer import names_of
+from assay.formats.intelligence_layer.domain import FailedExampleRun
+from assay.formats.intelligence_layer.logics import arguments_of
+from assay.formats.intelligence_layer.run_rows import answer_with
+from assay.formats.intelligence_layer.tracer import Context, ErrorValue, SpanStatus, TaskSpan, Tracer
+from assay.formats.intelligence_layer.tracers import AnySpan, InMemorySpan, InMemoryTaskSpan, InMemoryTracer, LogEntry
+from assay.formats.intelligence_layer.types import Input, Output, Record, from_json, to_json
+from assay.interfaces import Answer, Work
+from assay.interfaces import Context as CallContext
+from assay.records import Item
+from assay.store.keys import canonical, digest, response_key
+from assay.text.plain import plain
+from assay.usercode import identity
+
+if TYPE_CHECKING:
+    from assay.formats.intelligence_layer.tracer import *  # noqa: F403
+    from assay.formats.intelligence_layer.tracers import *  # noqa: F403
+    from assay.formats.intelligence_layer.tracers_files import *  # noqa: F403
+
+_HOMES = {
+    "core": "MAX_CONCURRENCY Task Token",
+    "tracer": (
+        "CompositeSpan CompositeTaskSpan CompositeTracer Context ErrorValue Event ExportedSpan ExportedSpanList "
+        "JsonSerializer NoOpTracer PydanticSerializable Span SpanAttributes SpanStatus SpanType TaskSpan "
+        "TaskSpanAttributes Tracer utc_now"
+    ),
+    "tracers": (
+        "InMemorySpan InMemoryTaskSpan InMemoryTracer LogEntry OpenTelemetrySpan OpenTelemetryTaskSpan "
+        "OpenTelemetryTracer"
+    ),
+    "tracers_files": (
+        "EndSpan EndTask FileSpan FileTaskSpan FileTracer LogLine PersistentSpan PersistentTaskSpan "
+        "PersistentTracer PlainEntry StartSpan StartTask TracerLogEntryFailed"
+    ),
+    "types": "Input Output",
+}
 __path__: list[str] = []  # its modules are those of the table in `__init__`
+__getattr__, __dir__ = names_of(__name__, _HOMES)
+MAX_CONCURRENCY = 20
+_MISSING = object()
+Row = dict[str, Any]
+MakeTracer = Callable[[str, str], Tracer]
+"""The tracer of an example, by its id and the key of its row."""
 
-if not typing.TYPE_CHECKING:
-    from assay.formats.intelligence_layer import not_offered as __getattr__  # noqa: F401
+
+@dataclass(kw_only=True)
+class Token(Record):
+    token: str
+    token_id: int
+
+
+class Task(ABC, Generic[Input, Output]):
+    """Implement `do_run`, with types on its `input` and its result; call `run`."""
+
+    @abstractmethod
+    def do_run(self, input: Input, task_span: TaskSpan) -> Output:
+        """The work itself."""
+
+    @final
+    def run(self, input: Input, tracer: Tracer) -> Output:
+        """Do the work in a task span that has the class's name, with input, output and errors recorded."""
+        with tracer.task_span(type(self).__name__, input) as task_span:
+            assert isinstance(task_span, TaskSpan)
+            output = self.do_run(input, task_span)
+            task_span.record_output(output)
+            return output
+
+    @final
+    def run_concurrently(
+        self, inputs: Iterable[Input], tracer: Tracer, concurrency_limit: int = MAX_CONCURRENCY
+    ) -> Sequence[Output]:
+        """The outputs in the order of the inputs, at most `concurrency_limit` (and never over 20) at a time."""
+        limit = max(1, min(concurrency_limit, MAX_CONCURRENCY))
+        with (
+            tracer.span(f"Concurrent {type(self).__name__} tasks") as span,
+            ThreadPoolExecutor(max_workers=limit) as executor,
+        ):
+            return list(executor.map(lambda value: self.run(value, span), inputs))
+
+
+def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: object) -> Any:
+    """A TypeError where there is no type, which says how to give one. `owner` is the object that was asked."""
+    function: Any = inspect.unwrap(task.do_run)
+    annotation = inspect.get_annotations(function).get("return" if part == "output" else part, _MISSING)
+    if isinstance(annotation, str):
+        annotation = _evaluated(annotation, function)
+    if isinstance(annotation, TypeVar):
+        annotation = arguments_of(type(task), Task).get(part.capitalize(), _MISSING)
+    if annotation is _MISSING:
+        raise TypeError(
+            f"{type(task).__name__}.do_run has no type for its {part}: annotate "
+            f"{'its result' if part == 'output' else 'the parameter `input`'}, "
+            f"or override {part}_type() in {type(owner).__name__}"
+        )
+    return annotation
+
+
+def _evaluated(annotation: str, function: Any) -> Any:
+    """An annotation that is text, as all are after `from __future__ import annotations`."""
+    try:
+        return eval(annotation, getattr(function, "__globals__", {}))
+    except NameError:  # a class that some function has for itself
+        return _MISSING
+
+
+def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
+    """What the task was made with, as far as that is plain data: the attributes that its constructor's arguments
+    became. Other attributes, and containers that may be filled while it runs, are not parameters but its memory."""
+    parameters: dict[str, Any] = {}
+    for name in inspect.signature(type(task)).parameters:
+        value = getattr(task, name, getattr(task, f"_{name}", None))
+        if not isinstance(value, (list, dict, set)):
+            try:
+                parameters[name] = to_json(value)
+            except (TypeError, ValueError, RecursionError):  # a client, an open file: not data
+                continue
+    return parameters
+
+
+class ExampleTask:
+    """`failure` is the first exception of a run that is to stop at it; that example has no row, so that it runs again
+    when the run resumes."""
+
+    def __init__(
+        self,
+        task: Task[Any, Any],
+        input_type: Any,
+        make_tracer: MakeTracer,
+        *,
+        stop: Stop | None = None,
+        store: Callable[[str, Any], None] | None = None,
+    ) -> None:
+        self.name = self.model_name = type(task).__name__
+        self.lane = ""
+        self.facets: Mapping[str, Any] = {"model_id": self.name}
+        self.identity: Mapping[str, Any] = {
+            "task": self.name,
+            "code": identity(type(task).do_run),
+            "params": parameters_of(task),
+        }
+        self.failure: BaseException | None = None
+        self._task = task
+        self._input_type = input_type
+        self._make_tracer = make_tracer
+        self.stop = stop
+        self._store = store
+        self._code = digest("task", canonical(self.identity))
+
+    def prepare(self, item: Item) -> Work:
+        return Work(digest("example", self._code, canonical(item.data)), item)
+
+    async def run(self, work: Work, context: CallContext) -> Answer:
+        answer, failed = await context.thread(lambda: self._run(work))
+        if isinstance(failed, LaneError) and self.stop is not None:
+            self.stop.request()
+        if failed is not None:
+            raise failed
+        return answer
+
+    def _run(self, work: Work) -> tuple[Answer, CallError | None]:
+        """In a thread. A LaneError leaves the example without a row, any other error is its row."""
+        item: Item = work.payload
+        if self.failure is not None:  # raised while this example waited for its thread
+            return Answer(), LaneError("stopped")
+        try:
+            tracer = self._make_tracer(item.id, response_key(item.id, self.name, 0, work.fingerprint).hex())
+            output = self._task.run(from_json(item.data, self._input_type), tracer)
+            answer, failed = answer_with(output), None
+        except (Exception, SystemExit) as error:  # whatever a task raises is this example's result
+            if self.stop is not None:
+                self.failure = self.failure or error
+                return Answer(), LaneError("stopped")
+            print(plain(f'FAILED RUN: example "{item.id}", {type(error).__qualname__}: "{error}"'))
+            output = FailedExampleRun.from_exception(error)
+            kind = TransientError if isinstance(error, TransientError) else PermanentError
+            answer, failed = Answer(), kind(output.error_message)
+        if self._store is not None:
+            self._store(item.id, output)
+        return answer, failed
+
+
+class ExampleTracer(InMemoryTracer):
+    """The tracer of one example. `key` is that of the example's row, where it is known."""
+
+    def __init__(self, example_id: str, write: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self.example_id = example_id
+        self.key = ""
+        self._id = uuid4().hex
+        self._write = write
+
+    def _begun(self, span: AnySpan) -> AnySpan:
+        span.when_ended = self._store
+        return super()._begun(span)
+
+    def _store(self, root: InMemorySpan) -> None:
+        row = {"key": self.key, "item_id": self.example_id, "owner": root.name, "sample_index": 0, "tracer": self._id}
+        spans: list[Row] = []
+        _add(root, None, spans)
+        try:
+            line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_written)
+        except (TypeError, ValueError, RecursionError) as error:
+            bare = [{**span, "data": {"lost": str(error)}, "error": None} for span in spans]
+            line = msgspec.json.encode({**row, "spans": bare})
+        self._write(line + b"\n")
+
+
+def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
+    """The trace again. Of an example that ran more than once it is the last run's."""
+    every = list(rows)
+    tracer = InMemoryTracer()
+    for row in every:
+        if row.get("tracer") == every[-1].get("tracer"):
+            spans: list[InMemorySpan] = []
+            for span in row["spans"]:
+                around = tracer if span["parent"] is None else spans[span["parent"]]
+                spans.append(_span(span, around))
+    return tracer
+
+
+def _add(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
+    errors = [log.value for log in _logs(span) if isinstance(log.value, ErrorValue)]
+    data: Row = {
+        "trace_id": span.context.trace_id,
+        "span_id": span.context.span_id,
+        "status": span.status_code,
+        "logs": [{"message": log.message, "value": log.value, "at": log.timestamp} for log in _logs(span)],
+    }
+    if isinstance(span, InMemoryTaskSpan):
+        data |= {"input": span.input, "output": span.output}
+    number = len(spans)
+    spans.append(
+        {
+            "name": span.name,
+            "parent": parent,
+            "start": span.start_timestamp.timestamp(),
+            "end": None if span.end_timestamp is None else span.end_timestamp.timestamp(),
+            "error": f"{errors[-1].error_type}: {errors[-1].message}" if errors else None,
+            "data": data,
+        }
+    )
+    for entry in span.entries:
+        if isinstance(entry, InMemorySpan):
+            _add(entry, number, spans)
+
+
+def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
+    data: Row = row["data"]
+    start = datetime.fromtimestamp(row["start"], UTC)
+    if "input" in data:
+        task_span = around.task_span(row["name"], data["input"], start)
+        task_span.record_output(data["output"])
+        span: InMemorySpan = task_span
+    else:
+        span = around.span(row["name"], start)
+    if "span_id" in data:
+        span.context = Context(trace_id=UUID(data["trace_id"]), span_id=UUID(data["span_id"]))
+        span.status_code = SpanStatus(data["status"])
+    for log in data.get("logs", []):
+        span.log(log["message"], log["value"], from_json(log["at"], datetime))
+    if row["end"] is not None:
+        span.end(datetime.fromtimestamp(row["end"], UTC))
+    return span
+
+
+def _logs(span: InMemorySpan) -> list[LogEntry]:
+    return [entry for entry in span.entries if isinstance(entry, LogEntry)]
+
+
+def _written(value: Any) -> Any:
+    try:
+        return to_json(value)
+    except TypeError:
+        return str(value)

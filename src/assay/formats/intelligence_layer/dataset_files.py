@@ -1,9 +1,6 @@
-"""Files on any file system that has fsspec's methods (the hub's, or the local one without it), and datasets in them:
-ours in a folder, and the original's layout, `datasets/<id>/<id>.json` and `<id>.jsonl` with one example per line, for
-the hub and to read what the original wrote.
-"""
+"""Datasets in files: ours in a folder, and the original's layout, `datasets/<id>/<id>.json` and `<id>.jsonl` with one
+example per line, for the hub and to read what the original wrote."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,119 +9,19 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from assay.formats.intelligence_layer.datasets import ItemDatasetRepository, StoredDatasetRepository
-from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput
-from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Record, extra
+from assay.formats.intelligence_layer.datasets import DatasetRepository, StoredDatasetRepository
+from assay.formats.intelligence_layer.domain import Dataset
+from assay.formats.intelligence_layer.original import FileSystemBasedRepository, HuggingFaceRepository, LocalFileSystem
+from assay.formats.intelligence_layer.types import BadValue, JsonSerializable, Record
 from assay.records import Item
-from assay.store.names import safe_name
 from assay.store.repair import row_decoder
 from assay.store.stores import FolderStore
 
 Row = dict[str, Any]
 _LETTERS = "ABCD"
-_REPOSITORY_TYPE = "dataset"
 
 
-class FileSystemBasedRepository:
-    """A folder of a file system; it is made if it is missing."""
-
-    def __init__(self, file_system: Any, root_directory: Path) -> None:
-        self._file_system = file_system
-        self._root_directory = root_directory
-        self.mkdir(root_directory)
-
-    def write_utf8(self, path: Path, content: str, create_parents: bool = False) -> None:
-        if create_parents:
-            self.mkdir(path.parent)
-        self._file_system.write_text(self.path_to_str(path), content, encoding="utf-8")
-
-    def read_utf8(self, path: Path) -> str:
-        return self._file_system.read_text(self.path_to_str(path), encoding="utf-8")
-
-    def remove_file(self, path: Path) -> None:
-        self._file_system.rm_file(self.path_to_str(path))
-
-    def exists(self, path: Path) -> bool:
-        return self._file_system.exists(self.path_to_str(path))
-
-    def mkdir(self, path: Path) -> None:
-        """Make a folder with its parents; another process may have made it meanwhile."""
-        if self.exists(path):
-            return
-        try:
-            self._file_system.makedir(self.path_to_str(path), create_parents=True)
-        except FileExistsError:
-            return
-
-    def file_names(self, path: Path, file_type: str = "json") -> Sequence[str]:
-        """The names, without their ending, of the files of one type."""
-        files = [Path(file) for file in self._file_system.ls(self.path_to_str(path), detail=False)]
-        return [file.stem for file in files if file.suffix == f".{file_type}"]
-
-    @staticmethod
-    def path_to_str(path: Path) -> str:
-        return path.as_posix()
-
-
-class LocalFileSystem:
-    """As much of fsspec's local file system as repositories use."""
-
-    def write_text(self, path: str, value: str, encoding: str = "utf-8") -> None:
-        Path(path).write_text(value, encoding=encoding)
-
-    def read_text(self, path: str, encoding: str = "utf-8") -> str:
-        return Path(path).read_text(encoding=encoding)
-
-    def rm_file(self, path: str) -> None:
-        Path(path).unlink()
-
-    def exists(self, path: str) -> bool:
-        return Path(path).exists()
-
-    def makedir(self, path: str, create_parents: bool = True) -> None:
-        Path(path).mkdir(parents=create_parents)
-
-    def ls(self, path: str, detail: bool = False) -> list[str]:
-        return [str(entry) for entry in Path(path).iterdir()]
-
-
-class HuggingFaceRepository(FileSystemBasedRepository):
-    """`repository_id` is `owner/name`; the repository is created if it is not there."""
-
-    def __init__(self, repository_id: str, token: str, private: bool) -> None:
-        if not repository_id or repository_id.endswith("/"):
-            raise BadValue(
-                f"{repository_id!r} is not a repository of the hub", fix="write owner/name, without a final /"
-            )
-        self.create_repository(repository_id, token, private)
-        super().__init__(_hub().HfFileSystem(token=token), Path("datasets") / repository_id)
-        self._repository_id = repository_id
-
-    def mkdir(self, path: Path) -> None:
-        """The hub has no folders but those of its files."""
-
-    def create_repository(self, repository_id: str, token: str, private: bool) -> None:
-        _hub().create_repo(
-            repo_id=repository_id, token=token, repo_type=_REPOSITORY_TYPE, private=private, exist_ok=True
-        )
-
-    def delete_repository(self) -> None:
-        """Remove the repository with all that is in it; one that is gone is not an error."""
-        _hub().delete_repo(
-            repo_id=self._repository_id,
-            token=self._file_system.token,
-            repo_type=_REPOSITORY_TYPE,
-            missing_ok=True,
-        )
-
-
-def _hub() -> Any:
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    what = "repositories on the Hugging Face hub need the package huggingface_hub"
-    return extra("huggingface_hub", what, "pip install 'assay[hf]'")
-
-
-class FileSystemDatasetRepository(FileSystemBasedRepository, ItemDatasetRepository):
+class FileSystemDatasetRepository(FileSystemBasedRepository, DatasetRepository):
     """For file systems that others read with the original, such as the hub's. An id that is not a plain file name
     is encoded; the true one stands in the file."""
 
@@ -147,7 +44,7 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, ItemDatasetReposito
         return Dataset.model_validate_json(self.read_utf8(path)) if self.exists(path) else None
 
     def dataset_ids(self) -> Iterable[str]:
-        datasets = (self.dataset(name) for name in self._folders())
+        datasets = (self.dataset(name) for name in self._entries(self._folder()))
         return sorted(dataset.id for dataset in datasets if dataset is not None)
 
     def _items(self, dataset_id: str) -> list[Item]:
@@ -158,29 +55,18 @@ class FileSystemDatasetRepository(FileSystemBasedRepository, ItemDatasetReposito
         rows = (decode(line.encode()) for line in self.read_utf8(path).split("\n") if line.strip())
         items = (
             Item(
-                id=row["id"],
-                data=row["input"],
-                ground_truth=row["expected_output"],
-                metadata=row.get("metadata") or {},
+                id=row["id"], data=row["input"], ground_truth=row["expected_output"], metadata=row.get("metadata") or {}
             )
             for row in rows
         )
         return sorted(items, key=lambda item: item.id)
 
     def _path(self, dataset_id: str, ending: str) -> Path:
-        name = self._folder(dataset_id)
-        return self._root_directory / "datasets" / name / f"{name}{ending}"
+        name = self._name(self._folder(), dataset_id)
+        return self._folder() / name / f"{name}{ending}"
 
-    def _folder(self, dataset_id: str) -> str:
-        """The original took any id for a name: what is listed under it is meant."""
-        safe = safe_name(dataset_id)
-        return dataset_id if safe != dataset_id and dataset_id in self._folders() else safe
-
-    def _folders(self) -> list[str]:
-        folder = self._root_directory / "datasets"
-        if not self.exists(folder):
-            return []
-        return [Path(entry).name for entry in self._file_system.ls(self.path_to_str(folder), detail=False)]
+    def _folder(self) -> Path:
+        return self._root_directory / "datasets"
 
 
 class FileDatasetRepository(StoredDatasetRepository):
@@ -239,7 +125,7 @@ class MultipleChoiceInput(Record):
     choices: Sequence[str]
 
 
-class SingleHuggingfaceDatasetRepository(ItemDatasetRepository):
+class SingleHuggingfaceDatasetRepository(DatasetRepository):
     """Rows have `question`, `choices` and the number of the `answer`; ids are row numbers. Whatever dataset is asked
     for, it is this one, which can only be read."""
 
@@ -262,25 +148,8 @@ class SingleHuggingfaceDatasetRepository(ItemDatasetRepository):
             for number, row in rows
         )
 
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        examples = self.examples(dataset_id, input_type, expected_output_type)
-        return next((example for example in examples if example.id == example_id), None)
-
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
+    def _check_types(self, input_type: Any, expected_output_type: Any) -> None:
         if input_type is not MultipleChoiceInput:
             raise BadValue(f"the inputs of this dataset are MultipleChoiceInput, not {input_type}")
         if expected_output_type not in (str, Any, JsonSerializable):
             raise BadValue(f"the expected outputs of this dataset are str, not {expected_output_type}")
-        return super().examples(dataset_id, input_type, expected_output_type, examples_to_skip)

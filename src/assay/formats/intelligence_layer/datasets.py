@@ -13,7 +13,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
-from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, to_json
+from assay.formats.intelligence_layer.types import BadValue, Input, SerializableDict, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
 from assay.records import Item, Kind, Manifest, Segment
 from assay.store.items import decode_item
@@ -23,9 +23,9 @@ from assay.store.stores import MemoryStore
 
 class DatasetRepository(ABC):
     """Datasets do not change once they are created. An unknown dataset is None where it is asked for itself, and a
-    ValueError where its examples are."""
+    ValueError where its examples are. Examples are rows of ours: a subclass gives `_write`, `_items`, and `_item` where
+    it is quicker; one that keeps examples in another way gives all public methods."""
 
-    @abstractmethod
     def create_dataset(
         self,
         examples: Iterable[Example[Input, ExpectedOutput]],
@@ -35,6 +35,14 @@ class DatasetRepository(ABC):
         metadata: SerializableDict | None = None,
     ) -> Dataset:
         """Store examples as a dataset; a ValueError if the id is taken or two examples have one id."""
+        dataset = Dataset(id=id or new_id(), name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
+        if self.dataset(dataset.id) is not None:
+            raise BadValue(
+                f"there is a dataset {dataset.id!r} already, and datasets do not change",
+                fix="give another id, or delete it first",
+            )
+        self._write(dataset, sorted_items(examples))
+        return dataset
 
     @abstractmethod
     def delete_dataset(self, dataset_id: str) -> None:
@@ -52,17 +60,14 @@ class DatasetRepository(ABC):
     def dataset_ids(self) -> Iterable[str]:
         """The ids of all datasets, sorted."""
 
-    @abstractmethod
     def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
+        self, dataset_id: str, example_id: str, input_type: type[Input], expected_output_type: type[ExpectedOutput]
     ) -> Example[Input, ExpectedOutput] | None:
         """One example of a dataset, or None if the dataset has no such example."""
+        self._check_types(input_type, expected_output_type)
+        item = self._item(dataset_id, example_id)
+        return None if item is None else example_of(item, input_type, expected_output_type)
 
-    @abstractmethod
     def examples(
         self,
         dataset_id: str,
@@ -71,6 +76,24 @@ class DatasetRepository(ABC):
         examples_to_skip: frozenset[str] | None = None,
     ) -> Iterable[Example[Input, ExpectedOutput]]:
         """The examples sorted by id, as text: "10" comes before "9"."""
+        self._check_types(input_type, expected_output_type)
+        skipped = examples_to_skip or frozenset()
+        items = self._items(dataset_id)
+        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
+
+    def _check_types(self, input_type: Any, expected_output_type: Any) -> None:
+        """Refuse types that the examples cannot have, where that is known before they are read."""
+        return
+
+    def _write(self, dataset: Dataset, items: list[Item]) -> None:
+        raise NotImplementedError
+
+    def _items(self, dataset_id: str) -> Iterable[Item]:
+        """The rows sorted by id; a ValueError for an unknown dataset."""
+        raise NotImplementedError
+
+    def _item(self, dataset_id: str, example_id: str) -> Item | None:
+        return next((item for item in self._items(dataset_id) if item.id == example_id), None)
 
 
 def item_of(example: Example[Any, Any]) -> Item:
@@ -105,59 +128,7 @@ def sorted_items(examples: Iterable[Example[Any, Any]]) -> list[Item]:
     return items
 
 
-class ItemDatasetRepository(DatasetRepository):
-    """Examples as rows of ours: a subclass gives `_write`, `_items`, and `_item` where it is quicker."""
-
-    @abstractmethod
-    def _write(self, dataset: Dataset, items: list[Item]) -> None: ...
-
-    @abstractmethod
-    def _items(self, dataset_id: str) -> Iterable[Item]:
-        """The rows sorted by id; a ValueError for an unknown dataset."""
-
-    def _item(self, dataset_id: str, example_id: str) -> Item | None:
-        return next((item for item in self._items(dataset_id) if item.id == example_id), None)
-
-    def create_dataset(
-        self,
-        examples: Iterable[Example[Input, ExpectedOutput]],
-        dataset_name: str,
-        id: str | None = None,
-        labels: set[str] | None = None,
-        metadata: SerializableDict | None = None,
-    ) -> Dataset:
-        dataset = Dataset(id=id or new_id(), name=dataset_name, labels=set(labels or ()), metadata=dict(metadata or {}))
-        if self.dataset(dataset.id) is not None:
-            raise BadValue(
-                f"there is a dataset {dataset.id!r} already, and datasets do not change",
-                fix="give another id, or delete it first",
-            )
-        self._write(dataset, sorted_items(examples))
-        return dataset
-
-    def example(
-        self,
-        dataset_id: str,
-        example_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-    ) -> Example[Input, ExpectedOutput] | None:
-        item = self._item(dataset_id, example_id)
-        return None if item is None else example_of(item, input_type, expected_output_type)
-
-    def examples(
-        self,
-        dataset_id: str,
-        input_type: type[Input],
-        expected_output_type: type[ExpectedOutput],
-        examples_to_skip: frozenset[str] | None = None,
-    ) -> Iterable[Example[Input, ExpectedOutput]]:
-        skipped = examples_to_skip or frozenset()
-        items = self._items(dataset_id)
-        return (example_of(item, input_type, expected_output_type) for item in items if item.id not in skipped)
-
-
-class StoredDatasetRepository(ItemDatasetRepository):
+class StoredDatasetRepository(DatasetRepository):
     """Rows are stored in the order of their ids, so that they need not be sorted to be read."""
 
     def __init__(self, store: Store) -> None:
@@ -179,8 +150,8 @@ class StoredDatasetRepository(ItemDatasetRepository):
 
     def store_in_order(self, dataset_id: str) -> Store | None:
         """The store, if its rows are what `examples` gives, in the same order; rows that others stored need not be."""
-        is_ours = type(self).examples.__module__.startswith("assay.") and self._datasets.get(dataset_id) is not None
-        return self.store if is_ours and self._positions(dataset_id) is None else None
+        has_rows = is_ours(type(self).examples) and self._datasets.get(dataset_id) is not None
+        return self.store if has_rows and self._positions(dataset_id) is None else None
 
     def _write(self, dataset: Dataset, items: list[Item]) -> None:
         metadata = to_json(dataset.metadata)

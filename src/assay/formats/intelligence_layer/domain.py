@@ -4,10 +4,10 @@ Overviews nest by value: an aggregation's holds its evaluations', which hold the
 """
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import uuid4
 
 from assay.formats.intelligence_layer.types import Input, Output, Record, tree
@@ -22,24 +22,35 @@ def new_id() -> str:
     return str(uuid4())
 
 
+class Shown(Record):
+    """A record that shows itself by a text with its fields."""
+
+    _text: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self._text.format(self)
+
+    __repr__ = __str__
+
+
+class _OfRuns(Shown):
+    run_overviews: frozenset["RunOverview"]
+
+    @property
+    def _runs(self) -> str:
+        runs = sorted(self.run_overviews, key=lambda run: run.id)
+        return "Run Overviews={\n" + ", ".join(str(run) for run in runs) + "}\n"
+
+
 @dataclass(kw_only=True, repr=False)
-class Example(Record, Generic[Input, ExpectedOutput]):
+class Example(Shown, Generic[Input, ExpectedOutput]):
     """An input for a task and what is expected of its output; both must be given and may be None."""
 
     input: Input
     expected_output: ExpectedOutput
     id: str = field(default_factory=new_id)
     metadata: dict[str, Any] | None = None
-
-    def __str__(self) -> str:
-        return (
-            f"Example ID = {self.id}\n"
-            f"Input = {self.input}\n"
-            f"Expected output = {self.expected_output}\n"
-            f"Metadata = {self.metadata}\n"
-        )
-
-    __repr__ = __str__
+    _text = "Example ID = {0.id}\nInput = {0.input}\nExpected output = {0.expected_output}\nMetadata = {0.metadata}\n"
 
     def _rich_render(self) -> Any:
         parts = [tree("Input", str(self.input)), tree("Expected Output", str(self.expected_output))]
@@ -48,18 +59,14 @@ class Example(Record, Generic[Input, ExpectedOutput]):
 
 
 @dataclass(kw_only=True, repr=False)
-class Dataset(Record):
+class Dataset(Shown):
     """What a set of examples is called; the examples themselves never change."""
 
     id: str = field(default_factory=new_id)
     name: str
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def __str__(self) -> str:
-        return f"Dataset ID = {self.id}\nName = {self.name}\nLabels = {self.labels}\nMetadata = {self.metadata}"
-
-    __repr__ = __str__
+    _text = "Dataset ID = {0.id}\nName = {0.name}\nLabels = {0.labels}\nMetadata = {0.metadata}"
 
 
 @dataclass(kw_only=True)
@@ -76,38 +83,30 @@ class FailedExampleRun(Record):
 
 
 @dataclass(kw_only=True, repr=False)
-class ExampleOutput(Record, Generic[Output]):
+class ExampleOutput(Shown, Generic[Output]):
     """What a task gave for one example, or why it gave nothing."""
 
     run_id: str
     example_id: str
     output: Output | FailedExampleRun
-
-    def __str__(self) -> str:
-        return f'Example ID={self.example_id}\nRelated Run ID={self.run_id}\nOutput="{self.output}"\n'
-
-    __repr__ = __str__
+    _text = 'Example ID={0.example_id}\nRelated Run ID={0.run_id}\nOutput="{0.output}"\n'
 
     def _rich_render(self, skip_example_id: bool = False) -> Any:
         return _tree(f"Output: {self.run_id}", None if skip_example_id else self.example_id, self.output)
 
 
 @dataclass(kw_only=True, repr=False)
-class SuccessfulExampleOutput(Record, Generic[Output]):
+class SuccessfulExampleOutput(Shown, Generic[Output]):
     """An ExampleOutput that is not a failure: what evaluation logics are given."""
 
     run_id: str
     example_id: str
     output: Output
-
-    def __str__(self) -> str:
-        return f'Run ID = {self.run_id}\nExample ID = {self.example_id}\nOutput = "{self.output}"\n'
-
-    __repr__ = __str__
+    _text = 'Run ID = {0.run_id}\nExample ID = {0.example_id}\nOutput = "{0.output}"\n'
 
 
 @dataclass(kw_only=True, frozen=True, repr=False)
-class RunOverview(Record):
+class RunOverview(Shown):
     """What was run on which dataset, when, and how many examples gave an output."""
 
     dataset_id: str
@@ -119,21 +118,17 @@ class RunOverview(Record):
     description: str
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def __str__(self) -> str:
-        return (
-            f"Run Overview ID = {self.id}\n"
-            f"Dataset ID = {self.dataset_id}\n"
-            f"Start time = {self.start}\n"
-            f"End time = {self.end}\n"
-            f"Failed example count = {self.failed_example_count}\n"
-            f"Successful example count = {self.successful_example_count}\n"
-            f'Description = "{self.description}"\n'
-            f'Labels = "{self.labels}"\n'
-            f'Metadata = "{self.metadata}"\n'
-        )
-
-    __repr__ = __str__
+    _text = (
+        "Run Overview ID = {0.id}\n"
+        "Dataset ID = {0.dataset_id}\n"
+        "Start time = {0.start}\n"
+        "End time = {0.end}\n"
+        "Failed example count = {0.failed_example_count}\n"
+        "Successful example count = {0.successful_example_count}\n"
+        'Description = "{0.description}"\n'
+        'Labels = "{0.labels}"\n'
+        'Metadata = "{0.metadata}"\n'
+    )
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -165,22 +160,20 @@ class FailedExampleEvaluation(Record):
 
 
 @dataclass(kw_only=True)
-class ExampleEvaluation(Record, Generic[Evaluation]):
+class ExampleEvaluation(Shown, Generic[Evaluation]):
     """The result for one example: what the logic gave, or why it gave nothing."""
 
     evaluation_id: str
     example_id: str
     result: Evaluation | FailedExampleEvaluation
-
-    def __str__(self) -> str:
-        return f"Evaluation ID = {self.evaluation_id}\nExample ID = {self.example_id}\nResult = {self.result}\n"
+    _text = "Evaluation ID = {0.evaluation_id}\nExample ID = {0.example_id}\nResult = {0.result}\n"
 
     def _rich_render(self, skip_example_id: bool = False) -> Any:
         return _tree(f"Evaluation: {self.evaluation_id}", None if skip_example_id else self.example_id, self.result)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartialEvaluationOverview(Record):
+class PartialEvaluationOverview(_OfRuns):
     """An evaluation that was handed to somebody else and whose results are not back yet."""
 
     run_overviews: frozenset[RunOverview]
@@ -190,24 +183,22 @@ class PartialEvaluationOverview(Record):
     description: str
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def __str__(self) -> str:
-        return (
-            f"Evaluation Overview ID = {self.id}\n"
-            f"Start time = {self.start_date}\n"
-            f"Submitted Evaluations = {self.submitted_evaluation_count}\n"
-            f'Description = "{self.description}"\n'
-            f"Labels = {self.labels}\n"
-            f"Metadata = {self.metadata}\n"
-            f"{_shown(self.run_overviews)}"
-        )
+    _text = (
+        "Evaluation Overview ID = {0.id}\n"
+        "Start time = {0.start_date}\n"
+        "Submitted Evaluations = {0.submitted_evaluation_count}\n"
+        'Description = "{0.description}"\n'
+        "Labels = {0.labels}\n"
+        "Metadata = {0.metadata}\n"
+        "{0._runs}"
+    )
 
     def __hash__(self) -> int:
         return hash(self.id)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationOverview(Record):
+class EvaluationOverview(_OfRuns):
     """A finished evaluation. Failed runs are not failed evaluations: `skipped_evaluation_count` says for how many
     examples the logic was not asked because a run had failed; None where that was not counted."""
 
@@ -221,19 +212,17 @@ class EvaluationOverview(Record):
     labels: set[str] = field(default_factory=set[str])
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
     skipped_evaluation_count: int | None = None
-
-    def __str__(self) -> str:
-        return (
-            f"Evaluation Overview ID = {self.id}\n"
-            f"Start time = {self.start_date}\n"
-            f"End time = {self.end_date}\n"
-            f"Successful examples = {self.successful_evaluation_count}\n"
-            f"Failed examples = {self.failed_evaluation_count}\n"
-            f'Description = "{self.description}"\n'
-            f"Labels = {self.labels}\n"
-            f"Metadata = {self.metadata}\n"
-            f"{_shown(self.run_overviews)}"
-        )
+    _text = (
+        "Evaluation Overview ID = {0.id}\n"
+        "Start time = {0.start_date}\n"
+        "End time = {0.end_date}\n"
+        "Successful examples = {0.successful_evaluation_count}\n"
+        "Failed examples = {0.failed_evaluation_count}\n"
+        'Description = "{0.description}"\n'
+        "Labels = {0.labels}\n"
+        "Metadata = {0.metadata}\n"
+        "{0._runs}"
+    )
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -248,8 +237,63 @@ class EvaluationFailed(Exception):
         self.failed_count = failed_count
 
 
-def _shown(runs: frozenset[RunOverview]) -> str:
-    return "Run Overviews={\n" + ", ".join(str(run) for run in sorted(runs, key=lambda run: run.id)) + "}\n"
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
+    evaluation_overviews: frozenset[EvaluationOverview]
+    id: str
+    start: datetime
+    end: datetime
+    successful_evaluation_count: int
+    crashed_during_evaluation_count: int
+    description: str
+    statistics: AggregatedEvaluation
+    labels: set[str] = field(default_factory=set[str])
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def run_ids(self) -> Sequence[str]:
+        return [overview.id for overview in self.run_overviews()]
+
+    def run_overviews(self) -> Iterable[RunOverview]:
+        """The runs behind all evaluations, each once, in the order of their start."""
+        return in_order({run for evaluation in self.evaluation_overviews for run in evaluation.run_overviews})
+
+    @property
+    def failed_evaluation_count(self) -> int:
+        """Examples without a result: those whose evaluation crashed, and those left out because a run failed on them.
+        Evaluations that did not count the latter, such as the original's, are taken to have left out each failure."""
+        skipped = sum(overview.skipped_evaluation_count or 0 for overview in self.evaluation_overviews)
+        uncounted: set[RunOverview] = set()
+        for overview in self.evaluation_overviews:
+            if overview.skipped_evaluation_count is None:
+                uncounted |= overview.run_overviews
+        return self.crashed_during_evaluation_count + skipped + sum(run.failed_example_count for run in uncounted)
+
+    def raise_on_evaluation_failure(self) -> None:
+        if self.crashed_during_evaluation_count > 0:
+            raise EvaluationFailed(self.id, self.crashed_during_evaluation_count)
+
+    @property
+    def evaluation_ids(self) -> list[str]:
+        return sorted(overview.id for overview in self.evaluation_overviews)
+
+    _text = (
+        "Aggregation Overview ID = {0.id}\n"
+        "Start time = {0.start}\n"
+        "End time = {0.end}\n"
+        "Successful example count = {0.successful_evaluation_count}\n"
+        "Count of examples crashed during evaluation = {0.crashed_during_evaluation_count}\n"
+        "Count of examples without a result = {0.failed_evaluation_count}\n"
+        'Description = "{0.description}"\n'
+        "Labels = {0.labels}\n"
+        "Metadata = {0.metadata}\n"
+        "IDs of aggregated Evaluation Overviews = {0.evaluation_ids}\n"
+        "IDs of aggregated Run Overviews = {0.run_ids}\n"
+        "Statistics = {{\n{0.statistics}\n}}\n"
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 def _tree(title: str, example_id: str | None, value: Any) -> Any:

@@ -1,15 +1,19 @@
-"""Comparisons to a ranking: matches, Elo ratings averaged over shuffles of the matches, and win rates.
+"""Comparisons to a ranking: matches, logics in which a later run meets the earlier ones, Elo ratings averaged over
+shuffles of the matches, and win rates.
 
 Elo depends on the order of the matches, which means nothing here. So the mean over shuffles is taken; its standard
 error says how much the order still matters, not how sure the ranking is: `assay rank` answers that.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 
-from assay.formats.intelligence_layer.logics import AggregationLogic
-from assay.formats.intelligence_layer.types import BadValue, Record
+from assay.formats.intelligence_layer.domain import Evaluation, Example, ExpectedOutput, SuccessfulExampleOutput
+from assay.formats.intelligence_layer.logics import AggregationLogic, EvaluationLogic
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, Record
 from assay.stats import elo
 from assay.stats.matches import Matches as Columns
 
@@ -156,8 +160,78 @@ class MatchesAggregationLogic(AggregationLogic[Matches, AggregatedComparison]):
         self._players, self._seed = players, seed
 
     def aggregate(self, evaluations: Iterable[Matches]) -> AggregatedComparison:
-        matches = (match for each in evaluations for match in each.comparison_evaluations)
+        matches = (match for evaluation in evaluations for match in evaluation.comparison_evaluations)
         return EloAggregationAdapter.aggregate(matches, players=self._players, seed=self._seed)
+
+
+class IncrementalEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, Evaluation]):
+    """Implement `do_incremental_evaluate`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._previous_run_output_ids: list[set[str]] = []
+        self._previous_example_ids: list[set[str]] = []
+
+    def set_previous_run_output_ids(self, previous_run_output_ids: list[set[str]]) -> None:
+        """The runs that each earlier evaluation took together."""
+        self._previous_run_output_ids = previous_run_output_ids
+        self._previous_example_ids = []
+
+    def set_previous_example_ids(self, previous_example_ids: list[set[str]]) -> None:
+        """The examples for which each earlier evaluation has a result; without this, all of them."""
+        self._previous_example_ids = previous_example_ids
+
+    def do_evaluate(
+        self, example: Example[Input, ExpectedOutput], *output: SuccessfulExampleOutput[Output]
+    ) -> Evaluation:
+        seen = [
+            [answer for answer in output if answer.run_id in runs] if self._has_result(number, example.id) else []
+            for number, runs in enumerate(self._previous_run_output_ids)
+        ]
+        return self.do_incremental_evaluate(example, list(output), seen)
+
+    @abstractmethod
+    def do_incremental_evaluate(
+        self,
+        example: Example[Input, ExpectedOutput],
+        outputs: list[SuccessfulExampleOutput[Output]],
+        already_evaluated_outputs: list[list[SuccessfulExampleOutput[Output]]],
+    ) -> Evaluation:
+        """The result from all outputs; `already_evaluated_outputs` has those that each earlier evaluation saw."""
+
+    def _has_result(self, number: int, example_id: str) -> bool:
+        return not self._previous_example_ids or example_id in self._previous_example_ids[number]
+
+
+class EloEvaluationLogic(IncrementalEvaluationLogic[Input, Output, ExpectedOutput, Matches]):
+    """Lets every two runs meet once on each example; implement `grade`. The run that was named first is the first
+    player. Two runs that an earlier evaluation took together do not meet again."""
+
+    def do_incremental_evaluate(
+        self,
+        example: Example[Input, ExpectedOutput],
+        outputs: list[SuccessfulExampleOutput[Output]],
+        already_evaluated_outputs: list[list[SuccessfulExampleOutput[Output]]],
+    ) -> Matches:
+        met = [{output.run_id for output in together} for together in already_evaluated_outputs]
+        return Matches(
+            comparison_evaluations=[
+                ComparisonEvaluation(
+                    first_player=first.run_id, second_player=second.run_id, outcome=self.grade(first, second, example)
+                )
+                for first, second in combinations(outputs, 2)
+                if not any(first.run_id in runs and second.run_id in runs for runs in met)
+            ]
+        )
+
+    @abstractmethod
+    def grade(
+        self,
+        first: SuccessfulExampleOutput[Output],
+        second: SuccessfulExampleOutput[Output],
+        example: Example[Input, ExpectedOutput],
+    ) -> MatchOutcome:
+        """Who of the two is better on this example."""
 
 
 def _renamed(match: ComparisonEvaluation, players: Mapping[str, str]) -> ComparisonEvaluation:

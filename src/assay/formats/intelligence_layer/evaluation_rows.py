@@ -6,6 +6,7 @@ everywhere in Assay, for `assay rank` and `assay trace`. A later result takes th
 example, and for a single match of the same players.
 """
 
+import json
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from assay.formats.intelligence_layer.domain import (
 )
 from assay.formats.intelligence_layer.elo import ComparisonEvaluation, Matches
 from assay.formats.intelligence_layer.logics import EvaluationLogic, identity_of
-from assay.formats.intelligence_layer.run_rows import output_of
+from assay.formats.intelligence_layer.run_rows import value_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
 from assay.interfaces import Score
 from assay.records import Evaluation as Row
@@ -100,6 +101,13 @@ def rows_of(example_evaluation: ExampleEvaluation[Any]) -> list[Row]:
         row.error_kind = "permanent"
         return [row]
     return [_row(example_evaluation, score) for score in scores_of(result)]
+
+
+def row_of_original(file: dict[str, Any]) -> Row:
+    """The first row of a result as the original wrote it."""
+    result = from_json(json.loads(file["json_result"]), FailedExampleEvaluation if file["is_exception"] else Any)
+    evaluation_id, example_id = file["evaluation_id"], file["example_id"]
+    return rows_of(ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result))[0]
 
 
 def _row(example_evaluation: ExampleEvaluation[Any], score: Score, *apart: str) -> Row:
@@ -202,9 +210,7 @@ class ExampleScorer:
         try:
             example = example_of(item, self._input_type, self._expected_output_type)
             outputs = [
-                SuccessfulExampleOutput(
-                    run_id=run, example_id=item.id, output=output_of(response, run, self._output_type).output
-                )
+                SuccessfulExampleOutput(run_id=run, example_id=item.id, output=value_of(response, self._output_type))
                 for run, response in zip(sides, responses, strict=True)
             ]
             result: Any

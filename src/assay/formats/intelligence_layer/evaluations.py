@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import msgspec
@@ -21,10 +22,12 @@ from assay.formats.intelligence_layer.domain import (
     PartialEvaluationOverview,
     in_order,
 )
-from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, rows_of
-from assay.formats.intelligence_layer.types import BadValue, from_json, to_json
+from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, row_of_original, rows_of
+from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
+from assay.formats.intelligence_layer.run_rows import Places
+from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ours, to_json
 from assay.interfaces import Log, Store
-from assay.records import Manifest, Segment
+from assay.records import Manifest
 from assay.store.repair import row_decoder
 from assay.store.stores import MemoryStore
 
@@ -78,13 +81,13 @@ class EvaluationRepository(ABC):
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
-        return [each for each in results if not isinstance(each.result, FailedExampleEvaluation)]
+        return [evaluation for evaluation in results if not isinstance(evaluation.result, FailedExampleEvaluation)]
 
     def failed_example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Sequence[ExampleEvaluation[Evaluation]]:
         results = self.example_evaluations(evaluation_id, evaluation_type)
-        return [each for each in results if isinstance(each.result, FailedExampleEvaluation)]
+        return [evaluation for evaluation in results if isinstance(evaluation.result, FailedExampleEvaluation)]
 
 
 class AsyncEvaluationRepository(EvaluationRepository):
@@ -105,13 +108,13 @@ class AsyncEvaluationRepository(EvaluationRepository):
         """Their ids, sorted."""
 
 
-class StoredEvaluationRepository(EvaluationRepository):
-    """An evaluation exists as soon as it has a row or an overview."""
+class StoredEvaluationRepository(AsyncEvaluationRepository):
+    """An evaluation exists as soon as it has a row or an overview, be it that of what was submitted."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
-        self._found: tuple[str, list[Segment], dict[str, list[int]]] | None = None
+        self._places: Places | None = None  # of the evaluation that was asked for last
         self._opening = threading.Lock()
         self._open: set[str] = set()
 
@@ -143,12 +146,22 @@ class StoredEvaluationRepository(EvaluationRepository):
         self.store.put_manifest(manifest)
 
     def evaluation_overview(self, evaluation_id: str) -> EvaluationOverview | None:
-        manifest = self.store.manifest("evaluation", evaluation_id)
-        stored = manifest.plan.get("overview") if manifest else None
-        return None if stored is None else from_json(stored, EvaluationOverview)
+        return self._overview(evaluation_id, "overview", EvaluationOverview)
 
     def evaluation_overview_ids(self) -> Sequence[str]:
         return self._ids_with("overview")
+
+    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
+        partial = partial_evaluation_overview
+        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
+        manifest.plan["partial"] = to_json(partial)
+        self.store.put_manifest(manifest)
+
+    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
+        return self._overview(partial_evaluation_id, "partial", PartialEvaluationOverview)
+
+    def partial_evaluation_overview_ids(self) -> Sequence[str]:
+        return self._ids_with("partial")
 
     def store_example_evaluation(self, example_evaluation: ExampleEvaluation[Evaluation]) -> None:
         self._log(example_evaluation.evaluation_id).append(_encode(rows_of(example_evaluation)))
@@ -157,10 +170,12 @@ class StoredEvaluationRepository(EvaluationRepository):
         self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
     ) -> ExampleEvaluation[Evaluation] | None:
         log = self._known(evaluation_id)
-        places = self._places(evaluation_id, log).get(example_id)
-        if not places:
+        if self._places is None or self._places.log is not log:
+            self._places = Places(log, StoredResult)
+        positions = self._places.all().get(example_id)
+        if not positions:
             return None
-        return result_of(row_decoder(StoredResult)(log.read(places[-1])), evaluation_id, evaluation_type)
+        return result_of(row_decoder(StoredResult)(log.read(positions[-1])), evaluation_id, evaluation_type)
 
     def example_evaluations(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
@@ -170,18 +185,16 @@ class StoredEvaluationRepository(EvaluationRepository):
     def results(self, evaluation_id: str, evaluation_type: type[Evaluation]) -> Iterator[ExampleEvaluation[Evaluation]]:
         """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
         log = self._known(evaluation_id)
-        last = {row.place: position for position, row in _results(log)}
         decode = row_decoder(StoredResult)
+        rows = ((position, decode(line)) for position, line in log.scan() if line and not line.isspace())
+        last = {row.place: position for position, row in rows if row.has_value}
         for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
             yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
 
     def has_own_rows(self, evaluation_id: str) -> bool:
         """Whether the store has what `example_evaluations` gives."""
-        return type(self).example_evaluations.__module__.startswith("assay.")
-
-    def takes_rows(self) -> bool:
-        """Whether rows may be written into the store without `store_example_evaluation`."""
-        return type(self).store_example_evaluation.__module__.startswith("assay.")
+        is_original = isinstance(self.store.log("evaluation", evaluation_id), OriginalRows)
+        return is_ours(type(self).example_evaluations) and not is_original
 
     def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
         """An evaluation to continue, locked until `held` is closed."""
@@ -211,9 +224,13 @@ class StoredEvaluationRepository(EvaluationRepository):
             self.store.put_manifest(begun)
         return evaluation_id
 
+    def _overview(self, evaluation_id: str, slot: str, kind: type[T]) -> T | None:
+        manifest = self.store.manifest("evaluation", evaluation_id)
+        stored = manifest.plan.get(slot) if manifest else None
+        return None if stored is None else from_json(stored, kind)
+
     def _ids_with(self, overview: str) -> list[str]:
-        manifests = (self.store.manifest("evaluation", id) for id in self.store.ids("evaluation"))
-        return sorted(manifest.id for manifest in manifests if manifest is not None and overview in manifest.plan)
+        return [manifest.id for manifest in manifests(self.store, "evaluation") if overview in manifest.plan]
 
     def _log(self, evaluation_id: str) -> Log:
         log = self._logs.get(evaluation_id)
@@ -226,43 +243,6 @@ class StoredEvaluationRepository(EvaluationRepository):
         if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
             raise BadValue(f"the repository has no evaluation {evaluation_id!r}")
         return log
-
-    def _places(self, evaluation_id: str, log: Log) -> dict[str, list[int]]:
-        """Where the results of each example are; made once for as long as the log does not change."""
-        segments = log.segments()
-        if self._found is None or self._found[:2] != (evaluation_id, segments):
-            places: dict[str, list[int]] = {}
-            for position, row in _results(log):
-                places.setdefault(row.item_id, []).append(position)
-            self._found = evaluation_id, segments, places
-        return self._found[2]
-
-
-class StoredPartials(StoredEvaluationRepository, AsyncEvaluationRepository):
-    """Overviews of what was submitted, beside those of what came back."""
-
-    def store_partial_evaluation_overview(self, partial_evaluation_overview: PartialEvaluationOverview) -> None:
-        partial = partial_evaluation_overview
-        manifest = self.store.manifest("evaluation", partial.id) or _manifest(partial)
-        manifest.plan["partial"] = to_json(partial)
-        self.store.put_manifest(manifest)
-
-    def partial_evaluation_overview(self, partial_evaluation_id: str) -> PartialEvaluationOverview | None:
-        manifest = self.store.manifest("evaluation", partial_evaluation_id)
-        stored = manifest.plan.get("partial") if manifest else None
-        return None if stored is None else from_json(stored, PartialEvaluationOverview)
-
-    def partial_evaluation_overview_ids(self) -> Sequence[str]:
-        return self._ids_with("partial")
-
-
-def _results(log: Log) -> Iterator[tuple[int, StoredResult]]:
-    decode = row_decoder(StoredResult)
-    for position, line in log.scan():
-        if line and not line.isspace():
-            row = decode(line)
-            if row.has_value:
-                yield position, row
 
 
 def _manifest(overview: EvaluationOverview | PartialEvaluationOverview) -> Manifest:
@@ -289,6 +269,13 @@ class InMemoryEvaluationRepository(StoredEvaluationRepository):
         super().__init__(MemoryStore())
 
 
-class AsyncInMemoryEvaluationRepository(StoredPartials):
-    def __init__(self) -> None:
-        super().__init__(MemoryStore())
+class AsyncInMemoryEvaluationRepository(InMemoryEvaluationRepository): ...
+
+
+class FileEvaluationRepository(StoredEvaluationRepository):
+    def __init__(self, root_directory: Path) -> None:
+        original = OriginalStore(LocalFileSystem(), Path(root_directory), "evaluation", read=row_of_original)
+        super().__init__(FileStore(root_directory, original))
+
+
+class AsyncFileEvaluationRepository(FileEvaluationRepository): ...

@@ -5,14 +5,11 @@ same logic and parameters: examples that have a result are not evaluated again.
 """
 
 import math
-import warnings
 from abc import ABC
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from typing import Any, Generic, Literal, final
-
-import msgspec
+from typing import Any, Generic, final
 
 from assay.engine.evaluate.evaluate import Evaluator as Engine
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
@@ -25,23 +22,22 @@ from assay.formats.intelligence_layer.domain import (
     FailedExampleEvaluation,
     RunOverview,
     SuccessfulExampleOutput,
+    in_order,
 )
+from assay.formats.intelligence_layer.elo import IncrementalEvaluationLogic
 from assay.formats.intelligence_layer.evaluation_rows import ExampleScorer, failure_of, stray_output, work_digest
 from assay.formats.intelligence_layer.evaluations import WORK, EvaluationRepository, StoredEvaluationRepository
 from assay.formats.intelligence_layer.logics import EvaluationLogic, EvaluationLogicBase, arguments_of, settled
-from assay.formats.intelligence_layer.navigator import EvaluationLineage, RepositoryNavigator
-from assay.formats.intelligence_layer.run_rows import manifest_with, row_of
+from assay.formats.intelligence_layer.navigator import EvaluationLineage, Items, RepositoryNavigator
 from assay.formats.intelligence_layer.runner import shown
-from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
+from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
-from assay.formats.intelligence_layer.types import BadValue, Input, Output
+from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
 from assay.interfaces import Store
 from assay.store.index import id_number
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
 
-Items = Literal["refuse", "intersection"]
-"""What to do about runs that cover different examples."""
 DEFAULT_MAX_WORKERS = 10
 
 
@@ -83,7 +79,7 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     ) -> Iterable[EvaluationLineage[Input, ExpectedOutput, Output, Evaluation]]:
         """The lineages of the examples that could not be evaluated."""
         failed = self._evaluation_repository.failed_example_evaluations(evaluation_id, self.evaluation_type())
-        lineages = (self.evaluation_lineage(evaluation_id, each.example_id) for each in failed)
+        lineages = (self.evaluation_lineage(evaluation_id, evaluation.example_id) for evaluation in failed)
         return (lineage for lineage in lineages if lineage is not None)
 
     def evaluation_lineages(
@@ -104,51 +100,6 @@ class EvaluatorBase(ABC, Generic[Input, Output, ExpectedOutput, Evaluation]):
     def _keep(self, evaluation_id: str, example_id: str, result: Any) -> None:
         evaluation = ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result)
         self._evaluation_repository.store_example_evaluation(evaluation)
-
-    def _load_run_overviews(self, *run_ids: str) -> list[RunOverview]:
-        """The runs in the order of the arguments; an id that is given twice is one run."""
-        if not run_ids:
-            raise BadValue("At least one run-id needs to be provided", fix="name the runs to evaluate")
-        overviews: list[RunOverview] = []
-        for run_id in dict.fromkeys(run_ids):
-            overview = self._run_repository.run_overview(run_id)
-            if overview is None:
-                raise BadValue(f"No RunOverview found for run-id: {run_id}")
-            overviews.append(overview)
-        return overviews
-
-    def _dataset_of(self, run_overviews: Sequence[RunOverview], items: Items) -> str:
-        """The one dataset of runs that can be evaluated together."""
-        datasets = {run.dataset_id for run in run_overviews}
-        if len(datasets) > 1:
-            raise BadValue(
-                f"All run overviews must reference the same dataset, found {', '.join(sorted(datasets))}",
-                fix="evaluate the runs of each dataset by themselves",
-            )
-        self._check_coverage(run_overviews, items)
-        return run_overviews[0].dataset_id
-
-    def _check_coverage(self, run_overviews: Sequence[RunOverview], items: Items) -> None:
-        """Runs over different examples are compared only if that is wanted, and never silently."""
-        if len(run_overviews) == 1:
-            return
-        totals = {run.id: run.failed_example_count + run.successful_example_count for run in run_overviews}
-        covered = [set(self._run_repository.example_output_ids(run.id)) for run in run_overviews]
-        common = set[str].intersection(*covered)
-        lacking = len(set[str].union(*covered)) - len(common)
-        if items == "intersection":
-            if lacking:
-                warnings.warn(
-                    f"the runs share {len(common)} examples; {lacking} that not all of them have are left out",
-                    stacklevel=4,
-                )
-        elif lacking or len(set(totals.values())) > 1:
-            shown = ", ".join(f"{run}: {total}" for run, total in totals.items())
-            raise BadValue(
-                f"All run overviews must contain the same number of items and the same examples: {shown}; "
-                f"{lacking} examples are not in all of them",
-                fix='complete the runs, or compare what they share with items="intersection"',
-            )
 
 
 class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
@@ -184,8 +135,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
         runs and logic continues, and only what failed in it is evaluated again."""
         start = utc_now()
         self._prepare_logic()
-        runs = self._load_run_overviews(*run_ids)
-        dataset = self._dataset_of(runs, items)
+        runs = self._navigator().runs(*run_ids)
+        dataset = self._navigator().common_dataset(runs, items)
         engine = self._engine(dataset, runs)
         work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
@@ -259,9 +210,8 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
     def _own_store(self) -> Store | None:
         """Where the repository keeps its rows, if the engine can write there."""
         repository = self._evaluation_repository
-        if not isinstance(repository, StoredEvaluationRepository) or not repository.takes_rows():
-            return None
-        return repository.store
+        is_stored = isinstance(repository, StoredEvaluationRepository)
+        return repository.store if is_stored and is_ours(type(repository).store_example_evaluation) else None
 
     def _engine(self, dataset_id: str, runs: Sequence[RunOverview]) -> Engine:
         """The engine over the three repositories; what is kept elsewhere is held in memory meanwhile."""
@@ -274,26 +224,76 @@ class Evaluator(EvaluatorBase[Input, Output, ExpectedOutput, Evaluation]):
             strays = index.positions(array("Q", map(id_number, ids))) < 0
             if strays.any():
                 raise stray_output(run.id, ids[int(strays.argmax())])
-        store = StoreByKind(
-            {
-                "dataset": stored,
-                "run": run_store(self._run_repository, runs, self.output_type()),
-                "evaluation": self._own_store() or MemoryStore(),
-            }
-        )
+        outputs, results = run_store(self._run_repository, runs, self.output_type()), self._own_store() or MemoryStore()
+        store = StoreByKind({"dataset": stored, "run": outputs, "evaluation": results})
         return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)
 
 
-def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
-    """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
-    if isinstance(repository, StoredRunRepository):
-        store = repository.store_with(run.id for run in runs)
-        if store is not None:
-            return store
-    memory = MemoryStore()
-    for run in runs:
-        memory.put_manifest(manifest_with(run, None))
-        log = memory.log("run", run.id)
-        for output in repository.example_outputs(run.id, output_type):
-            log.append(msgspec.json.encode(row_of(output)) + b"\n")
-    return memory
+class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation]):
+    """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs` evaluates as if there
+    were no earlier ones."""
+
+    def __init__(
+        self,
+        dataset_repository: DatasetRepository,
+        run_repository: RunRepository,
+        evaluation_repository: EvaluationRepository,
+        description: str,
+        incremental_evaluation_logic: IncrementalEvaluationLogic[Input, Output, ExpectedOutput, Evaluation],
+        *,
+        max_workers: int = DEFAULT_MAX_WORKERS,
+    ) -> None:
+        super().__init__(
+            dataset_repository, run_repository, evaluation_repository, description, incremental_evaluation_logic
+        )
+        self.max_workers = max_workers
+        self._earlier: tuple[list[set[str]], list[set[str]]] = [], []
+
+    def evaluate_additional_runs(
+        self,
+        *run_ids: str,
+        previous_evaluation_ids: list[str] | None = None,
+        num_examples: int | None = None,
+        abort_on_error: bool = False,
+        labels: set[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        description: str | None = None,
+        skip_example_on_any_failure: bool = True,
+        items: Items = "refuse",
+        retry_errors: bool = False,
+    ) -> EvaluationOverview:
+        """Evaluate these runs and the ones behind the earlier evaluations, which need not be named. The earlier runs
+        come first, in the order of their start, so that old and new results together are those of one evaluation."""
+        earlier: list[str] = []
+        runs: list[set[str]] = []
+        examples: list[set[str]] = []
+        for evaluation_id in dict.fromkeys(previous_evaluation_ids or []):
+            overview = self._evaluation_repository.evaluation_overview(evaluation_id)
+            if overview is None:
+                raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
+            behind = [run.id for run in in_order(overview.run_overviews)]
+            done = self._evaluation_repository.successful_example_evaluations(evaluation_id, self.evaluation_type())
+            earlier += behind
+            runs.append(set(behind))
+            examples.append({evaluation.example_id for evaluation in done})
+        self._earlier = runs, examples
+        try:
+            return self.evaluate_runs(
+                *(run for run in earlier if run not in run_ids),
+                *run_ids,
+                num_examples=num_examples,
+                abort_on_error=abort_on_error,
+                skip_example_on_any_failure=skip_example_on_any_failure,
+                description=description,
+                labels=labels,
+                metadata=metadata,
+                items=items,
+                retry_errors=retry_errors,
+            )
+        finally:
+            self._earlier = [], []
+
+    def _prepare_logic(self) -> None:
+        runs, examples = self._earlier
+        self._evaluation_logic.set_previous_run_output_ids(runs)
+        self._evaluation_logic.set_previous_example_ids(examples)

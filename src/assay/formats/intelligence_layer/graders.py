@@ -1,17 +1,21 @@
 """Measures for logics to use: BLEU, ROUGE-2, whether two texts are in one language, how well highlights overlap,
-and what a trace says about time and tokens."""
+a running mean, and what a trace says about time and tokens."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from math import sqrt
+from typing import Any, Generic, TypeVar
 
 from assay.formats.intelligence_layer.tracer import ExportedSpan, SpanType, TaskSpanAttributes
 from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.text.rouge import rouge_n, words
 
+T = TypeVar("T")
+Extracted = TypeVar("Extracted")
 _SENTENCE_ENDS = re.compile(r"[.!?…:;][\"'”’)\]]*$")
 COMPLETE = "_Complete"  # the original's task that calls a model
 
@@ -36,8 +40,8 @@ class FScores:
 class RougeGrader:
     def calculate_rouge(self, hypothesis: str, reference: str) -> FScores:
         """ROUGE-2: pairs of neighbouring words, as stems, that the hypothesis shares with the reference; 0 to 1."""
-        found = rouge_n(words(hypothesis, True), words(reference, True), 2)
-        return FScores(precision=found.precision, recall=found.recall, f_score=found.f1)
+        rouge = rouge_n(words(hypothesis, True), words(reference, True), 2)
+        return FScores(precision=rouge.precision, recall=rouge.recall, f_score=rouge.f1)
 
 
 class LanguageMatchesGrader:
@@ -59,8 +63,8 @@ class LanguageMatchesGrader:
     def _language(self, text: str) -> str | None:
         shares: dict[str, float] = {}
         for piece in pieces(text):
-            for found in self._detector.compute_language_confidence_values(piece):
-                shares[found.language.name] = shares.get(found.language.name, 0.0) + found.value * len(piece)
+            for guess in self._detector.compute_language_confidence_values(piece):
+                shares[guess.language.name] = shares.get(guess.language.name, 0.0) + guess.value * len(piece)
         total = sum(shares.values())
         clear = [name for name, share in shares.items() if total and share / total >= self._acceptance_threshold]
         return clear[0] if len(clear) == 1 else None
@@ -69,18 +73,18 @@ class LanguageMatchesGrader:
 def pieces(text: str, least: int = 30, most: int = 200) -> list[str]:
     """The text cut between words into pieces of `least` to `most` characters, at the ends of sentences where there are
     any. A longer word is cut; a text that is shorter is one piece."""
-    found: list[str] = []
+    cut: list[str] = []
     piece = ""
     for word in text.split():
         for part in (word[start : start + most] for start in range(0, len(word), most)):
             if piece and len(piece) + 1 + len(part) > most:
-                found.append(piece)
+                cut.append(piece)
                 piece = ""
             piece = f"{piece} {part}" if piece else part
         if len(piece) >= least and _SENTENCE_ENDS.search(piece):
-            found.append(piece)
+            cut.append(piece)
             piece = ""
-    return [*found, piece] if piece else found
+    return [*cut, piece] if piece else cut
 
 
 class HighlightCoverageGrader:
@@ -126,6 +130,40 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _length(ranges: Sequence[tuple[int, int]]) -> int:
     return sum(stop - start for start, stop in ranges)
+
+
+class Accumulator(ABC, Generic[T, Extracted]):
+    @abstractmethod
+    def add(self, value: T) -> None: ...
+
+    @abstractmethod
+    def extract(self) -> Extracted:
+        """What the values so far come to."""
+
+
+class MeanAccumulator(Accumulator[float, float]):
+    """Mean and spread by Welford's updates: equal values have a spread of exactly 0. Nothing added is 0.0."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._mean = 0.0
+        self._squares = 0.0  # of the distances to the mean
+
+    def add(self, value: float) -> None:
+        self._n += 1
+        distance = value - self._mean
+        self._mean += distance / self._n
+        self._squares += distance * (value - self._mean)
+
+    def extract(self) -> float:
+        return self._mean
+
+    def standard_deviation(self) -> float:
+        """Of these values, not of a population that they were drawn from: divided by n."""
+        return sqrt(self._squares / self._n) if self._n else 0.0
+
+    def standard_error(self) -> float:
+        return self.standard_deviation() / sqrt(self._n) if self._n > 1 else 0.0
 
 
 def extract_latency_from_trace(trace: Sequence[ExportedSpan]) -> int:

@@ -4,12 +4,14 @@ A lineage shows itself as a tree in a notebook, and many of them as a pandas fra
 with the same columns.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from assay.formats.intelligence_layer.datasets import DatasetRepository
 from assay.formats.intelligence_layer.domain import (
+    AggregationOverview,
     Evaluation,
     EvaluationOverview,
     Example,
@@ -27,10 +29,10 @@ from assay.formats.intelligence_layer.types import BadValue, Input, Output, extr
 if TYPE_CHECKING:
     import pandas as pd
 
-    from assay.formats.intelligence_layer.aggregations import AggregationOverview
-
 
 _EXAMPLE = ("input", "expected_output", "metadata")
+Items = Literal["refuse", "intersection"]
+"""What to do about runs that cover different examples."""
 
 
 @dataclass(eq=False, repr=False)
@@ -88,7 +90,7 @@ class RepositoryNavigator:
     ) -> Iterable[RunLineage[Input, ExpectedOutput, Output]]:
         """The lineages of all examples that the run has an output for, in the order of the examples."""
         run = self._run(run_id)
-        outputs = {each.example_id: each for each in self._run_repository.example_outputs(run_id, output_type)}
+        outputs = {output.example_id: output for output in self._run_repository.example_outputs(run_id, output_type)}
         examples = self._dataset_repository.examples(run.dataset_id, input_type, expected_output_type)
         for example in examples:
             if example.id in outputs:
@@ -125,9 +127,9 @@ class RepositoryNavigator:
             for lineage in self.run_lineages(run.id, input_type, expected_output_type, output_type):
                 lineages.setdefault(lineage.example.id, []).append(lineage)
         for evaluation in repository.example_evaluations(evaluation_id, evaluation_type):
-            found = lineages.get(evaluation.example_id)
-            if found:
-                yield _joined(found, evaluation)
+            joined = lineages.get(evaluation.example_id)
+            if joined:
+                yield _joined(joined, evaluation)
 
     def evaluation_lineage(
         self,
@@ -143,9 +145,54 @@ class RepositoryNavigator:
             self.run_lineage(run.id, example_id, input_type, expected_output_type, output_type)
             for run in in_order(overview.run_overviews)
         )
-        found = [lineage for lineage in lineages if lineage is not None]
-        evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if found else None
-        return None if evaluation is None else _joined(found, evaluation)
+        runs = [lineage for lineage in lineages if lineage is not None]
+        evaluation = repository.example_evaluation(evaluation_id, example_id, evaluation_type) if runs else None
+        return None if evaluation is None else _joined(runs, evaluation)
+
+    def runs(self, *run_ids: str) -> list[RunOverview]:
+        """The runs in the order of the arguments; an id that is given twice is one run."""
+        if not run_ids:
+            raise BadValue("At least one run-id needs to be provided", fix="name the runs to evaluate")
+        overviews: list[RunOverview] = []
+        for run_id in dict.fromkeys(run_ids):
+            overview = self._run_repository.run_overview(run_id)
+            if overview is None:
+                raise BadValue(f"No RunOverview found for run-id: {run_id}")
+            overviews.append(overview)
+        return overviews
+
+    def common_dataset(self, run_overviews: Sequence[RunOverview], items: Items) -> str:
+        """The one dataset of runs that can be evaluated together."""
+        datasets = {run.dataset_id for run in run_overviews}
+        if len(datasets) > 1:
+            raise BadValue(
+                f"All run overviews must reference the same dataset, found {', '.join(sorted(datasets))}",
+                fix="evaluate the runs of each dataset by themselves",
+            )
+        self._check_coverage(run_overviews, items)
+        return run_overviews[0].dataset_id
+
+    def _check_coverage(self, run_overviews: Sequence[RunOverview], items: Items) -> None:
+        """Runs over different examples are compared only if that is wanted, and never silently."""
+        if len(run_overviews) == 1:
+            return
+        totals = {run.id: run.failed_example_count + run.successful_example_count for run in run_overviews}
+        covered = [set(self._run_repository.example_output_ids(run.id)) for run in run_overviews]
+        common = set[str].intersection(*covered)
+        lacking = len(set[str].union(*covered)) - len(common)
+        if items == "intersection":
+            if lacking:
+                warnings.warn(
+                    f"the runs share {len(common)} examples; {lacking} that not all of them have are left out",
+                    stacklevel=4,
+                )
+        elif lacking or len(set(totals.values())) > 1:
+            shown = ", ".join(f"{run}: {total}" for run, total in totals.items())
+            raise BadValue(
+                f"All run overviews must contain the same number of items and the same examples: {shown}; "
+                f"{lacking} examples are not in all of them",
+                fix='complete the runs, or compare what they share with items="intersection"',
+            )
 
     def _run(self, run_id: str) -> RunOverview:
         overview = self._run_repository.run_overview(run_id)
@@ -201,7 +248,7 @@ def evaluation_lineages_to_pandas(
 
 
 def aggregation_overviews_to_pandas(
-    aggregation_overviews: "Sequence[AggregationOverview[Any]]",
+    aggregation_overviews: Sequence[AggregationOverview[Any]],
     unwrap_statistics: bool = True,
     strict: bool = True,
     unwrap_metadata: bool = True,
@@ -228,8 +275,8 @@ def _example(example: Any) -> list[Any]:
 
 
 def _fields(statistics: Any) -> dict[str, Any]:
-    found = to_json(statistics)
-    return found if isinstance(found, dict) else {"statistics": found}
+    fields = to_json(statistics)
+    return fields if isinstance(fields, dict) else {"statistics": fields}
 
 
 def _beside(frame: Any, further: Any, ending: str) -> Any:

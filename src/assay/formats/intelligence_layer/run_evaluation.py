@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError, UserError
-from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
-from assay.formats.intelligence_layer.aggregator import Aggregator
+from assay.formats.intelligence_layer.aggregations import Aggregator, FileAggregationRepository
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
-from assay.formats.intelligence_layer.evaluation_files import FileEvaluationRepository
+from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
 from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository

@@ -1,22 +1,18 @@
-"""Outputs of examples ⇄ our response rows, overviews of runs ⇄ their manifests, and runs as the original wrote them.
+"""Outputs of examples ⇄ our response rows, and overviews of runs ⇄ their manifests.
 
 A failure is a row whose outcome is `errored`: no output, of whatever type, can be taken for one. Text is the response
 itself; any other output is the row's `output`, with its JSON as the response. Text that would then be taken for the
 absence of an output is written in both places.
 """
 
-import json
 import threading
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RunOverview
-from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import BadValue, Output, from_json, to_json
 from assay.interfaces import Answer, Log
 from assay.records import Manifest, Response, Segment
@@ -47,6 +43,14 @@ def answer_with(output: Any) -> Answer:
     return Answer(text=msgspec.json.encode(value).decode(), output=value)
 
 
+def row_of_original(row: Row) -> Response:
+    """The row of a file of the original, in which only the fields of a failure tell that it is one."""
+    output: Any = row["output"]
+    if isinstance(output, dict) and output.keys() == {"error_message"}:
+        output = FailedExampleRun(error_message=output["error_message"])
+    return row_of(ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=output))
+
+
 def row_of(example_output: ExampleOutput[Any]) -> Response:
     """The row of an output that no engine made."""
     example_id, output = example_output.example_id, example_output.output
@@ -67,13 +71,16 @@ def row_of(example_output: ExampleOutput[Any]) -> Response:
 
 
 def output_of(row: StoredOutput | Response, run_id: str, output_type: type[Output]) -> ExampleOutput[Output]:
-    """The output again; a ValueError (pydantic's for its models) if it is not of this type."""
-    if row.outcome == "errored":
-        output: Any = FailedExampleRun(error_message=row.error or "")
-    else:
-        text = None if row.response == _NOTHING else row.response
-        output = from_json(text if row.output is None else row.output, output_type)
+    """The output again, or the failure; a ValueError (pydantic's for its models) if it is not of this type."""
+    failed = row.outcome == "errored"
+    output: Any = FailedExampleRun(error_message=row.error or "") if failed else value_of(row, output_type)
     return ExampleOutput(run_id=run_id, example_id=row.item_id, output=output)
+
+
+def value_of(row: StoredOutput | Response, output_type: type[Output]) -> Output:
+    """What the task returned; the row must not be a failure's."""
+    text: Any = None if row.response == _NOTHING else row.response
+    return from_json(text if row.output is None else row.output, output_type)
 
 
 def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:
@@ -96,7 +103,7 @@ def manifest_with(overview: RunOverview, old: Manifest | None) -> Manifest:
 
 def overview_of(manifest: Manifest) -> RunOverview | None:
     """The overview that was stored with a run; for a run that `assay run` finished, what its manifest tells."""
-    stored = manifest.metadata.get("overview")
+    stored = manifest.metadata.get("overview") or manifest.plan.get("overview")  # there it is the original's
     if stored is not None:
         return from_json(stored, RunOverview)
     if not manifest.complete or manifest.ended is None:
@@ -104,7 +111,7 @@ def overview_of(manifest: Manifest) -> RunOverview | None:
     failed = manifest.counts.get("errored", 0)
     outcomes = ("ok", "refused", "skipped", "errored")
     return RunOverview(
-        dataset_id=next((str(each["id"]) for each in manifest.inputs if each.get("kind") == "dataset"), ""),
+        dataset_id=next((str(source["id"]) for source in manifest.inputs if source.get("kind") == "dataset"), ""),
         id=manifest.id,
         start=datetime.fromtimestamp(manifest.started, UTC),
         end=datetime.fromtimestamp(manifest.ended, UTC),
@@ -119,29 +126,36 @@ class _Mark(msgspec.Struct):
     item_id: str
     sample_index: int = 0
 
+    @property
+    def has_value(self) -> bool:
+        """Of several samples the first counts."""
+        return self.sample_index == 0
+
 
 class Places:
-    """Of several samples the first counts. Only what others append makes a new pass necessary to know the ids."""
+    """Where the rows of each example are: those that have a value, as `mark` tells. Only what others append makes a new
+    pass necessary to know the ids."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, mark: Any = _Mark) -> None:
         self.log = log
+        self._mark = mark
         self._segments: list[Segment] | None = None
-        self._found: dict[str, list[int]] = {}
+        self._positions: dict[str, list[int]] = {}
         self._appended = False  # the ids are known, the positions not all
         self._guard = threading.RLock()
 
     def __contains__(self, example_id: str) -> bool:
         with self._guard:
             if self._segments != self.log.segments():
-                self._find()
-            return example_id in self._found
+                self._scan()
+            return example_id in self._positions
 
     def all(self) -> dict[str, list[int]]:
         """The positions of the rows of each example, in the order of the log."""
         with self._guard:
             if self._appended or self._segments != self.log.segments():
-                self._find()
-            return self._found
+                self._scan()
+            return self._positions
 
     def remove(self, example_id: str) -> None:
         """Take the example's rows out of the log."""
@@ -154,78 +168,18 @@ class Places:
         """Add the row of an example that has none."""
         with self._guard:
             self.log.append(line)
-            self._found[example_id] = []
+            self._positions[example_id] = []
             self._segments, self._appended = self.log.segments(), True
 
-    def _find(self) -> None:
+    def _scan(self) -> None:
         self.log.close()  # what it has open may have been replaced by another process
-        self._segments, self._appended, self._found = self.log.segments(), False, {}
-        decode = row_decoder(_Mark)
+        self._segments, self._appended, self._positions = self.log.segments(), False, {}
+        decode = row_decoder(self._mark)
         for position, line in self.log.scan():
-            if line.strip():
+            if line and not line.isspace():
                 row = decode(line)
-                if row.sample_index == 0:
-                    self._found.setdefault(row.item_id, []).append(position)
-
-
-class OriginalRuns:
-    """Reads only. Ids are looked for among the existing files: they never become paths."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._found: tuple[str, dict[str, Path]] | None = None
-
-    def ids(self) -> list[str]:
-        """FileNotFoundError where there is no run of any kind yet, as in the original."""
-        return sorted(path.stem for path in self.folder.iterdir() if path.suffix == ".json")
-
-    def overview(self, run_id: str) -> RunOverview | None:
-        file = _entry(self.folder, f"{run_id}.json")
-        return None if file is None else from_json(json.loads(file.read_bytes()), RunOverview)
-
-    def has(self, run_id: str) -> bool:
-        return _entry(self.folder, f"{run_id}.json") is not None or self._part(run_id, "output") is not None
-
-    def output_ids(self, run_id: str) -> list[str]:
-        return sorted(self._files(run_id))
-
-    def output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
-        file = self._files(run_id).get(example_id)
-        return None if file is None else _output(json.loads(file.read_bytes()), output_type)
-
-    def outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
-        files = sorted(self._files(run_id).items())
-        return (_output(json.loads(file.read_bytes()), output_type) for _, file in files)
-
-    def tracer(self, run_id: str, example_id: str) -> FileTracer | None:
-        folder = self._part(run_id, "trace")
-        file = None if folder is None else _entry(folder, f"{example_id}.jsonl")
-        return None if file is None else FileTracer(file)
-
-    def _files(self, run_id: str) -> dict[str, Path]:
-        """The file of each example. Its name need not be the example's id, which stands in it."""
-        if self._found is None or self._found[0] != run_id:
-            folder = self._part(run_id, "output")
-            files = [] if folder is None else folder.rglob("*.json")
-            self._found = run_id, {json.loads(file.read_bytes())["example_id"]: file for file in files}
-        return self._found[1]
-
-    def _part(self, run_id: str, name: str) -> Path | None:
-        folder = _entry(self.folder, run_id)
-        return None if folder is None else _entry(folder, name)
-
-
-def _entry(folder: Path, name: str) -> Path | None:
-    if not folder.is_dir():
-        return None
-    return next((path for path in folder.iterdir() if path.name == name), None)
-
-
-def _output(row: Row, output_type: type[Output]) -> ExampleOutput[Output]:
-    output: Any = row["output"]
-    failed = isinstance(output, dict) and output.keys() == {"error_message"}
-    kind: Any = FailedExampleRun if failed else output_type
-    return ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=from_json(output, kind))
+                if row.has_value:
+                    self._positions.setdefault(row.item_id, []).append(position)
 
 
 decode_output = row_decoder(StoredOutput)

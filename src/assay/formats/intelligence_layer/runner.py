@@ -18,6 +18,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
 from assay.errors import AssayError
+from assay.formats.intelligence_layer.core import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
 from assay.formats.intelligence_layer.domain import (
     Example,
@@ -28,9 +29,16 @@ from assay.formats.intelligence_layer.domain import (
 )
 from assay.formats.intelligence_layer.navigator import RepositoryNavigator, RunLineage
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
-from assay.formats.intelligence_layer.task import ExampleTask, ExampleTracer, MakeTracer, Task, parameters_of, type_of
 from assay.formats.intelligence_layer.tracer import CompositeTracer, NoOpTracer, Tracer, utc_now
-from assay.formats.intelligence_layer.types import BadValue, Input, JsonSerializable, Output, SerializableDict, to_json
+from assay.formats.intelligence_layer.types import (
+    BadValue,
+    Input,
+    JsonSerializable,
+    Output,
+    SerializableDict,
+    is_ours,
+    to_json,
+)
 from assay.interfaces import Limits, Store
 from assay.store.keys import canonical, digest
 from assay.store.stores import MemoryStore
@@ -152,8 +160,8 @@ class Runner(Generic[Input, Output]):
 
     def _has_own_rows(self) -> bool:
         """Whether the engine can write its rows where the repository keeps them."""
-        method = type(self._run_repository).store_example_output
-        return isinstance(self._run_repository, StoredRunRepository) and method.__module__.startswith("assay.")
+        repository = self._run_repository
+        return isinstance(repository, StoredRunRepository) and is_ours(type(repository).store_example_output)
 
     def _store(self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]) -> Store:
         """Where the engine reads and writes. Every input is looked at before anything runs: one that is not of the
@@ -177,14 +185,14 @@ class Runner(Generic[Input, Output]):
 
         return store
 
-    def _tracers(self, run_id: str, given: Tracer | None, individually: bool) -> MakeTracer:
+    def _tracers(self, run_id: str, tracer: Tracer | None, individually: bool) -> MakeTracer:
         def make(example_id: str, key: str) -> Tracer:
             if not individually:
-                return given or NoOpTracer()
-            own = self._run_repository.create_tracer_for_example(run_id, example_id)
-            if isinstance(own, ExampleTracer):
-                own.key = key
-            return own if given is None else CompositeTracer([own, given])
+                return tracer or NoOpTracer()
+            kept = self._run_repository.create_tracer_for_example(run_id, example_id)
+            if isinstance(kept, ExampleTracer):
+                kept.key = key
+            return kept if tracer is None else CompositeTracer([kept, tracer])
 
         return make
 

@@ -7,14 +7,15 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import final
+from typing import Any, final
 from weakref import WeakValueDictionary
 
 import msgspec
 
+from assay.formats.intelligence_layer.core import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.domain import ExampleOutput, FailedExampleRun, RecoveryData, RunOverview
+from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
 from assay.formats.intelligence_layer.run_rows import (
-    OriginalRuns,
     Places,
     StoredOutput,
     decode_output,
@@ -23,15 +24,16 @@ from assay.formats.intelligence_layer.run_rows import (
     output_of,
     overview_of,
     row_of,
+    row_of_original,
 )
-from assay.formats.intelligence_layer.task import ExampleTracer, Row, tracer_of
 from assay.formats.intelligence_layer.tracer import Tracer
-from assay.formats.intelligence_layer.types import Output
+from assay.formats.intelligence_layer.tracers_files import FileTracer
+from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
 from assay.store.log import FileLog, MemoryLog
 from assay.store.names import safe_name
 from assay.store.repair import row_decoder
-from assay.store.stores import FolderStore, MemoryStore
+from assay.store.stores import MemoryStore
 
 _KEPT = 16  # logs whose rows are found without reading them again
 
@@ -146,7 +148,7 @@ class StoredRunRepository(RunRepository):
         return None if manifest is None else overview_of(manifest)
 
     def run_overview_ids(self) -> Sequence[str]:
-        return [run_id for run_id in self.store.ids("run") if self.run_overview(run_id) is not None]
+        return [manifest.id for manifest in manifests(self.store, "run") if overview_of(manifest) is not None]
 
     def store_example_output(self, example_output: ExampleOutput[Output]) -> None:
         line = msgspec.json.encode(row_of(example_output)) + b"\n"
@@ -204,12 +206,12 @@ class StoredRunRepository(RunRepository):
 
     def store_with(self, run_ids: Iterable[str]) -> Store | None:
         """The store, if its rows are what `example_outputs` gives: one sample of each example, in our layout."""
-        if not type(self).example_outputs.__module__.startswith("assay."):
+        if not is_ours(type(self).example_outputs):
             return None
         for run_id in run_ids:
-            manifest = self.store.manifest("run", run_id)
-            samples = manifest.plan.get("samples", 1) if manifest else len(self._rows_in(run_id).log.segments()[:1])
-            if samples != 1:
+            log, manifest = self._rows_in(run_id).log, self.store.manifest("run", run_id)
+            samples = manifest.plan.get("samples", 1) if manifest else len(log.segments()[:1])
+            if samples != 1 or isinstance(log, OriginalRows):
                 return None
         return self.store
 
@@ -233,46 +235,25 @@ class StoredRunRepository(RunRepository):
 
     def _rows_in(self, run_id: str, name: str = "") -> Places:
         with self._looking:
-            found = self._places.get((run_id, name))
-            if found is None:
+            places = self._places.get((run_id, name))
+            if places is None:
                 if len(self._places) >= _KEPT:
                     self._places.clear()
-                found = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
-            return found
+                places = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
+            return places
 
 
 class FileRunRepository(StoredRunRepository):
     def __init__(self, root_directory: Path) -> None:
         root = Path(root_directory)
-        root.mkdir(parents=True, exist_ok=True)
-        super().__init__(FolderStore(root))
+        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", row_of_original)
+        super().__init__(FileStore(root, self._original))
         self._folder = root / "runs"
-        self._original = OriginalRuns(self._folder)
-
-    def run_overview(self, run_id: str) -> RunOverview | None:
-        return super().run_overview(run_id) or self._original.overview(run_id)
-
-    def run_overview_ids(self) -> Sequence[str]:
-        return sorted({*self._original.ids(), *super().run_overview_ids()})
-
-    def example_output(self, run_id: str, example_id: str, output_type: type[Output]) -> ExampleOutput[Output] | None:
-        if self._is_original(run_id):
-            return self._original.output(run_id, example_id, output_type)
-        return super().example_output(run_id, example_id, output_type)
-
-    def example_outputs(self, run_id: str, output_type: type[Output]) -> Iterable[ExampleOutput[Output]]:
-        if self._is_original(run_id):
-            return self._original.outputs(run_id, output_type)
-        return super().example_outputs(run_id, output_type)
-
-    def example_output_ids(self, run_id: str) -> Sequence[str]:
-        return self._original.output_ids(run_id) if self._is_original(run_id) else super().example_output_ids(run_id)
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
-        return super().example_tracer(run_id, example_id) or self._original.tracer(run_id, example_id)
-
-    def _is_original(self, run_id: str) -> bool:
-        return not self._rows_in(run_id).log.segments() and self._original.has(run_id)
+        tracer = super().example_tracer(run_id, example_id)
+        file = None if tracer else self._original.file(run_id, "trace", f"{example_id}.jsonl")
+        return tracer if file is None else FileTracer(file)
 
     def _recovery(self, tmp_hash: str) -> Log:
         return FileLog(self._recovery_file(tmp_hash))
@@ -294,3 +275,18 @@ class InMemoryRunRepository(StoredRunRepository):
 
     def _delete_temporary_run_data(self, tmp_hash: str) -> None:
         self._unfinished.pop(tmp_hash, None)
+
+
+def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
+    """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
+    if isinstance(repository, StoredRunRepository):
+        store = repository.store_with(run.id for run in runs)
+        if store is not None:
+            return store
+    memory = MemoryStore()
+    for run in runs:
+        memory.put_manifest(manifest_with(run, None))
+        log = memory.log("run", run.id)
+        for output in repository.example_outputs(run.id, output_type):
+            log.append(msgspec.json.encode(row_of(output)) + b"\n")
+    return memory

@@ -109,7 +109,7 @@ class Tracer(ABC):
         """A new span below this one; `timestamp` is its start, now by default."""
 
     @abstractmethod
-    def task_span(self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None) -> "TaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "TaskSpan":
         """A new span for one run of a task."""
 
     @abstractmethod
@@ -144,7 +144,7 @@ class Span(Tracer, AbstractContextManager["Span"]):
         return self
 
     @abstractmethod
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         """Keep a value that helps to understand this step."""
 
     @abstractmethod
@@ -153,10 +153,7 @@ class Span(Tracer, AbstractContextManager["Span"]):
         self._closed = True
 
     def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        _traceback: TracebackType | None,
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         if exc_value is not None:
             error = ErrorValue(
@@ -174,7 +171,7 @@ class TaskSpan(Span):
     """The span of one run of a task, with its input and output."""
 
     @abstractmethod
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         """What the task returned."""
 
 
@@ -184,16 +181,16 @@ class NoOpTracer(TaskSpan):
     def id(self) -> str:
         return "NoOp"
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         pass
 
     def span(self, name: str, timestamp: datetime | None = None) -> "NoOpTracer":
         return self
 
-    def task_span(self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None) -> "NoOpTracer":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "NoOpTracer":
         return self
 
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         pass
 
     def end(self, timestamp: datetime | None = None) -> None:
@@ -223,9 +220,7 @@ class CompositeTracer(Tracer, Generic[TracerVar]):
         timestamp = timestamp or utc_now()
         return CompositeSpan([tracer.span(name, timestamp) for tracer in self.tracers])
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "CompositeTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "CompositeTaskSpan":
         timestamp = timestamp or utc_now()
         return CompositeTaskSpan([tracer.task_span(task_name, input, timestamp) for tracer in self.tracers])
 
@@ -240,7 +235,7 @@ class CompositeSpan(Generic[SpanVar], CompositeTracer[SpanVar], Span):
         CompositeTracer.__init__(self, tracers)
         self._closed = False
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         timestamp = timestamp or utc_now()
         for tracer in self.tracers:
             tracer.log(message, value, timestamp)
@@ -253,10 +248,10 @@ class CompositeSpan(Generic[SpanVar], CompositeTracer[SpanVar], Span):
 
     @property
     def status_code(self) -> SpanStatus:
-        found = {tracer.status_code for tracer in self.tracers}
-        if len(found) > 1:
+        statuses = {tracer.status_code for tracer in self.tracers}
+        if len(statuses) > 1:
             raise ValueError("the spans of this composite do not have the same status")
-        return found.pop()
+        return statuses.pop()
 
     @status_code.setter
     def status_code(self, span_status: SpanStatus) -> None:
@@ -265,6 +260,6 @@ class CompositeSpan(Generic[SpanVar], CompositeTracer[SpanVar], Span):
 
 
 class CompositeTaskSpan(CompositeSpan[TaskSpan], TaskSpan):
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         for tracer in self.tracers:
             tracer.record_output(output)

@@ -13,7 +13,6 @@ from assay.formats.intelligence_layer.tracer import (
     Event,
     ExportedSpan,
     JsonSerializer,
-    PydanticSerializable,
     Span,
     SpanAttributes,
     SpanStatus,
@@ -42,9 +41,7 @@ class InMemoryTracer(Tracer):
     def span(self, name: str, timestamp: datetime | None = None) -> "InMemorySpan":
         return self._begun(InMemorySpan(name=name, context=self.context, start_timestamp=timestamp))
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "InMemoryTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "InMemoryTaskSpan":
         span = InMemoryTaskSpan(name=task_name, input=input, context=self.context, start_timestamp=timestamp)
         return self._begun(span)
 
@@ -75,7 +72,7 @@ class InMemorySpan(InMemoryTracer, Span):
         self.start_timestamp = start_timestamp or utc_now()
         self.end_timestamp: datetime | None = None
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         self.entries.append(
             LogEntry(message=message, value=value, timestamp=timestamp or utc_now(), trace_id=self.context.trace_id)
         )
@@ -91,7 +88,7 @@ class InMemorySpan(InMemoryTracer, Span):
     def export_for_viewing(self) -> Sequence[ExportedSpan]:
         if self.end_timestamp is None:
             raise RuntimeError(f"the span {self.name!r} is still open: end it before it is exported")
-        own = ExportedSpan(
+        span = ExportedSpan(
             context=self.context,
             name=self.name,
             parent_id=self.parent_id,
@@ -101,7 +98,7 @@ class InMemorySpan(InMemoryTracer, Span):
             events=[entry.as_event() for entry in self.entries if isinstance(entry, LogEntry)],
             status=self.status_code,
         )
-        return [*super().export_for_viewing(), own]
+        return [*super().export_for_viewing(), span]
 
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
         return SpanAttributes()
@@ -112,17 +109,13 @@ class InMemorySpan(InMemoryTracer, Span):
 
 class InMemoryTaskSpan(InMemorySpan, TaskSpan):
     def __init__(
-        self,
-        name: str,
-        input: PydanticSerializable,
-        context: Context | None = None,
-        start_timestamp: datetime | None = None,
+        self, name: str, input: Any, context: Context | None = None, start_timestamp: datetime | None = None
     ) -> None:
         super().__init__(name=name, context=context, start_timestamp=start_timestamp)
         self.input = input
-        self.output: PydanticSerializable | None = None
+        self.output: Any = None
 
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         self.output = output
 
     def _span_attributes(self) -> SpanAttributes | TaskSpanAttributes:
@@ -176,9 +169,7 @@ class OpenTelemetryTracer(Tracer):
         span, token = self._start(name, {"type": SpanType.SPAN.value}, timestamp)
         return OpenTelemetrySpan(span, self._tracer, token, self.context)
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "OpenTelemetryTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "OpenTelemetryTaskSpan":
         attributes = {"type": SpanType.TASK_SPAN.value, "input": _text(input)}
         span, token = self._start(task_name, attributes, timestamp)
         return OpenTelemetryTaskSpan(span, self._tracer, token, self.context)
@@ -189,14 +180,9 @@ class OpenTelemetryTracer(Tracer):
     def _start(self, name: str, attributes: dict[str, str], timestamp: datetime | None) -> "tuple[OpenTSpan, object]":
         """A child of this span, wherever it is opened: in another thread there is no current span to follow."""
         context, trace = _api()
-        own = getattr(self, "open_ts_span", None)
-        around = None if own is None else trace.set_span_in_context(own)
-        span = self._tracer.start_span(
-            name,
-            context=around,
-            attributes=attributes,
-            start_time=_nanoseconds(timestamp),
-        )
+        parent = getattr(self, "open_ts_span", None)
+        around = None if parent is None else trace.set_span_in_context(parent)
+        span = self._tracer.start_span(name, context=around, attributes=attributes, start_time=_nanoseconds(timestamp))
         return span, context.attach(trace.set_span_in_context(span))
 
 
@@ -207,7 +193,7 @@ class OpenTelemetrySpan(Span, OpenTelemetryTracer):
         self.open_ts_span = span
         self._token = token
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
         self.open_ts_span.add_event(message, {"value": _text(value)}, _nanoseconds(timestamp))
 
     def end(self, timestamp: datetime | None = None) -> None:
@@ -220,7 +206,7 @@ class OpenTelemetrySpan(Span, OpenTelemetryTracer):
 
 
 class OpenTelemetryTaskSpan(TaskSpan, OpenTelemetrySpan):
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         self.open_ts_span.set_attribute("output", _text(output))
 
 

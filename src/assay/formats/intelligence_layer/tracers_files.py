@@ -13,16 +13,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from assay.formats.intelligence_layer.tracer import (
-    Context,
-    ExportedSpan,
-    PydanticSerializable,
-    Span,
-    SpanStatus,
-    TaskSpan,
-    Tracer,
-    utc_now,
-)
+from assay.formats.intelligence_layer.tracer import Context, ExportedSpan, Span, SpanStatus, TaskSpan, Tracer, utc_now
 from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
 from assay.formats.intelligence_layer.types import Record, to_json
 
@@ -113,11 +104,7 @@ class PersistentTracer(Tracer, ABC):
         self._log_entry(span.context.trace_id, StartSpan(**self._start(span, name, timestamp)))
 
     def _log_task(
-        self,
-        task_span: "PersistentTaskSpan",
-        task_name: str,
-        input: PydanticSerializable,
-        timestamp: datetime | None = None,
+        self, task_span: "PersistentTaskSpan", task_name: str, input: Any, timestamp: datetime | None = None
     ) -> None:
         entry = StartTask(**self._start(task_span, task_name, timestamp), input=input)
         try:
@@ -129,13 +116,7 @@ class PersistentTracer(Tracer, ABC):
     def _start(self, span: Span, name: str, timestamp: datetime | None) -> dict[str, Any]:
         trace_id, span_id = span.context.trace_id, span.context.span_id
         parent = self.context.span_id if self.context else trace_id
-        return {
-            "uuid": span_id,
-            "parent": parent,
-            "name": name,
-            "start": timestamp or utc_now(),
-            "trace_id": trace_id,
-        }
+        return {"uuid": span_id, "parent": parent, "name": name, "start": timestamp or utc_now(), "trace_id": trace_id}
 
     def _parse_log(self, log_entries: Iterable[LogLine]) -> InMemoryTracer:
         """The lines of a log as a tree again; a span whose end was never written stays open."""
@@ -175,20 +156,16 @@ def _end(span: InMemorySpan, entry: EndTask | EndSpan) -> None:
 class PersistentSpan(Span, PersistentTracer, ABC):
     end_timestamp: datetime | None = None
 
-    def log(self, message: str, value: PydanticSerializable, timestamp: datetime | None = None) -> None:
-        own = self.context
+    def log(self, message: str, value: Any, timestamp: datetime | None = None) -> None:
+        context, at = self.context, timestamp or utc_now()
         entry = PlainEntry(
-            message=message,
-            value=value,
-            timestamp=timestamp or utc_now(),
-            parent=own.span_id,
-            trace_id=own.trace_id,
+            message=message, value=value, timestamp=at, parent=context.span_id, trace_id=context.trace_id
         )
         try:
-            self._log_entry(own.trace_id, entry)
+            self._log_entry(context.trace_id, entry)
         except TracerLogEntryFailed as error:
             entry.message, entry.value = "log entry failed", error.description
-            self._log_entry(own.trace_id, entry)
+            self._log_entry(context.trace_id, entry)
 
     def end(self, timestamp: datetime | None = None) -> None:
         if self.end_timestamp is None:
@@ -201,9 +178,9 @@ class PersistentSpan(Span, PersistentTracer, ABC):
 
 
 class PersistentTaskSpan(TaskSpan, PersistentSpan, ABC):
-    output: PydanticSerializable | None = None
+    output: Any = None
 
-    def record_output(self, output: PydanticSerializable) -> None:
+    def record_output(self, output: Any) -> None:
         self.output = output
 
     def _end_entry(self, end: datetime) -> Record:
@@ -235,9 +212,7 @@ class FileTracer(PersistentTracer):
         self._log_span(span, name, timestamp)
         return span
 
-    def task_span(
-        self, task_name: str, input: PydanticSerializable, timestamp: datetime | None = None
-    ) -> "FileTaskSpan":
+    def task_span(self, task_name: str, input: Any, timestamp: datetime | None = None) -> "FileTaskSpan":
         task = FileTaskSpan(self._log_file_path, context=self.context)
         self._log_task(task, task_name, input, timestamp)
         return task
