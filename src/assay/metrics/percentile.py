@@ -18,5 +18,5 @@ def percentile(group: Group, *, percentile: Annotated[float, Meta(ge=0, le=100)]
     """
     percentile = float(percentile)
     value = float(np.percentile(group.score, percentile))
-    fields = {f"percentile_{percentile}": value}
+    fields = {f"percentile_{percentile}": value, f"percentile_{percentile:g}": value}
     return Values(value=value, fields=fields, reason="a percentile is not a mean over items")

@@ -3,6 +3,7 @@ an order that depends on the rows alone."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -19,8 +20,10 @@ from assay.engine.aggregate.facets import find_in_row, order, typed
 from assay.engine.aggregate.join import Joined
 from assay.engine.aggregate.measure import Sample, measure
 from assay.engine.evaluate.judges import Judges
+from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
 from assay.records import Manifest, MetricRow
+from assay.registry import nearest
 from assay.store.keys import short
 
 Codes = npt.NDArray[np.int32]
@@ -166,6 +169,7 @@ class Grouping:
         labels = {one.label for one in self.columns.combinations}
         sets: dict[Any, list[tuple[int, BoundMetric]]] = {}
         for number, bound in enumerate(metrics):
+            _check_labels(bound, labels, self.columns)
             joined = frozenset(filter(bound.takes, labels)) if bound.together else None
             sets.setdefault((*bound.facets, joined, bound.together), []).append((number, bound))
         for at, ((*chosen, joined, together), sharing) in enumerate(sets.items(), 1):
@@ -252,6 +256,16 @@ class Grouping:
         sources = np.searchsorted(self.columns.starts, at, side="right") - 1
         places = zip(sources.tolist(), self.columns.positions[at].tolist(), strict=True)
         return [decode_row(self.logs[source].read(position), "evaluation row") for source, position in places]
+
+
+def _check_labels(bound: BoundMetric, labels: set[str], columns: Columns) -> None:
+    """A label that is included and that no row has is a slip, unless all calls failed before they could name one."""
+    scored = any(combination.outcome == "scored" for combination in columns.combinations)
+    for pattern in bound.include:
+        if scored and not any(label == pattern or fnmatchcase(label, pattern) for label in labels):
+            raise UserError(
+                f"no row has the label {pattern!r}", where=f"metric {bound.name}", fix=nearest(pattern, labels)
+            )
 
 
 def _sorted(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:

@@ -72,6 +72,7 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
                 row.setdefault(key, value)
         row.update(ci_low=interval.low, ci_high=interval.high, ci_level=bound.level, ci_method=interval.method)
         row.update(_counts(sample, used))
+        row.setdefault("sample_count", row["used_sample_count"])
         row["policy"] = msgspec.to_builtins(bound.policy)
         row.update(bounds)
         if error is not None:

@@ -3,6 +3,7 @@ scorer of matches."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
@@ -36,7 +37,7 @@ class Case(msgspec.Struct, gc=False):
     sides: tuple[str, ...] = ()
 
 
-class BoundScorer(msgspec.Struct, kw_only=True):
+class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     """A scorer with its parameters. `reads` says which part of an item its identity depends on; `batch` is how many
     cases one call takes (0: one, unbatched); `judges` are the identities of the models that it asks, by name.
 
@@ -63,6 +64,11 @@ class BoundScorer(msgspec.Struct, kw_only=True):
     limit: int | None = None
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
+
+    @cached_property
+    def shown(self) -> dict[str, Any]:
+        """What its rows have in `metadata.evaluation`: its parameters; a judge's, which are long, are in the plan."""
+        return {"params": self.params} if self.params and not self.judges else {}
 
     @property
     def of_several(self) -> bool:

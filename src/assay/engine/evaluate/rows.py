@@ -21,7 +21,7 @@ Result = tuple[Any, BaseException | None]
 def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
     """The rows of one call; a call without labels still leaves one, so that it is not made again."""
     kind = None
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = call.scorer.shown
     if call.settled is not None:
         scores = [call.settled]
         seconds = 0.0
@@ -33,7 +33,8 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         scores: list[Score] = []
         if failure is None:
             try:
-                scores, more = _storable(*labels_of(value, call.scorer.name))
+                scores, further = _storable(*labels_of(value, call.scorer.name))
+                more = {**more, **further} if further else more
             except Exception as raised:  # a scorer is user code: whatever it returns is this row's result
                 failure = raised
         if failure is not None:
@@ -151,7 +152,19 @@ def labels_of(result: Any, name: str) -> tuple[list[Score], dict[str, Any]]:
             raise ValueError(f"`labels` must be a list, found {type(entries).__name__}")
     elif isinstance(result, dict) and "result" in result:
         more = _further(result, "label", "result")
-    return [_complete(_entry(entry, name), name) for entry in entries], more
+    labels = [_complete(_entry(entry, name), name) for entry in entries]
+    if len(labels) > 1:
+        _refuse_repeated(labels)
+    return labels, more
+
+
+def _refuse_repeated(labels: list[Score]) -> None:
+    """Two verdicts under one label would count as two samples."""
+    seen: set[tuple[str, tuple[str, str] | None]] = set()
+    for score in labels:
+        if (score.label, score.players) in seen:
+            raise ValueError(f"the scorer gave the label {score.label!r} twice for one response: name them differently")
+        seen.add((score.label, score.players))
 
 
 def _further(result: dict[str, Any], *own: str) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """What a task answered as a row of `responses.jsonl`."""
 
+import re
 import time
 
 import msgspec
 
 from assay.engine.run.plan import Cell
 from assay.errors import ErrorKind
-from assay.interfaces import Answer
+from assay.interfaces import Answer, Log
 from assay.records import Response
 
+_TOTAL_SAMPLES = re.compile(rb'"total_samples":\d+')
 _encode = msgspec.json.Encoder().encode
 
 
@@ -63,3 +65,10 @@ def written(row: Response) -> tuple[Response, bytes]:
         row.served_model = row.served_fingerprint = None
         row.metadata |= {"finish_reason": None, "response_id": None}
         return row, _encode(row) + b"\n"
+
+
+def set_total_samples(log: Log, samples: int) -> None:
+    """Existing rows of a plan that has more samples now, or fewer, say so."""
+    # Inside of a JSON text a quote has a backslash before it: the first match is the field itself.
+    now = b'"total_samples":%d' % samples
+    log.replace(_TOTAL_SAMPLES.sub(now, line, count=1) + b"\n" for _, line in log.scan())

@@ -18,7 +18,7 @@ from assay.engine.calls.stop import Stop, finish
 from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
-from assay.engine.run.rows import response_of, written
+from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
 from assay.interfaces import Answer, Store, Task
 from assay.records import Item, Manifest, Response
@@ -78,6 +78,8 @@ class Runner(Executor):
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
             )
+            if old is not None and old.plan.get("samples", samples) != samples:
+                set_total_samples(rows, samples)
             job = _RunJob(self, manifest, self.datasets.index(dataset), tasks, samples)
             return await job.run(selection or Selection(), retry_errors)
 
