@@ -54,34 +54,47 @@ def _typed(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {"node_type": "multi_llm" if "models" in node else "llm", **node} for name, node in nodes.items()}
 
 
-class SygraTask:
-    """A graph task that tells its helpers which task is running. `fields` are those of the output map, `columns` the
-    ones that unit metrics write. `answer` names the field of the output record whose text scorers are given as the
-    response; without it they are given the record's JSON."""
+class SygraTask(GraphTask):
+    """The graph of a task folder, which tells its helpers which task is running; all that is wrong with it is raised
+    here. `fields` are those of the output map, `columns` the ones that unit metrics write. `answer` names the field of
+    the output record whose text scorers are given as the response; without it they are given the record's JSON."""
 
     def __init__(
-        self, inner: GraphTask, folder: TaskFolder, fields: list[str], columns: list[str], answer: str = ""
+        self,
+        folder: TaskFolder,
+        source: Mapping[str, Any],
+        load: Loader,
+        models: Mapping[str, ModelUse],
+        *,
+        name: str = "",
+        answer: str = "",
     ) -> None:
-        self.inner = inner
+        super().__init__(
+            source,
+            name=name or folder.name,
+            load=load,
+            models=models,
+            subgraph=lambda task_name: read_yaml(find_task(task_name, folder.base).graph),
+            rows=lambda source: list(open_source(source, base=folder.base, load=load)),
+            check=_schema(source, load, str(folder.graph)),
+            where=str(folder.graph),
+        )
         self.folder = folder
-        self.fields = fields
-        self.columns = columns
-        self.name = inner.name
-        self.model_name = inner.model_name
-        self.facets: Mapping[str, Any] = inner.facets
-        self.lane = inner.lane
-        self.identity: Mapping[str, Any] = {**inner.identity, "answer": answer} if answer else inner.identity
+        self.fields = [str(field) for field in (source.get("output_config") or {}).get("output_map") or {}]
+        self.columns = _unit_metrics(source, load, folder.graph)
         self._answer = answer
+        more = {"answer": answer} if answer else {}
+        self.identity: Mapping[str, Any] = {**self.identity, **more}
 
     def prepare(self, item: Item) -> Work:
-        work = self.inner.prepare(item)
+        work = super().prepare(item)
         if self._answer:
             work.fingerprint = digest("answer", self._answer.encode(), work.fingerprint)
         return work
 
     async def run(self, work: Work, context: Context) -> Answer:
         running_task.set(self.folder)
-        answer = await self.inner.run(work, context)
+        answer = await super().run(work, context)
         if self._answer and answer.output is not None:
             if self._answer not in answer.output:
                 fields = ", ".join(map(str, answer.output))
@@ -89,31 +102,6 @@ class SygraTask:
             value = answer.output[self._answer]
             answer.text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         return answer
-
-
-def bind_graph(
-    folder: TaskFolder,
-    source: Mapping[str, Any],
-    load: Loader,
-    models: Mapping[str, ModelUse],
-    *,
-    name: str = "",
-    answer: str = "",
-) -> SygraTask:
-    """The graph of a YAML as a task; all that is wrong with it is raised here."""
-    inner = GraphTask(
-        source,
-        name=name or folder.name,
-        load=load,
-        models=models,
-        subgraph=lambda task_name: read_yaml(find_task(task_name, folder.base).graph),
-        rows=lambda source: list(open_source(source, base=folder.base, load=load)),
-        check=_schema(source, load, str(folder.graph)),
-        where=str(folder.graph),
-    )
-    columns = _unit_metrics(source, load, folder.graph)
-    fields = list((source.get("output_config") or {}).get("output_map") or {})
-    return SygraTask(inner, folder, [str(field) for field in fields], columns, answer)
 
 
 def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Mapping[str, Any]], None] | None:
@@ -153,8 +141,8 @@ def drawn(task_name: str, kind: str, base: Path) -> str:
     folder = find_task(task_name, base)
     source = read_yaml(folder.graph)
     uses = {name: ModelUse(model=name) for name in models_used(source, folder)}
-    task = bind_graph(folder, source, Loader(folder.base), uses)
-    return draw.svg(task.inner) if kind == "svg" else draw.mermaid(task.inner)
+    task = SygraTask(folder, source, Loader(folder.base), uses)
+    return draw.svg(task) if kind == "svg" else draw.mermaid(task)
 
 
 @task(name="sygra.graph")
@@ -182,7 +170,7 @@ def graph_task(
         model = models[chosen]
         params = (inference or {}).get(chosen, {})
         uses[wanted] = ModelUse(model=chosen, params=params, identity=model.identity)
-    return bind_graph(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)
+    return SygraTask(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)
 
 
 def _base_of(path: Path) -> Path:

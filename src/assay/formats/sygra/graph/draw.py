@@ -17,7 +17,7 @@ WIDTH, HEIGHT, ACROSS, DOWN, SIDE = 190, 44, 40, 56, 26
 
 def arrows(task: GraphTask) -> list[tuple[str, str, str]]:
     """(from, to, answer) of every edge; the answer of a condition is empty where there is none."""
-    return [(source, target, answer) for source, way in task.plan.ways.items() for target, answer in way.arrows()]
+    return [(source, target, answer) for source, way in task.ways.items() for target, answer in way.arrows()]
 
 
 def mermaid(task: GraphTask) -> str:
@@ -39,11 +39,11 @@ def _quoted(text: str) -> str:
 
 
 def _names(task: GraphTask) -> list[str]:
-    return [START, *task.plan.nodes, END]
+    return [START, *task.nodes, END]
 
 
 def _kind(task: GraphTask, name: str) -> str:
-    return task.plan.nodes[name].kind if name in task.plan.nodes else ""
+    return task.nodes[name].kind if name in task.nodes else ""
 
 
 def _rows(task: GraphTask) -> list[list[str]]:
@@ -56,7 +56,7 @@ def _rows(task: GraphTask) -> list[list[str]]:
                 depth[target] = depth[name] + 1
                 waiting.append(target)
     last = 1 + max((value for name, value in depth.items() if name != END), default=0)
-    depth[END] = last + any(name not in depth for name in task.plan.nodes)
+    depth[END] = last + any(name not in depth for name in task.nodes)
     rows: list[list[str]] = [[] for _ in range(depth[END] + 1)]
     for name in _names(task):
         rows[depth.get(name, last)].append(name)
