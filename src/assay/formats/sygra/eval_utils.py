@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
-from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
+from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
 from assay.formats.sygra.metrics.collator import collated
 from assay.formats.sygra.metrics.measures import SUFFIX, Dialect, Entry, column_of, dialect, entries

@@ -24,7 +24,7 @@ from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
-from assay.formats.sygra.functions import running_task
+from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside

@@ -8,8 +8,8 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.sygra.data import open_source, row_schema
-from assay.formats.sygra.functions import running_task
 from assay.formats.sygra.graph import GraphTask, ModelUse
+from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.interfaces import Answer, Context, Model, Task, Work
