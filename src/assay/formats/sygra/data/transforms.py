@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import DataTransform, Record, Records, Streamed, column, mapping, whole
+from assay.formats.sygra.data.transform import DataTransform, Record, Records, Streamed, mapping, whole
 from assay.registry import nearest
 
 __all__ = [
@@ -137,21 +137,18 @@ def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
             for start, end in ranges
         )
 
-    for number, (record, left) in enumerate(_with_left(records, ahead)):
-        if not skipped(number, left):
-            yield record
-
-
-def _with_left(records: Records, ahead: int) -> Iterator[tuple[Record, int]]:
-    """Each record with how many are left, itself included, counted as far as `ahead` + 1."""
     held: deque[Record] = deque()
-    for record in records:
+    number = -1
+    for number, record in enumerate(records):
         held.append(record)
         if len(held) > ahead:
-            yield held.popleft(), ahead + 1
-    while held:
-        left = len(held)
-        yield held.popleft(), left
+            first = held.popleft()
+            if not skipped(number - ahead, ahead + 1):
+                yield first
+    for place, record in enumerate(held):
+        left = len(held) - place
+        if not skipped(number + 1 - left, left):
+            yield record
 
 
 def _windows(records: Iterable[Record], size: int, shift: int) -> Iterator[list[Record]]:
@@ -172,7 +169,10 @@ def _joined(rule: str, window: list[Record], name: str) -> str:
             digits = digits[:-1]
         if not digits:
             return match[0]
-        return str(column(window[int(digits) - 1], name)) + match[1][len(digits) :]
+        record = window[int(digits) - 1]
+        if name not in record:
+            raise UserError(f"a record has no field {name!r}", fix=nearest(name, map(str, record)))
+        return str(record[name]) + match[1][len(digits) :]
 
     return _VARIABLE.sub(value, rule)
 
