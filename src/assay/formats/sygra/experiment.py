@@ -23,7 +23,8 @@ from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
-from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
+from assay.formats.sygra.data import NoRecords, item_ids, open_records
+from assay.formats.sygra.data.sinks import write_sinks
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
@@ -147,7 +148,8 @@ class SygraRun:
                 await self._write_nothing()
                 raise
             datasets = DatasetRepository(store)
-            self._declare(next(datasets.items(store.id)))
+            # The fields of the first record are variables of the graph, whether or not the others have them.
+            self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
@@ -172,10 +174,6 @@ class SygraRun:
         )
         for number, (id, record) in enumerate(item_ids(records), options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
-
-    def _declare(self, first: Item) -> None:
-        """The fields of the first record are variables of the graph, whether or not the others have them."""
-        self.graph.declared.update(map(str, first.data))
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
         return {

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.data import open_source, row_schema
+from assay.formats.sygra.data import open_source
+from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.graph import GraphTask, ModelUse
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import Loader

@@ -137,12 +137,13 @@ def _whole(value: Any, inner: list[Convert]) -> int:
 
 
 def _is_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
     try:
-        return isinstance(value, int | float) or (
-            isinstance(value, str) and value.isascii() and float(value) is not None
-        )
+        float(value)
     except ValueError:
         return False
+    return value.isascii()
 
 
 def _is_boolean(value: Any) -> bool:

@@ -198,7 +198,10 @@ class GraphTask:
             due = await self._after(due, state, context) if fixed is None else fixed
         if self._check is not None:
             self._check(state)
-        return _answer(await self.output.record(state, context))
+        record = await self.output.record(state, context)
+        if record is None:
+            return Answer(outcome="skipped")
+        return Answer(text=_encode(record).decode(), output=record)
 
     async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
         targets: dict[str, None] = {}
@@ -232,17 +235,9 @@ class GraphTask:
             elif key in state or key in self.declared:
                 state[key] = value
             else:
-                self._note(f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped")
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
-
-
-def _answer(record: dict[str, Any] | None) -> Answer:
-    if record is None:
-        return Answer(outcome="skipped")
-    return Answer(text=_encode(record).decode(), output=record)
+                note = f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped"
+                if note not in self.notes:
+                    self.notes.append(note)
 
 
 def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
