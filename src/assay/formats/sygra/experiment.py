@@ -29,7 +29,7 @@ from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside
-from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
+from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, write_records
 from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
 from assay.formats.sygra.scoring import RunStore, Scoring
 from assay.formats.sygra.task import SygraTask, models_used
@@ -215,13 +215,12 @@ class SygraRun:
         format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
         output = self.output_dir / self.names.of("output", begun.stamp, format)
         await asyncio.to_thread(write_records, output, records.lines(), format)
-        failed, errors = await asyncio.to_thread(failures, store.log("run", store.id))
         result = Result(
             folder=str(self.folder),
             output=str(output),
             total=len(records),
-            failed=failed,
-            errors=errors,
+            failed=records.failed,
+            errors=records.errors,
             notes=self.progress.notes,
         )
         paths = self.names.distinct(self.output_dir, begun.stamp)

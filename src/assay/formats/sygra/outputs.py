@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -65,42 +65,68 @@ class _Item(msgspec.Struct, gc=False):
     data: dict[str, Any] = {}
 
 
-class _Id(msgspec.Struct, gc=False):
-    item_id: str = ""
-    id: str = ""
-    outcome: str = ""
-
-
 class _Row(msgspec.Struct, gc=False):
     outcome: str = "ok"
     error: str | None = None
     output: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Line(msgspec.Struct, gc=False):
+    """What tells where an item's line or its response's is, and what became of it."""
+
+    item_id: str = ""
+    id: str = ""
+    outcome: str = ""
+    error: str | None = None
+
+
 class Records(Sequence[dict[str, Any]]):
     """The output records in input order, read from disk each time they are asked for. Those that a generator left out
     are not among them; `fields` are those of the output map, for records that failed; media in records become files
-    in the folder `media`."""
+    in the folder `media`. `failed` counts the responses that are errors, `errors` each text of them, the most frequent
+    first."""
 
     def __init__(self, items: Log, responses: Log, fields: Sequence[str], media: Path | None = None) -> None:
         self._media = media
         self._items = items
         self._responses = responses
         self._fields = dict.fromkeys(field for field in fields if field != "id")
-        self._item_places, self._row_places = _places(items, responses)
+        self.failed = 0
+        self._texts: Counter[str] = Counter()
+        self._item_places, self._row_places = self._places()
+        self.errors = dict(self._texts.most_common())
         self._decode_row = msgspec.json.Decoder(_Row).decode
         self._decode_item = msgspec.json.Decoder(_Item).decode
+
+    def _places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where each item and its row are, in the order of the items and without those that a generator left out."""
+        item_places, ids = self._scanned(self._items)
+        places, row_ids = self._scanned(self._responses)
+        row_places = np.full(len(ids), _ABSENT, np.int64)
+        if len(ids):
+            order = np.argsort(ids, kind="stable")
+            at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
+            matched = ids[at] == row_ids
+            row_places[at[matched]] = places[matched]
+        kept = row_places != _LEFT_OUT
+        return item_places[kept], row_places[kept]
+
+    def _scanned(self, log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """The places of a log's lines, and hashes of the item ids in them."""
+        places, hashes = array("q"), array("Q")
+        for place, row in read_rows(log, _Line):
+            places.append(_LEFT_OUT if row.outcome == "skipped" else place)
+            hashes.append(id_hash(row.item_id or row.id))
+            if row.error is not None and log is self._responses:
+                self.failed += 1
+                if row.error in self._texts or len(self._texts) < _MOST_ERRORS:
+                    self._texts[row.error] += 1
+        return np.array(places, np.int64), np.array(hashes, np.uint64)
 
     def __len__(self) -> int:
         return len(self._item_places)
 
-    @overload
-    def __getitem__(self, at: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [self[number] for number in range(*at.indices(len(self)))]
         number = at + len(self) if at < 0 else at
@@ -123,41 +149,6 @@ class Records(Sequence[dict[str, Any]]):
             return line if self._media is None or MARK not in line else with_files(line, self._media)
         item = self._decode_item(self._items.read(int(self._item_places[number])))
         return msgspec.json.encode({"id": item.data.get("id", item.id), **self._fields, "error": row.error})
-
-
-def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each item and its row are, in the order of the items and without those that a generator left out."""
-    item_places, ids = _scanned(items)
-    places, row_ids = _scanned(responses)
-    row_places = np.full(len(ids), _ABSENT, np.int64)
-    if len(ids):
-        order = np.argsort(ids, kind="stable")
-        at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
-        matched = ids[at] == row_ids
-        row_places[at[matched]] = places[matched]
-    kept = row_places != _LEFT_OUT
-    return item_places[kept], row_places[kept]
-
-
-def _scanned(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """The places of a log's lines, and hashes of the item ids in them."""
-    places, hashes = array("q"), array("Q")
-    for place, row in read_rows(log, _Id):
-        places.append(_LEFT_OUT if row.outcome == "skipped" else place)
-        hashes.append(id_hash(row.item_id or row.id))
-    return np.array(places, np.int64), np.array(hashes, np.uint64)
-
-
-def failures(responses: Log) -> tuple[int, dict[str, int]]:
-    """How many rows are errors, and how often each text occurs, the most frequent first."""
-    texts: Counter[str] = Counter()
-    total = 0
-    for _, row in read_rows(responses, _Row):
-        if row.error is not None:
-            total += 1
-            if row.error in texts or len(texts) < _MOST_ERRORS:
-                texts[row.error] += 1
-    return total, dict(texts.most_common())
 
 
 def write_records(path: Path, records: Iterable[bytes], format: Format) -> None:

@@ -42,9 +42,10 @@ class UnitMetricResult:
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        for side in ("golden", "predicted"):
-            if not isinstance(getattr(self, side), dict):
-                raise ValueError(f"{side} must be a dictionary")
+        if not isinstance(self.golden, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("golden must be a dictionary")
+        if not isinstance(self.predicted, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("predicted must be a dictionary")
         if not isinstance(self.metadata, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.metadata = {}
 
@@ -53,8 +54,8 @@ class UnitMetricResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "UnitMetricResult":
-        sides = (data.get(name, {}) for name in ("golden", "predicted", "metadata"))
-        return cls(data.get("correct", False), *sides)
+        golden, predicted = data.get("golden", {}), data.get("predicted", {})
+        return cls(data.get("correct", False), golden, predicted, data.get("metadata", {}))
 
 
 class BaseMetricMetadata(msgspec.Struct, kw_only=True):
