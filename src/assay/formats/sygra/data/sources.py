@@ -30,7 +30,8 @@ def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] 
     if not configs:
         return None
     by_name = {str(config.get("config_name") or "default"): config for config in configs}
-    chosen = by_name.get(subset) if subset else _default(by_name)
+    marked = (config for config in by_name.values() if config.get("default") is True or len(by_name) == 1)
+    chosen = by_name.get(subset) if subset else next(marked, by_name.get("default"))
     if chosen is None:
         what = f"{folder.name!r} has no config {subset!r}" if subset else f"{folder.name!r} has several configs"
         raise UserError(what, where=f"{where}.config_name", fix=nearest(subset, by_name))
@@ -61,12 +62,6 @@ def _configs(readme: Path) -> list[Mapping[str, Any]]:
         raise UserError(f"the front matter is not YAML: {error}", where=str(readme)) from None
     configs: Any = front_matter.get("configs") if isinstance(front_matter, dict) else None
     return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
-
-
-def _default(configs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    if len(configs) == 1:
-        return next(iter(configs.values()))
-    return next((config for config in configs.values() if config.get("default") is True), configs.get("default"))
 
 
 def _patterns(written: Any) -> Iterator[tuple[str, str]]:
@@ -195,13 +190,10 @@ def _hub(source: Mapping[str, Any], base: Path, where: str) -> Records:
 def _split(name: str, folder: Path, subset: str, split: str, source: Mapping[str, Any], where: str) -> Records:
     local = folder.is_dir()
     files = data_files(folder, subset, split, where) if local else None
-    if files is not None and all(_is_known(path) for path in files):
+    known = {f".{format}" for format in FORMATS}
+    if files is not None and all(known.intersection(path.suffixes) for path in files):
         return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in files)
     return _loaded(str(folder) if local else name, subset, split, str(source.get("token") or ""), where)
-
-
-def _is_known(path: Path) -> bool:
-    return any(suffix.removeprefix(".") in FORMATS for suffix in path.suffixes)
 
 
 def _loaded(name: str, subset: str, split: str, token: str, where: str) -> Records:

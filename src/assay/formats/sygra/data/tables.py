@@ -84,7 +84,8 @@ def write_csv(path: Path, records: Open, encoded: Callable[[Iterable[str]], Iter
     """A header and a line for each record; nested values are JSON text, null is empty. Texts stay as they are, even
     those that a spreadsheet takes for formulas: this is data to be read again."""
     columns = list(dict.fromkeys(name for record in records() for name in record))
-    rows = ([_cell(record.get(name)) for name in columns] for record in records())
+    cells = ((record.get(name) for name in columns) for record in records())
+    rows = ([_encode(cell).decode() if isinstance(cell, list | dict) else cell for cell in row] for row in cells)
     write_file(path, encoded(_lines(columns, rows)))
 
 
@@ -104,10 +105,6 @@ def _lines(columns: list[str], rows: Iterator[list[Any]]) -> Iterator[str]:
         yield "".join(lines)
         lines.clear()
     yield "".join(lines)
-
-
-def _cell(value: Any) -> Any:
-    return _encode(value).decode() if isinstance(value, list | dict) else value
 
 
 def write_parquet(path: Path, records: Open, where: str) -> None:

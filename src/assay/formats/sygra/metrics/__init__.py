@@ -190,9 +190,9 @@ class MetricRegistry:
             raise ValueError(f"metric_class must be a class, got {type(metric_class)}")
         if not issubclass(metric_class, self._base):
             raise ValueError(f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}")
-        registered = self._metrics.get(name)
-        if registered is not None and _path(registered) != _path(metric_class):
-            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, registered.__name__)
+        old = self._metrics.get(name, metric_class)
+        if (old.__module__, old.__qualname__) != (metric_class.__module__, metric_class.__qualname__):
+            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, old.__name__)
         self._metrics[name] = metric_class
 
     def get_metric(self, name: str, **params: Any) -> Any:
@@ -263,10 +263,6 @@ class MetricRegistry:
         if metric_class is not None and not (isinstance(metric_class, type) and issubclass(metric_class, self._base)):
             raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base.__name__}")
         return metric_class
-
-
-def _path(kind: type[Any]) -> tuple[str, str]:
-    return kind.__module__, kind.__qualname__
 
 
 UnitMetricRegistry = MetricRegistry("Unit", BaseUnitMetric, "unit")
