@@ -29,8 +29,15 @@ from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside
-from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, write_records
-from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
+from assay.formats.sygra.outputs import (
+    LARGEST_JSON,
+    Format,
+    Processed,
+    Records,
+    bind_processors,
+    run_processors,
+    write_records,
+)
 from assay.formats.sygra.scoring import RunStore, Scoring
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.interfaces import Limits
