@@ -104,17 +104,15 @@ class SygraRun:
         self.load = Loader(self.task.base)
         entries = self.source.get("graph_post_process")
         self.processors = bind_processors(entries, self.load, self.task.graph, report_keys=options.report_keys)
-        self.models = self._bind_models()
+        entries = read_models(self.task.base, models_used(self.source, self.task), os.environ)
+        self.models: dict[str, BoundModel] = {
+            name: bind_model(name, entry, self.load, max_concurrency=options.batch_size)
+            for name, entry in entries.items()
+        }
         uses = {name: bound.use for name, bound in self.models.items()}
         self.graph = SygraTask(self.task, self.source, self.load, uses)
         self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
         self.folder = self.output_dir / INSIDE / self._digest()
-
-    def _bind_models(self) -> dict[str, BoundModel]:
-        names = models_used(self.source, self.task)
-        entries = read_models(self.task.base, names, os.environ)
-        size = self.options.batch_size
-        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in entries.items()}
 
     def _digest(self) -> str:
         """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""

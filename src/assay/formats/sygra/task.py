@@ -160,7 +160,9 @@ def graph_task(
     """A graph_config.yaml as a task of a config, with the config's models: `use` says which stands for which name of
     the graph; a name that is a model's own needs no word, nor does anything if the config has one model."""
     path = Path(source).resolve()
-    folder = find_task(str(path if path.is_dir() else path.parent), _base_of(path))
+    # Names count from the folder that holds `tasks/`, or from the current one.
+    base = next((parent.parent for parent in path.parents if parent.name == "tasks"), Path.cwd())
+    folder = find_task(str(path if path.is_dir() else path.parent), base)
     graph_source = read_yaml(folder.graph)
     uses: dict[str, ModelUse] = {}
     for wanted in models_used(graph_source, folder):
@@ -172,8 +174,3 @@ def graph_task(
         params = (inference or {}).get(chosen, {})
         uses[wanted] = ModelUse(model=chosen, params=params, identity=model.identity)
     return SygraTask(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)
-
-
-def _base_of(path: Path) -> Path:
-    """The folder that names count from: the one that holds `tasks/`, or the current one."""
-    return next((parent.parent for parent in path.parents if parent.name == "tasks"), Path.cwd())

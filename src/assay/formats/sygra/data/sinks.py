@@ -8,6 +8,7 @@ Columns of a table are the fields of all records, so the records are read twice.
 
 import codecs
 import csv
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -114,10 +115,18 @@ def _of_alias(records: Open, alias: str) -> Open:
 
 def _write(sink: Mapping[str, Any], records: Open, base: Path, where: str) -> str:
     kind = _kind(sink, where)
-    written = _Counted(records)
+    count = 0
+
+    def written() -> Iterator[Record]:
+        nonlocal count
+        count = 0
+        for record in records():
+            count += 1
+            yield cleaned(record)
+
     if kind == "hf":
         _push(sink, written, where)
-        return f"{written.count} records pushed to the dataset {sink['repo_id']}"
+        return f"{count} records pushed to the dataset {sink['repo_id']}"
     path = base / str(sink["file_path"])
     codec = _codec(sink, where)
     if kind == "json":
@@ -128,21 +137,7 @@ def _write(sink: Mapping[str, Any], records: Open, base: Path, where: str) -> st
         write_csv(path, written, lambda lines: _encoded(lines, codec))
     else:
         write_parquet(path, written, where)
-    return f"{written.count} records written to {sink['file_path']}"
-
-
-class _Counted:
-    """The records with plain values, as often as they are asked for, and how many they were the last time."""
-
-    def __init__(self, records: Open) -> None:
-        self._records = records
-        self.count = 0
-
-    def __call__(self) -> Iterator[Record]:
-        self.count = 0
-        for record in self._records():
-            self.count += 1
-            yield cleaned(record)
+    return f"{count} records written to {sink['file_path']}"
 
 
 def _dumped(record: Record, indent: int | None = None) -> str:
@@ -204,7 +199,7 @@ def _push(sink: Mapping[str, Any], records: Open, where: str) -> None:
             raise RunFailed(what, where=where, fix="check the name, the token and the network") from error
 
 
-_BATCH = 256
+_BATCH = 64  # lines of a CSV file that are held at a time
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384"  # a row group is held in memory
 _encode = msgspec.json.Encoder(enc_hook=as_text).encode
 
@@ -218,22 +213,16 @@ def write_csv(path: Path, records: Open, encoded: Callable[[Iterable[str]], Iter
     write_file(path, encoded(_lines(columns, rows)))
 
 
-class _Lines(list[str]):
-    """What a CSV writer takes for a file."""
-
-    def write(self, line: str) -> None:
-        self.append(line)
-
-
 def _lines(columns: list[str], rows: Iterator[list[Any]]) -> Iterator[str]:
-    lines = _Lines()
-    write = csv.writer(lines).writerows
+    text = io.StringIO(newline="")
+    write = csv.writer(text).writerows
     write([columns])
     while batch := list(islice(rows, _BATCH)):
         write(batch)
-        yield "".join(lines)
-        lines.clear()
-    yield "".join(lines)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue()
 
 
 def write_parquet(path: Path, records: Open, where: str) -> None:
