@@ -13,6 +13,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -234,12 +235,11 @@ class Loader:
 
 
 def _failed(dotted: str, error: BaseException, where: str) -> UserError:
-    frame, place = error.__traceback__, ""
-    while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
+    place = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
         if not file.startswith("<") and "importlib" not in file and file != __file__:
-            place = f"{file}:{frame.tb_lineno}"
-        frame = frame.tb_next
+            place = f"{file}:{number}"
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{error.filename}:{error.lineno}"
     missing = isinstance(error, ModuleNotFoundError) and "does not offer" not in str(error)

@@ -13,6 +13,7 @@ A tool is a function marked with `tool`, a plain function, or an object with `na
 import asyncio
 import inspect
 import time
+import traceback
 from asyncio import events
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
@@ -142,13 +143,9 @@ def code_of(target: Any) -> str:
 def _line(error: BaseException, function: Callable[..., Any]) -> str:
     """` (file.py:12)`: the last line in the function's own file that the error went through."""
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
-    frame, place = error.__traceback__, ""
-    while frame is not None:
-        name = frame.tb_frame.f_code.co_filename
-        if name == file or (file == __file__ and name != __file__):
-            place = f" ({name.rpartition('/')[2]}:{frame.tb_lineno})"
-        frame = frame.tb_next
-    return place
+    lines = ((frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__))
+    own = [place for place in lines if place[0] == file or (file == __file__ and place[0] != __file__)]
+    return f" ({own[-1][0].rpartition('/')[2]}:{own[-1][1]})" if own else ""
 
 
 _EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
