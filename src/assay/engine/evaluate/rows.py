@@ -26,9 +26,13 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         seconds = 0.0
     else:
         assert result is not None
-        if _is_ready(result[0]):
-            return [_row(call, result[0], (0, 1), more, seconds, kind)]
         value, failure = result
+        if _is_ready(value):
+            try:
+                details = _json_value(value.details)
+                return [_row(call, value, (0, 1), more, seconds, kind, details)]
+            except Exception as raised:  # details are the scorer's, too
+                failure = raised
         scores: list[Score] = []
         if failure is None:
             try:
@@ -53,14 +57,19 @@ def _is_ready(value: Any) -> bool:
         and value.score - value.score == 0.0  # finite
         and value.outcome == "scored"
         and not value.label
-        and not value.details
         and not value.value
         and value.players is None
     )
 
 
 def _row(
-    call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
+    call: Call,
+    score: Score,
+    part: tuple[int, int],
+    more: dict[str, Any],
+    seconds: float,
+    kind: str | None,
+    details: dict[str, Any] | None = None,
 ) -> Evaluation:
     response, responses = call.case.responses[0], call.case.responses
     payoff, passed, players, names = score.score, score.passed, call.players, call.sides
@@ -82,7 +91,7 @@ def _row(
         model_name=model_name,
         passed=passed,
         score=payoff,
-        detailed_results=score.details,
+        detailed_results=score.details if details is None else details,
         evaluation_time=seconds,
         timestamp=time.time(),
         metadata={**response.metadata, "evaluation": more} if more else response.metadata,
