@@ -32,9 +32,10 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
     for node in nodes.values() if isinstance(nodes, dict) else ():
         if not isinstance(node, dict) or node.get("node_state") == "idle":
             continue
-        models = node.get("models") if node.get("node_type") == "multi_llm" else None
-        named = list(models.values()) if isinstance(models, dict) else []
-        if node.get("node_type") in _MODEL_NODES:
+        models = node.get("models")
+        kind = node.get("node_type", "llm" if models is None else "multi_llm")  # a subgraph's changes need not say it
+        named = list(models.values()) if kind == "multi_llm" and isinstance(models, dict) else []
+        if kind in _MODEL_NODES:
             named.append(node.get("model"))
         for model in named:
             name = model.get("name") if isinstance(model, dict) else model
@@ -42,17 +43,11 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
                 yield name
         changes = node.get("node_config_map")
         if isinstance(changes, dict):
-            yield from _models_used({"graph_config": {"nodes": _typed(changes)}}, folder, seen)
+            yield from _models_used({"graph_config": {"nodes": changes}}, folder, seen)
         inner = node.get("subgraph")
         if isinstance(inner, str) and inner not in seen:
             seen.add(inner)
             yield from _models_used(read_yaml(find_task(inner, folder.base).graph), folder, seen)
-
-
-def _typed(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A subgraph's changed nodes, each as the kind whose models it names."""
-    nodes = {name: node for name, node in changes.items() if isinstance(node, dict)}
-    return {name: {"node_type": "multi_llm" if "models" in node else "llm", **node} for name, node in nodes.items()}
 
 
 class SygraTask(GraphTask):

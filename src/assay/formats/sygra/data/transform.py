@@ -6,6 +6,7 @@ what is not a number is null, arrays are lists, times are text.
 """
 
 import base64
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, time
@@ -67,15 +68,10 @@ class DataTransform(ABC):
 class Streamed(DataTransform):
     """A transform in terms of `stream`. A subclass with a `transform` of its own is given lists again."""
 
-    title = ""
-
-    def __init_subclass__(cls, title: str = "", **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.title = title or cls.title
-
     @property
     def name(self) -> str:
-        return self.title
+        """`AddNewFieldTransform` is `add_new_field`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__.removesuffix("Transform")).lower()
 
     @abstractmethod
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records: ...

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-class RenameFieldsTransform(Streamed, title="rename_fields"):
+class RenameFieldsTransform(Streamed):
     """`mapping: {old: new}`. A new name that the record has already is kept, both stay, unless `overwrite`."""
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
@@ -46,7 +46,7 @@ class RenameFieldsTransform(Streamed, title="rename_fields"):
             yield renamed
 
 
-class AddNewFieldTransform(Streamed, title="add_new_field"):
+class AddNewFieldTransform(Streamed):
     """`mapping: {field: constant}`."""
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
@@ -54,7 +54,7 @@ class AddNewFieldTransform(Streamed, title="add_new_field"):
         return ({**record, **constants} for record in records)
 
 
-class AddRetryFieldsTransform(Streamed, title="add_retry_fields"):
+class AddRetryFieldsTransform(Streamed):
     """What a loop with retries counts with: `max_retries`, `curr_retries`, `original_current_user_text`."""
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
@@ -71,7 +71,7 @@ _RANGE = re.compile(r"\s*\[\s*(-?\d+)?\s*:\s*(-?\d+)?\s*\]\s*")
 _VARIABLE = re.compile(r"\$([1-9][0-9]*)")
 
 
-class SkipRecords(Streamed, title="skip_records"):
+class SkipRecords(Streamed):
     """Leaves records out: `skip_type: range` with `range: "[:10],[-10:]"`, or `skip_type: count` with
     `count: {from_start, from_end}`."""
 
@@ -85,7 +85,7 @@ class SkipRecords(Streamed, title="skip_records"):
         raise UserError(f"unknown skip_type {kind!r}", fix=nearest(str(kind), ["range", "count"]))
 
 
-class CombineRecords(Streamed, title="combine_records"):
+class CombineRecords(Streamed):
     """Makes one record of every `combine` neighbours, `shift` records apart: `join_column: {field: "$1-$2"}`.
 
     Windows end with the last record; without something to combine, records stay as they are.
@@ -196,7 +196,7 @@ _SOUNDS = (
 )
 
 
-class _Media(Streamed, title="create_image_url"):
+class _Media(Streamed):
     """`folders` are those that files may be read from: by default the current one."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
@@ -259,7 +259,7 @@ class CreateImageUrlTransform(_Media):
         return _data_url(f"image/{kind}", media[0]) if media and kind else None
 
 
-class CreateAudioUrlTransform(_Media, title="create_audio_url"):
+class CreateAudioUrlTransform(_Media):
     """Sounds as `data:audio/…;base64,…`; `output_fields: {field: other}` leaves the field as it is."""
 
     def encoded(self, value: Any) -> str | None:

@@ -80,15 +80,11 @@ class SygraMessage:
     """A model's answer as a post-processor gets it: its text is at `.message.content`."""
 
     def __init__(self, message: Any) -> None:
-        self._message = message
-
-    @property
-    def message(self) -> Any:
-        return self._message
+        self.message = message
 
     @property
     def content(self) -> Any:
-        return self._message.content
+        return self.message.content
 
 
 def chats(turns: Any, where: str) -> list[Message]:
