@@ -28,9 +28,10 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         assert result is not None
         value, failure = result
         if _is_ready(value):
+            row = _row(call, value, (0, 1), more, seconds, kind)
             try:
-                details = _json_value(value.details)
-                return [_row(call, value, (0, 1), more, seconds, kind, details)]
+                row.detailed_results = _json_value(value.details)
+                return [row]
             except Exception as raised:  # details are the scorer's, too
                 failure = raised
         scores: list[Score] = []
@@ -63,13 +64,7 @@ def _is_ready(value: Any) -> bool:
 
 
 def _row(
-    call: Call,
-    score: Score,
-    part: tuple[int, int],
-    more: dict[str, Any],
-    seconds: float,
-    kind: str | None,
-    details: dict[str, Any] | None = None,
+    call: Call, score: Score, part: tuple[int, int], more: dict[str, Any], seconds: float, kind: str | None
 ) -> Evaluation:
     response, responses = call.case.responses[0], call.case.responses
     payoff, passed, players, names = score.score, score.passed, call.players, call.sides
@@ -91,7 +86,7 @@ def _row(
         model_name=model_name,
         passed=passed,
         score=payoff,
-        detailed_results=score.details if details is None else details,
+        detailed_results=score.details,
         evaluation_time=seconds,
         timestamp=time.time(),
         metadata={**response.metadata, "evaluation": more} if more else response.metadata,
@@ -130,8 +125,6 @@ def _json_value(value: Any) -> Any:
 
 
 def _from_numpy(value: Any) -> Any:
-    import numpy as np
-
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"the scorer returned {type(value).__name__}, which is not a JSON value")
