@@ -35,9 +35,10 @@ def fresh(body: str, folder: Path) -> str:
 def test_every_name_that_is_offered_is_there(module: str) -> None:
     install()
     found = importlib.import_module(module)
-    for name in OFFERED[module]:
+    home, names = OFFERED[module]
+    for name in names:
         if name != "*":
-            assert getattr(found, name) is getattr(importlib.import_module(OFFERED[module][name]), name)
+            assert getattr(found, name) is getattr(importlib.import_module(home), name)
     assert [name for name in dir(found) if name[0] != "_"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.sygra.data import row_schema
+from assay.formats.sygra.data.schema import row_schema
 from tests.formats.sygra.data_support import load
 
 TYPES: dict[str, Any] = {

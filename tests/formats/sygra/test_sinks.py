@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from assay.errors import RunFailed, UserError
-from assay.formats.sygra.data import check_sinks, open_records, write_sinks
+from assay.formats.sygra.data import open_records
+from assay.formats.sygra.data.sinks import check_sinks, write_sinks
 from tests.formats.sygra.data_support import bare, disk, load, read
 
 ROWS: list[dict[str, Any]] = [

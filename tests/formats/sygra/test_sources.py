@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.errors import UserError
 from assay.formats.sygra.data import item_ids, open_records
-from assay.formats.sygra.data.tables import typed
+from assay.formats.sygra.data.sources import typed
 from assay.formats.sygra.data.transform import cleaned
 from tests.formats.sygra.data_support import bare, disk, load, problem, read, step, write_lines
 

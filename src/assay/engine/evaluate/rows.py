@@ -27,9 +27,14 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
         seconds = 0.0
     else:
         assert result is not None
-        if _is_ready(result[0]):
-            return [_row(call, result[0], (0, 1), more, seconds, kind)]
         value, failure = result
+        if _is_ready(value):
+            row = _row(call, value, (0, 1), more, seconds, kind)
+            try:
+                row.detailed_results = _json_value(value.details)
+                return [row]
+            except Exception as raised:  # details are the scorer's, too
+                failure = raised
         scores: list[Score] = []
         if failure is None:
             try:
@@ -55,7 +60,6 @@ def _is_ready(value: Any) -> bool:
         and value.score - value.score == 0.0  # finite
         and value.outcome == "scored"
         and not value.label
-        and not value.details
         and not value.value
         and value.players is None
     )
@@ -123,8 +127,6 @@ def _json_value(value: Any) -> Any:
 
 
 def _from_numpy(value: Any) -> Any:
-    import numpy as np
-
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"the scorer returned {type(value).__name__}, which is not a JSON value")

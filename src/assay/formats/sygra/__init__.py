@@ -1,7 +1,7 @@
 """SyGra's evaluation tasks: `graph_config.yaml` folders with their Python helpers, models.yaml, metrics and reports.
 
 `graph/` is a graph as a task of the engine, `data/` its records and sinks, `metrics/` its metrics; here are the
-command, the run (`experiment`, `scoring`, `post_process`) and what helpers import. `run(task, …)` is what `assay sygra`
+command, the run (`experiment`, `scoring`, `outputs`) and what helpers import. `run(task, …)` is what `assay sygra`
 does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
 No other format is known here.
 """

@@ -154,8 +154,11 @@ def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
     table.add_column("number", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     for key, payload in report["results"].items():
-        for number, value in _numbers(payload):
-            table.add_row(Text(plain(str(key))), Text(plain(number)), value)
+        numbers = payload if isinstance(payload, Mapping) else {"": payload}
+        for name_of, value in numbers.items():  # those of single classes stay in the file
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+                table.add_row(Text(plain(str(key))), Text(plain(str(name_of))), shown)
     counts = ", ".join(f"{key} {summary[key]:,}" for key in ("total_records", "scored", "failed") if key in summary)
     yield Text(f"{plain(name)}: {summary.get('status')}, {counts}")
     if table.row_count:
@@ -163,12 +166,3 @@ def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
     problems = summary.get("errors") or ({"": summary["error"]} if summary.get("error") else {})
     for key, text in problems.items():
         yield Text(f"{plain(str(key))}: {plain(str(text))}".lstrip(": "), style="red")
-
-
-def _numbers(payload: Any) -> Iterator[tuple[str, str]]:
-    """The numbers of a result by name; those of single classes stay in the file."""
-    if not isinstance(payload, Mapping):
-        payload = {"": payload}
-    for name, value in payload.items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield str(name), f"{value:,}" if isinstance(value, int) else f"{value:.4f}"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
-from assay.formats.sygra.classes import GraphPostProcessor, LambdaFunction
+from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
 from assay.formats.sygra.metrics.collator import collated
 from assay.formats.sygra.metrics.measures import SUFFIX, Dialect, Entry, column_of, dialect, entries
@@ -58,8 +58,8 @@ class UnitMetrics(LambdaFunction):
     def apply(lambda_node_dict: Mapping[str, Any], state: Any) -> Any:
         golden = {"text": _value(lambda_node_dict, state, "golden_key")}
         predicted = {"text": _value(lambda_node_dict, state, "predicted_key")}
-        for make, names in _compiled(lambda_node_dict):
-            results = make().evaluate([golden], [predicted])
+        for metric, make, names in _compiled(lambda_node_dict):
+            results = (metric or make()).evaluate([golden], [predicted])
             if results:
                 result = results[0].to_dict()
                 for name in names:
@@ -67,30 +67,25 @@ class UnitMetrics(LambdaFunction):
         return state
 
 
-_nodes: dict[int, tuple[Mapping[str, Any], list[tuple[Callable[[], Any], list[str]]]]] = {}
+_nodes: dict[int, tuple[Mapping[str, Any], list[tuple[Any, Callable[[], Any], list[str]]]]] = {}
 
 
-def _compiled(node: Mapping[str, Any]) -> list[tuple[Callable[[], Any], list[str]]]:
-    """What gives each metric of a node, and the names of its result. Our own metrics hold no state: they are made once
-    for a node; a user's is made anew for each record."""
+def _compiled(node: Mapping[str, Any]) -> list[tuple[Any, Callable[[], Any], list[str]]]:
+    """The metrics of a node, what makes them, and the names of their results. Our own hold no state: they are made
+    once for a node; instead of a user's, which is made anew for each record, there is None."""
     compiled = _nodes.get(id(node))
     if compiled is not None and compiled[0] is node:
         return compiled[1]
-    made: list[tuple[Callable[[], Any], list[str]]] = []
+    made: list[tuple[Any, Callable[[], Any], list[str]]] = []
     for name, params in _unit_metrics(node):
         make = partial(UnitMetricRegistry.get_metric, name, **params)
         metric = make()
-        if type(metric).__module__.startswith("assay."):
-            make = partial(_same, metric)
-        made.append((make, _names(node, name)))
+        is_ours = type(metric).__module__.startswith("assay.")
+        made.append((metric if is_ours else None, make, _names(node, name)))
     if len(_nodes) >= _MOST_NODES:
         _nodes.clear()
     _nodes[id(node)] = node, made
     return made
-
-
-def _same(metric: Any) -> Any:
-    return metric
 
 
 def check_unit_metrics(node: Mapping[str, Any], where: str = "") -> list[str]:

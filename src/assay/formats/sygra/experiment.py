@@ -7,12 +7,11 @@ rows, written whole or not at all.
 
 import asyncio
 import os
-import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -24,17 +23,24 @@ from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
-from assay.formats.sygra.data import NoRecords, item_ids, open_records, write_sinks
-from assay.formats.sygra.functions import running_task
+from assay.formats.sygra.data import NoRecords, item_ids, open_records
+from assay.formats.sygra.data.sinks import write_sinks
+from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import Begun, Names, begin, find_task, keep, read_yaml, set_aside
-from assay.formats.sygra.outputs import LARGEST_JSON, Format, Records, failures, write_records
-from assay.formats.sygra.post_process import Processed, bind_processors, run_processors
-from assay.formats.sygra.run_metadata import run_metadata
+from assay.formats.sygra.outputs import (
+    LARGEST_JSON,
+    Format,
+    Processed,
+    Records,
+    bind_processors,
+    run_processors,
+    write_records,
+)
 from assay.formats.sygra.scoring import RunStore, Scoring
-from assay.formats.sygra.task import bind_graph, models_used
-from assay.interfaces import Limits, Task
+from assay.formats.sygra.task import SygraTask, models_used
+from assay.interfaces import Limits
 from assay.records import Item, Manifest
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
@@ -98,21 +104,19 @@ class SygraRun:
         self.load = Loader(self.task.base)
         entries = self.source.get("graph_post_process")
         self.processors = bind_processors(entries, self.load, self.task.graph, report_keys=options.report_keys)
-        self.models = self._bind_models()
+        entries = read_models(self.task.base, models_used(self.source, self.task), os.environ)
+        self.models: dict[str, BoundModel] = {
+            name: bind_model(name, entry, self.load, max_concurrency=options.batch_size)
+            for name, entry in entries.items()
+        }
         uses = {name: bound.use for name, bound in self.models.items()}
-        self.graph = bind_graph(self.task, self.source, self.load, uses)
+        self.graph = SygraTask(self.task, self.source, self.load, uses)
         self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
         self.folder = self.output_dir / INSIDE / self._digest()
 
-    def _bind_models(self) -> dict[str, BoundModel]:
-        names = models_used(self.source, self.task)
-        entries = read_models(self.task.base, names, os.environ)
-        size = self.options.batch_size
-        return {name: bind_model(name, entry, self.load, max_concurrency=size) for name, entry in entries.items()}
-
     def _digest(self) -> str:
         """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
-        data = {key: value for key, value in self._data_config.items() if key not in ("sink", "resumable")}
+        data = {key: value for key, value in self.data_config.items() if key not in ("sink", "resumable")}
         parts = {
             "task": self.task.name,
             "graph": self.source.get("graph_config"),
@@ -124,7 +128,7 @@ class SygraRun:
         return digest("sygra", canonical(parts)).hex()[:16]
 
     @property
-    def _data_config(self) -> dict[str, Any]:
+    def data_config(self) -> dict[str, Any]:
         config = self.source.get("data_config") or {}
         if not isinstance(config, dict):
             raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
@@ -149,7 +153,8 @@ class SygraRun:
                 await self._write_nothing()
                 raise
             datasets = DatasetRepository(store)
-            self._declare(next(datasets.items(store.id)))
+            # The fields of the first record are variables of the graph, whether or not the others have them.
+            self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
@@ -165,7 +170,7 @@ class SygraRun:
     def _rows(self) -> Iterator[tuple[str, Any]]:
         options = self.options
         records = open_records(
-            self._data_config,
+            self.data_config,
             base=self.task.base,
             load=self.load,
             start=options.start_index,
@@ -174,10 +179,6 @@ class SygraRun:
         )
         for number, (id, record) in enumerate(item_ids(records), options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
-
-    def _declare(self, first: Item) -> None:
-        """The fields of the first record are variables of the graph, whether or not the others have them."""
-        self.graph.inner.plan.declared.update(map(str, first.data))
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
         return {
@@ -193,11 +194,10 @@ class SygraRun:
     async def _run_graph(self, store: FlatStore, shared: Shared) -> None:
         runner = Runner(store, **shared)
         again = self.options.retry_errors
-        task = cast("Task", self.graph.inner)  # `running_task` is set already, for all records
         try:
-            await runner.run_async(store.id, [task], id=store.id, name=self.task.name, retry_errors=again)
+            await runner.run_async(store.id, [self.graph], id=store.id, name=self.task.name, retry_errors=again)
         finally:
-            for note in dict.fromkeys(self.graph.inner.notes):
+            for note in dict.fromkeys(self.graph.notes):
                 self.progress.note(note)
 
     def _note_present(self) -> None:
@@ -220,19 +220,18 @@ class SygraRun:
         format: Format = options.output_format or ("jsonl" if len(records) > LARGEST_JSON else "json")
         output = self.output_dir / self.names.of("output", begun.stamp, format)
         await asyncio.to_thread(write_records, output, records.lines(), format)
-        failed, errors = await asyncio.to_thread(failures, store.log("run", store.id))
         result = Result(
             folder=str(self.folder),
             output=str(output),
             total=len(records),
-            failed=failed,
-            errors=errors,
+            failed=records.failed,
+            errors=records.errors,
             notes=self.progress.notes,
         )
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
         await scoring.finish()
-        sunk = partial(write_sinks, self._data_config, lambda: iter(records), base=self.task.base)
+        sunk = partial(write_sinks, self.data_config, lambda: iter(records), base=self.task.base)
         for note in await asyncio.to_thread(sunk):
             self.progress.note(note)
         if not options.disable_metadata:
@@ -252,36 +251,11 @@ class SygraRun:
         keep(self.folder, begun)
 
     def _write_metadata(self, store: FlatStore, dataset: Manifest, result: Result, begun: Begun) -> Path:
-        options = self.options
-        sources: Any = self._data_config.get("source") or {}
-        source: dict[str, Any] = sources[0] if isinstance(sources, list) else sources
+        from assay.formats.sygra.run_metadata import run_metadata
+
         plain = self.task.name.replace(".", "_").replace("/", "_")
         path = self.output_dir / "metadata" / f"metadata_{plain}_{begun.stamp}.json"
-        content = run_metadata(
-            {
-                "task_name": self.task.name,
-                "run_name": options.run_name,
-                "output_dir": str(self.output_dir),
-                "batch_size": options.batch_size,
-                "checkpoint_interval": 1,
-                "resumable": True,
-                "debug": options.debug,
-            },
-            {
-                "source_type": source.get("type"),
-                "source_path": source.get("repo_id") or source.get("file_path"),
-                "start_index": options.start_index,
-                "dataset_version": None,
-                "dataset_hash": dataset.digest,
-            },
-            {"ok": result.total - result.failed, "errored": result.failed},
-            store.log("run", store.id, "calls"),
-            {name: bound.use.params for name, bound in self.models.items()},
-            retries=sum(lane.retries for lane in self.progress.of("run")),
-            started=begun.started,
-            ended=time.time(),
-            base=self.task.base,
-        )
+        content = run_metadata(self, result, dataset, store.log("run", store.id, "calls"), begun.started)
         write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=2))
         return path
 

@@ -153,26 +153,21 @@ def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[
         raise UserError(f"the model {name!r} has no url", where=where, fix=f"set {_prefix(name)}URL=http://…/v1")
     tokens = entry.get("auth_token")
     keys = [str(token) for token in (tokens if isinstance(tokens, list) else [tokens]) if token] or [""]
+    if kind == "azure_openai":  # its own addresses have an OpenAI-compatible API below `/openai/v1`
+        addresses = [url if "/openai" in url else f"{url.rstrip('/')}/openai/v1" for url in addresses]
     make = registry.model.get("openai")
     called = entry.get("model_serving_name") or entry.get("model") or name
     return [
         make(
             name,
             model_name=_PREFIXES.sub("", str(called), count=1),
-            endpoint=_endpoint(kind, address),
-            api="completions" if _is_true(entry.get("completions_api")) else "chat",
+            endpoint=with_version(address),
+            api="chat" if str(entry.get("completions_api") or "no").lower() in _NO else "completions",
             api_key=keys[number % len(keys)] or None,
             headers={"api-key": keys[number % len(keys)]} if kind == "azure_openai" and keys[0] else {},
         )
         for number, address in enumerate(addresses)
     ]
-
-
-def _endpoint(kind: str, address: str) -> str:
-    """Azure's own addresses have an OpenAI-compatible API below `/openai/v1`."""
-    if kind == "azure_openai" and "/openai" not in address:
-        address = f"{address.rstrip('/')}/openai/v1"
-    return with_version(address)
 
 
 def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
@@ -224,7 +219,3 @@ def _number(entry: Mapping[str, Any], key: str, default: float, where: str) -> f
         return default if value is None else float(value)
     except (TypeError, ValueError):
         raise UserError(f"{key} is {value!r}, not a number", where=where) from None
-
-
-def _is_true(value: Any) -> bool:
-    return value is not None and str(value).lower() not in (*_NO, "")

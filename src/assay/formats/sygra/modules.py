@@ -13,7 +13,8 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -23,67 +24,53 @@ from assay.errors import UserError
 from assay.registry import nearest
 
 _HERE = "assay.formats.sygra"
-_METRICS = f"{_HERE}.metrics"
-_CLASSES = f"{_HERE}.classes"
-_MESSAGES = f"{_HERE}.graph.messages"
-_CONSTANTS = (
-    *("SYGRA_START", "SYGRA_END", "START", "END", "BACKEND", "ERROR_PREFIX", "GRAPH_OUTPUT_KEY", "LIST_SEPARATOR"),
-    *("CHAT_CONVERSATION_MULTITURN", "CHAT_CONVERSATION_SINGLETURN", "VAR_CHAT_HISTORY"),
-)
+_UNIT = ("exact_match", "fuzzy_match", "typed_value_match", "action_within_bbox", "scroll_direction", "scroll_amount")
+_AGGREGATE = ("accuracy", "precision", "recall", "f1_score", "pass_at_k", "pass_power_k", "step_efficiency")
+_HELPERS = {  # modules whose names are in our module of helpers
+    "core.graph.functions.node_processor": "NodePreProcessor NodePostProcessor NodePostProcessorWithState",
+    "core.graph.functions.lambda_function": "LambdaFunction AsyncLambdaFunction",
+    "core.graph.functions.edge_condition": "EdgeCondition",
+    "core.graph.graph_postprocessor": "GraphPostProcessor",
+    "core.base_task_executor": "BaseTaskExecutor DefaultTaskExecutor",
+    "core.models.model_postprocessor": "ModelPostProcessor RemoveThinkData",
+    "processors.output_record_generator": "BaseOutputGenerator",
+    "logger.logger_config": "logger",
+    "utils.constants": "SYGRA_START SYGRA_END START END BACKEND ERROR_PREFIX GRAPH_OUTPUT_KEY LIST_SEPARATOR"
+    " CHAT_CONVERSATION_MULTITURN CHAT_CONVERSATION_SINGLETURN VAR_CHAT_HISTORY",
+    "utils.utils": "convert_messages_from_config_to_chat_format convert_messages_from_langchain_to_chat_format"
+    " current_task deep_update extract_and_load_json extract_pattern flatten_dict get_dot_walk_path"
+    " get_file_in_task_dir get_graph_properties get_graph_property load_json load_json_file load_jsonl_file"
+    " load_yaml_file logger save_json_file save_jsonl_file",
+}
+_METRICS = {
+    "unit_metrics.base_unit_metric": "BaseUnitMetric",
+    "unit_metrics.unit_metric_result": "UnitMetricResult",
+    "unit_metrics.unit_metric_registry": "UnitMetricRegistry unit_metric",
+    "aggregator_metrics.base_aggregator_metric": "BaseAggregatorMetric",
+    "aggregator_metrics.aggregator_metric_registry": "AggregatorMetricRegistry aggregator_metric",
+}
 
 
-_PROCESSORS = ("NodePreProcessor", "NodePostProcessor", "NodePostProcessorWithState")
-
-
-def _offered() -> dict[str, dict[str, str]]:
-    """By module: each name in it, and the module of ours that has it; `*` stands for all that ours has."""
-    graph, metrics = "sygra.core.graph", "sygra.core.eval.metrics"
-    offered = {
-        f"{graph}.functions.node_processor": _in(_CLASSES, *_PROCESSORS),
-        f"{graph}.functions.lambda_function": _in(_CLASSES, "LambdaFunction", "AsyncLambdaFunction"),
-        f"{graph}.functions.edge_condition": _in(_CLASSES, "EdgeCondition"),
-        f"{graph}.graph_postprocessor": _in(_CLASSES, "GraphPostProcessor"),
-        f"{graph}.sygra_message": _in(_MESSAGES, "SygraMessage"),
-        f"{graph}.sygra_state": _in(_MESSAGES, "SygraState"),
-        "sygra.core.base_task_executor": _in(_CLASSES, "BaseTaskExecutor", "DefaultTaskExecutor"),
-        "sygra.core.models.model_postprocessor": _in(_CLASSES, "ModelPostProcessor", "RemoveThinkData"),
-        "sygra.processors.data_transform": _in(f"{_HERE}.data.transforms", "*"),
-        "sygra.processors.output_record_generator": _in(_CLASSES, "BaseOutputGenerator"),
-        "sygra.utils.utils": _in(f"{_HERE}.functions", "*"),
-        "sygra.utils.constants": _in(_CLASSES, *_CONSTANTS),
-        "sygra.logger.logger_config": _in(f"{_HERE}.functions", "logger"),
-        "tasks.eval.utils": _in(f"{_HERE}.eval_utils", "*"),
-        "langchain_core.messages": _in(_MESSAGES, "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage"),
-        "langchain_core.tools": _in(f"{_HERE}.graph.called", "tool"),
-        f"{metrics}.base_metric_metadata": _in(_METRICS, "BaseMetricMetadata"),
+def _offered() -> dict[str, tuple[str, list[str]]]:
+    """By module: the module of ours that has its names, and the names; `*` stands for all that ours has."""
+    messages = "graph.messages"
+    homes = {f"sygra.{module}": ("helpers", names) for module, names in _HELPERS.items()}
+    homes |= {
+        "sygra.core.graph.sygra_message": (messages, "SygraMessage"),
+        "sygra.core.graph.sygra_state": (messages, "SygraState"),
+        "sygra.core.eval.metrics.base_metric_metadata": ("metrics", "BaseMetricMetadata"),
+        "sygra.processors.data_transform": ("data.transforms", "*"),
+        "tasks.eval.utils": ("eval_utils", "*"),
+        "langchain_core.messages": (messages, "AIMessage HumanMessage SystemMessage ToolMessage"),
+        "langchain_core.tools": ("graph.called", "tool"),
     }
-    unit = {
-        "base_unit_metric": _in(_METRICS, "BaseUnitMetric"),
-        "unit_metric_result": _in(_METRICS, "UnitMetricResult"),
-        "unit_metric_registry": _in(_METRICS, "UnitMetricRegistry", "unit_metric"),
-        **_each_in(f"{_METRICS}.unit", "exact_match", "fuzzy_match", "typed_value_match"),
-        **_each_in(f"{_METRICS}.unit", "action_within_bbox", "scroll_direction", "scroll_amount"),
-    }
-    aggregate = {
-        "base_aggregator_metric": _in(_METRICS, "BaseAggregatorMetric"),
-        "aggregator_metric_registry": _in(_METRICS, "AggregatorMetricRegistry", "aggregator_metric"),
-        **_each_in(f"{_METRICS}.aggregate", "accuracy", "precision", "recall", "f1_score"),
-        **_each_in(f"{_METRICS}.aggregate", "pass_at_k", "pass_power_k", "step_efficiency"),
-    }
-    for folder, modules in (("unit_metrics", unit), ("aggregator_metrics", aggregate)):
-        for module, names in modules.items():
-            offered[f"{metrics}.{folder}.{module}"] = names
-            offered[f"sygra.core.metrics.{folder}.{module}"] = names  # where they were at first
-    return offered
-
-
-def _in(home: str, *names: str) -> dict[str, str]:
-    return dict.fromkeys(names, home)
-
-
-def _each_in(home: str, *modules: str) -> dict[str, dict[str, str]]:
-    """Metrics that have a module of their own: `exact_match` is `ExactMatchMetric`."""
-    return {name: {f"{name.title().replace('_', '')}Metric": home} for name in modules}
+    for package in ("sygra.core.eval.metrics", "sygra.core.metrics"):  # the second is where they were at first
+        homes |= {f"{package}.{module}": ("metrics", names) for module, names in _METRICS.items()}
+        for folder, home, metrics in (("unit_metrics", "unit", _UNIT), ("aggregator_metrics", "aggregate", _AGGREGATE)):
+            for name in metrics:  # `exact_match` is `ExactMatchMetric`
+                title = f"{name.title().replace('_', '')}Metric"
+                homes[f"{package}.{folder}.{name}"] = (f"metrics.{home}", title)
+    return {module: (f"{_HERE}.{home}", names.split()) for module, (home, names) in homes.items()}
 
 
 OFFERED = _offered()
@@ -102,39 +89,37 @@ _INSTEAD = {  # what does the same here
 
 def install() -> None:
     """Let `sygra.…` and `tasks.eval.utils` be imported, from now on and in the whole process."""
-    if not any(isinstance(finder, _Sygra) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Sygra())
-        sys.meta_path.append(_IfMissing())
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        # The first: the original need not be installed, and its base classes would not be ours. The last: what the
+        # user's folder or the machine has is found before it.
+        sys.meta_path.insert(0, _Finder(lambda name: name.partition(".")[0] == "sygra"))
+        sys.meta_path.append(_Finder(_STAND_INS.__contains__))
 
 
-class _Sygra(importlib.abc.MetaPathFinder):
-    """Stands first: the original need not be installed, and its base classes would not be ours."""
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and makes the modules that stand in for those of such names."""
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        return _spec(fullname) if fullname.partition(".")[0] == "sygra" else None
-
-
-class _IfMissing(importlib.abc.MetaPathFinder):
-    """Stands last: what the user's folder or the machine has is found before it."""
+    def __init__(self, serves: Callable[[str], bool]) -> None:
+        self._serves = serves
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        return _spec(fullname) if fullname in _STAND_INS else None
+        if not self._serves(fullname):
+            return None
+        is_package = _is_package(fullname)
+        if not is_package and fullname not in OFFERED:
+            instead = _instead(fullname, fullname.rpartition(".")[0])
+            raise ModuleNotFoundError(f"Assay does not offer the module {fullname!r}; {instead}", name=fullname)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
-
-def _spec(name: str) -> importlib.machinery.ModuleSpec:
-    is_package = any(module.startswith(f"{name}.") for module in OFFERED)
-    if not is_package and name not in OFFERED:
-        parent = name.rpartition(".")[0]
-        raise ModuleNotFoundError(f"Assay does not offer the module {name!r}; {_instead(name, parent)}", name=name)
-    return importlib.machinery.ModuleSpec(name, _StandLoader(), is_package=is_package)
-
-
-class _StandLoader(importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _Stand(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def _is_package(name: str) -> bool:
+    return any(module.startswith(f"{name}.") for module in OFFERED)
 
 
 class _Stand(ModuleType):
@@ -143,45 +128,42 @@ class _Stand(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name[0] == "_":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        offered = OFFERED.get(self.__name__, {})
-        home = offered.get(name) or offered.get("*")
-        if home is not None:
-            home_module = importlib.import_module(home)
-            if name in offered or hasattr(home_module, name):
-                return getattr(home_module, name)
+        home, names = OFFERED.get(self.__name__, ("", []))
+        home_module = importlib.import_module(home) if name in names or "*" in names else None
+        if name in names or hasattr(home_module, name):
+            return getattr(home_module, name)
         inner = f"{self.__name__}.{name}"
-        if inner in OFFERED or any(module.startswith(f"{inner}.") for module in OFFERED):
+        if inner in OFFERED or _is_package(inner):
             return importlib.import_module(inner)
         raise ImportError(
             f"Assay does not offer {name!r} of {self.__name__!r}; {_instead(name, self.__name__)}", name=self.__name__
         )
 
     def __dir__(self) -> Sequence[str]:
-        offered = OFFERED.get(self.__name__, {})
-        all_of = _public(offered["*"]) if "*" in offered else []
-        return sorted({*super().__dir__(), *(name for name in offered if name != "*"), *all_of})
+        return sorted({*super().__dir__(), *_names_in(self.__name__)})
 
 
 def _instead(name: str, module: str) -> str:
     """What to use in place of a name that is not offered."""
     if name in _INSTEAD:
         return f"use {_INSTEAD[name]}"
-    offered = OFFERED.get(module)
-    if offered is None:
+    if module in OFFERED:
+        hint = nearest(name, _names_in(module)) + "; "
+    else:
         close = difflib.get_close_matches(name, OFFERED, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-    else:
-        names = [*offered, *(_public(offered["*"]) if "*" in offered else [])]
-        hint = nearest(name, (entry for entry in names if entry != "*")) + "; "
     return f"{hint}write it yourself, in a module beside the task"
 
 
-def _public(home: str) -> list[str]:
+def _names_in(module: str) -> list[str]:
+    home, names = OFFERED.get(module, ("", []))
+    if "*" not in names:
+        return names
     members = vars(importlib.import_module(home))
     if "__all__" in members:
         return members["__all__"]
-    names = [name for name, value in members.items() if getattr(value, "__module__", home) == home]
-    return [name for name in names if name[0] != "_" and not isinstance(members[name], ModuleType)]
+    own = [name for name, value in members.items() if getattr(value, "__module__", home) == home]
+    return [name for name in own if name[0] != "_" and not isinstance(members[name], ModuleType)]
 
 
 _loaded: set[str] = set()  # modules of users' folders
@@ -253,12 +235,11 @@ class Loader:
 
 
 def _failed(dotted: str, error: BaseException, where: str) -> UserError:
-    frame, place = error.__traceback__, ""
-    while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
+    place = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
         if not file.startswith("<") and "importlib" not in file and file != __file__:
-            place = f"{file}:{frame.tb_lineno}"
-        frame = frame.tb_next
+            place = f"{file}:{number}"
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{error.filename}:{error.lineno}"
     missing = isinstance(error, ModuleNotFoundError) and "does not offer" not in str(error)

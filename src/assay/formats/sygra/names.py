@@ -43,11 +43,12 @@ def find_task(name: str, base: Path) -> TaskFolder:
     for folder in looked:
         if (folder / GRAPH_FILE).is_file():
             return TaskFolder(_dotted(folder, base), folder, base)
+    tasks = [_dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))]
     wanted = f"tasks.{_dotted(Path(written), base).removeprefix('tasks.')}"
     raise UserError(
         f"there is no task {name!r}",
         where=", ".join(str(_shown(folder / GRAPH_FILE, base)) for folder in looked),
-        fix=nearest(wanted, _known(base)) or "run it from the folder that holds `tasks/`",
+        fix=nearest(wanted, tasks) or "run it from the folder that holds `tasks/`",
     )
 
 
@@ -85,10 +86,6 @@ def _dotted(folder: Path, base: Path) -> str:
 
 def _shown(path: Path, base: Path) -> Path:
     return path.relative_to(base) if path.is_relative_to(base) else path
-
-
-def _known(base: Path) -> list[str]:
-    return [_dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))]
 
 
 STATE = "sygra.json"

@@ -3,42 +3,51 @@
 Memory holds the places of an item and its row, and no records: a million of them are written in flat memory. A record
 that failed keeps its id, has null in every mapped field, and says why in `error`. An image or another medium, a data
 URL in a record, becomes a file beside the output; its path takes its place.
+
+`graph_post_process` looks at all output records after the run, each processor with a file of its own. One of the user's
+gets a list as long as the records are few, and beyond that a sequence that reads them from disk; one of ours always
+gets the sequence. One that fails keeps no other from running.
 """
 
+import asyncio
 import base64
 import binascii
+import inspect
+import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from assay.errors import UserError
+from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
+from assay.formats.sygra.modules import Loader
 from assay.interfaces import Log
 from assay.store.files import write_file
 from assay.store.keys import id_hash
 from assay.store.names import safe_name
 from assay.store.repair import read_rows
 
-MARK = b";base64,"
+if TYPE_CHECKING:
+    from assay.formats.sygra.scoring import Scoring
+
+_MARK = b";base64,"
 _URL = re.compile(r"data:[\w.+-]+/([\w.+-]+)(?:;[\w=.+-]+)*;base64,([A-Za-z0-9+/=\s]+)")
 
 
-def with_files(line: bytes, folder: Path) -> bytes:
-    """A record's JSON with paths for its data URLs; equal content is one file."""
-    return msgspec.json.encode(_replaced(msgspec.json.decode(line), folder, "value"))
-
-
-def _replaced(value: Any, folder: Path, name: str) -> Any:
+def _with_files(value: Any, folder: Path, name: str = "value") -> Any:
+    """A record's values with paths for its data URLs; equal content is one file."""
     if isinstance(value, dict):
-        return {key: _replaced(entry, folder, key) for key, entry in value.items()}
+        return {key: _with_files(entry, folder, key) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_replaced(entry, folder, name) for entry in value]
+        return [_with_files(entry, folder, name) for entry in value]
     url = _URL.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
     if url is None:
         return value
@@ -56,7 +65,6 @@ def _replaced(value: Any, folder: Path, name: str) -> Any:
 Format = Literal["json", "jsonl"]
 LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless a format is asked for
 _ABSENT, _LEFT_OUT = -1, -2
-_INDENT = 4
 _MOST_ERRORS = 100
 
 
@@ -65,42 +73,68 @@ class _Item(msgspec.Struct, gc=False):
     data: dict[str, Any] = {}
 
 
-class _Id(msgspec.Struct, gc=False):
-    item_id: str = ""
-    id: str = ""
-    outcome: str = ""
-
-
 class _Row(msgspec.Struct, gc=False):
     outcome: str = "ok"
     error: str | None = None
     output: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Line(msgspec.Struct, gc=False):
+    """What tells where an item's line or its response's is, and what became of it."""
+
+    item_id: str = ""
+    id: str = ""
+    outcome: str = ""
+    error: str | None = None
+
+
 class Records(Sequence[dict[str, Any]]):
     """The output records in input order, read from disk each time they are asked for. Those that a generator left out
     are not among them; `fields` are those of the output map, for records that failed; media in records become files
-    in the folder `media`."""
+    in the folder `media`. `failed` counts the responses that are errors, `errors` each text of them, the most frequent
+    first."""
 
     def __init__(self, items: Log, responses: Log, fields: Sequence[str], media: Path | None = None) -> None:
         self._media = media
         self._items = items
         self._responses = responses
         self._fields = dict.fromkeys(field for field in fields if field != "id")
-        self._item_places, self._row_places = _places(items, responses)
+        self.failed = 0
+        self._texts: Counter[str] = Counter()
+        self._item_places, self._row_places = self._places()
+        self.errors = dict(self._texts.most_common())
         self._decode_row = msgspec.json.Decoder(_Row).decode
         self._decode_item = msgspec.json.Decoder(_Item).decode
+
+    def _places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where each item and its row are, in the order of the items and without those that a generator left out."""
+        item_places, ids = self._scanned(self._items)
+        places, row_ids = self._scanned(self._responses)
+        row_places = np.full(len(ids), _ABSENT, np.int64)
+        if len(ids):
+            order = np.argsort(ids, kind="stable")
+            at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
+            matched = ids[at] == row_ids
+            row_places[at[matched]] = places[matched]
+        kept = row_places != _LEFT_OUT
+        return item_places[kept], row_places[kept]
+
+    def _scanned(self, log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """The places of a log's lines, and hashes of the item ids in them."""
+        places, hashes = array("q"), array("Q")
+        for place, row in read_rows(log, _Line):
+            places.append(_LEFT_OUT if row.outcome == "skipped" else place)
+            hashes.append(id_hash(row.item_id or row.id))
+            if row.error is not None and log is self._responses:
+                self.failed += 1
+                if row.error in self._texts or len(self._texts) < _MOST_ERRORS:
+                    self._texts[row.error] += 1
+        return np.array(places, np.int64), np.array(hashes, np.uint64)
 
     def __len__(self) -> int:
         return len(self._item_places)
 
-    @overload
-    def __getitem__(self, at: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [self[number] for number in range(*at.indices(len(self)))]
         number = at + len(self) if at < 0 else at
@@ -120,44 +154,11 @@ class Records(Sequence[dict[str, Any]]):
         row = _Row(error="it was not run") if place == _ABSENT else self._decode_row(self._responses.read(place))
         if row.error is None:
             line = bytes(row.output)
-            return line if self._media is None or MARK not in line else with_files(line, self._media)
+            if self._media is None or _MARK not in line:
+                return line
+            return msgspec.json.encode(_with_files(msgspec.json.decode(line), self._media))
         item = self._decode_item(self._items.read(int(self._item_places[number])))
         return msgspec.json.encode({"id": item.data.get("id", item.id), **self._fields, "error": row.error})
-
-
-def _places(items: Log, responses: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each item and its row are, in the order of the items and without those that a generator left out."""
-    item_places, ids = _scanned(items)
-    places, row_ids = _scanned(responses)
-    row_places = np.full(len(ids), _ABSENT, np.int64)
-    if len(ids):
-        order = np.argsort(ids, kind="stable")
-        at = order[np.minimum(np.searchsorted(ids, row_ids, sorter=order), len(ids) - 1)]
-        matched = ids[at] == row_ids
-        row_places[at[matched]] = places[matched]
-    kept = row_places != _LEFT_OUT
-    return item_places[kept], row_places[kept]
-
-
-def _scanned(log: Log) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """The places of a log's lines, and hashes of the item ids in them."""
-    places, hashes = array("q"), array("Q")
-    for place, row in read_rows(log, _Id):
-        places.append(_LEFT_OUT if row.outcome == "skipped" else place)
-        hashes.append(id_hash(row.item_id or row.id))
-    return np.array(places, np.int64), np.array(hashes, np.uint64)
-
-
-def failures(responses: Log) -> tuple[int, dict[str, int]]:
-    """How many rows are errors, and how often each text occurs, the most frequent first."""
-    texts: Counter[str] = Counter()
-    total = 0
-    for _, row in read_rows(responses, _Row):
-        if row.error is not None:
-            total += 1
-            if row.error in texts or len(texts) < _MOST_ERRORS:
-                texts[row.error] += 1
-    return total, dict(texts.most_common())
 
 
 def write_records(path: Path, records: Iterable[bytes], format: Format) -> None:
@@ -166,10 +167,9 @@ def write_records(path: Path, records: Iterable[bytes], format: Format) -> None:
 
 
 def _array(records: Iterable[bytes]) -> Iterator[bytes]:
-    margin = b"\n" + b" " * _INDENT
     start = b"["
     for line in records:
-        yield start + margin + msgspec.json.format(line, indent=_INDENT).replace(b"\n", margin)
+        yield start + b"\n    " + msgspec.json.format(line, indent=4).replace(b"\n", b"\n    ")
         start = b","
     yield b"[]" if start == b"[" else b"\n]"
 
@@ -185,3 +185,115 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+_PREVIOUS = "use_previous_output"
+
+
+class Processor(msgspec.Struct):
+    """An entry of `graph_post_process`, resolved."""
+
+    name: str
+    made: Any
+    params: dict[str, Any]
+    is_ours: bool
+
+
+class Processed(msgspec.Struct):
+    """What one processor did: its file, or why there is none. `report` is its first object, if that is a report."""
+
+    name: str
+    file: str = ""
+    error: str | None = None
+    report: dict[str, Any] | None = None
+
+    @property
+    def status(self) -> str:
+        if self.error is not None:
+            return "failed"
+        return "" if self.report is None else str(self.report["evaluation_summary"].get("status", ""))
+
+
+def bind_processors(entries: Any, load: Loader, source: Path, *, report_keys: str | None) -> list[Processor]:
+    """The processors of a graph's YAML, made before anything is spent."""
+    where = f"{source}: graph_post_process"
+    if entries is not None and not isinstance(entries, list):
+        raise UserError("graph_post_process must be a list", where=where)
+    return [_bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(entries or [])]
+
+
+def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
+    if isinstance(entry, str):
+        entry = {"processor": entry}
+    if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
+        raise UserError("an entry names no processor", where=where, fix="write `- processor: dotted.Class`")
+    params = entry.get("params")
+    if params is not None and not isinstance(params, dict):
+        raise UserError("params must be a mapping", where=f"{where}.params")
+    made = load(entry["processor"], f"{where}.processor")
+    is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
+    arguments: dict[str, Any] = dict(params or {})
+    try:
+        parameters = inspect.signature(made).parameters
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    except (TypeError, ValueError):
+        parameters, takes_any = {}, True
+    if not takes_any and _PREVIOUS not in parameters:
+        arguments.pop(_PREVIOUS, None)
+    if report_keys is not None and is_ours and (takes_any or "report_keys" in parameters):
+        arguments["report_keys"] = report_keys
+    try:
+        instance = made(**arguments)
+    except Exception as error:
+        raise UserError(
+            f"{entry['processor']} cannot be made: {type(error).__name__}: {error}", where=f"{where}.params"
+        ) from error
+    if not callable(getattr(instance, "process", None)):
+        raise UserError(f"{entry['processor']} has no method `process(data, metadata)`", where=where)
+    return Processor(entry["processor"].rpartition(".")[2], instance, dict(params or {}), is_ours)
+
+
+async def run_processors(
+    processors: Sequence[Processor],
+    records: Sequence[dict[str, Any]],
+    output: Path,
+    path_of: Callable[[str], Path],
+    scoring: "Scoring | None" = None,
+) -> list[Processed]:
+    """Run them one after the other; `path_of(name)` is where the file of a processor goes. With `scoring`, a collator's
+    report is a view of the rows that it makes."""
+    previous: Any = None
+    done: list[Processed] = []
+    for processor in processors:
+        result = Processed(processor.name)
+        before = done[-1] if done and processor.params.get(_PREVIOUS) else None
+        done.append(result)
+        if before is not None and before.error is not None:
+            result.error = f"it needs the output of {before.name}, which failed"
+            continue
+        data = records if before is None else previous
+        if scoring is not None and type(processor.made) is MetricCollatorPostProcessor:
+            previous = [await scoring.report(processor.made, data, before.name if before else "")]
+        else:
+            try:
+                previous = await asyncio.to_thread(_processed, processor, data, output)
+            except Exception as error:  # user code: the records are written, and the others still run
+                result.error = f"{type(error).__name__}: {error}"
+                continue
+        plain = json_value(previous)
+        path = path_of(processor.name)
+        write_file(path, json.dumps(plain, indent=4).encode())
+        result.file = str(path)
+        first = plain[0] if isinstance(plain, list) and plain else None
+        if isinstance(first, dict) and isinstance(first.get("evaluation_summary"), dict) and "results" in first:
+            result.report = first
+    return done
+
+
+def _processed(processor: Processor, data: Any, output: Path) -> Any:
+    if isinstance(data, Records) and not processor.is_ours and len(data) <= LARGEST_JSON:
+        data = list(data)
+    made = processor.made.process(data, {"output_file": str(output), "params": processor.params})
+    made = made if isinstance(made, Sequence | Mapping) else list(made or [])
+    json_value(made)
+    return made

@@ -2,21 +2,26 @@
 
 import subprocess
 import sys
+import time
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import numpy as np
 
 from assay.interfaces import Log
+from assay.records import Manifest
 from assay.store.repair import read_rows
+
+if TYPE_CHECKING:
+    from assay.formats.sygra.experiment import Result, SygraRun
 
 VERSION = "1.0.0"
 
@@ -38,8 +43,7 @@ class Use:
     """The calls of one model or one node; 8 bytes a call are held, for the percentiles."""
 
     def __init__(self) -> None:
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
+        self.prompt_tokens = self.completion_tokens = 0
         self.cost: float | None = None
         self.seconds = array("d")
 
@@ -52,27 +56,20 @@ class Use:
 
     def shown(self) -> dict[str, Any]:
         calls = len(self.seconds)
-        total = self.prompt_tokens + self.completion_tokens
+        tokens = _tokens([self])
+        average = round(tokens["total_tokens"] / calls, 2) if calls else None
         return {
-            "token_statistics": {
-                "total_prompt_tokens": self.prompt_tokens,
-                "total_completion_tokens": self.completion_tokens,
-                "total_tokens": total,
-                "average_tokens_per_request": round(total / calls, 2) if calls else None,
-            },
+            "token_statistics": {**tokens, "average_tokens_per_request": average},
             "performance": {"total_requests": calls, "latency_statistics": latency(self.seconds)},
             "cost": {"total_cost_usd": self.cost},
         }
 
 
-def calls_of(log: Log) -> tuple[dict[str, Use], dict[str, Use]]:
-    """The use of each model and of each node, read from the log of calls."""
-    models: defaultdict[str, Use] = defaultdict(Use)
-    nodes: defaultdict[str, Use] = defaultdict(Use)
-    for _, call in read_rows(log, _Call):
-        models[call.model_name].add(call)
-        nodes[call.step].add(call)
-    return dict(sorted(models.items())), dict(sorted(nodes.items()))
+def _tokens(uses: Collection[Use]) -> dict[str, int]:
+    prompt = sum(use.prompt_tokens for use in uses)
+    completion = sum(use.completion_tokens for use in uses)
+    total = prompt + completion
+    return {"total_prompt_tokens": prompt, "total_completion_tokens": completion, "total_tokens": total}
 
 
 def latency(seconds: "array[float]") -> dict[str, float | None]:
@@ -93,68 +90,81 @@ def latency(seconds: "array[float]") -> dict[str, float | None]:
     return {name: round(float(value), 6) for name, value in numbers.items()}
 
 
-def run_metadata(
-    execution: Mapping[str, Any],
-    dataset: Mapping[str, Any],
-    counts: Mapping[str, int],
-    calls: Log,
-    parameters: Mapping[str, Mapping[str, Any]],
-    *,
-    retries: int,
-    started: float,
-    ended: float,
-    base: Path,
-) -> dict[str, Any]:
-    """The file's content; `counts` has the records by outcome, `parameters` those of each model."""
-    models, nodes = calls_of(calls)
-    total, failed = sum(counts.values()), counts.get("errored", 0)
-    prompt = sum(use.prompt_tokens for use in models.values())
-    completion = sum(use.completion_tokens for use in models.values())
-    requests = sum(len(use.seconds) for use in models.values())
-    costs = [use.cost for use in models.values() if use.cost is not None]
-    cost = sum(costs) if costs else None
+def run_metadata(run: "SygraRun", result: "Result", dataset: Manifest, calls: Log, started: float) -> dict[str, Any]:
+    """The file's content."""
+    options, ended = run.options, time.time()
+    sources: Any = run.data_config.get("source") or {}
+    source: dict[str, Any] = sources[0] if isinstance(sources, list) else sources
+    models: defaultdict[str, Use] = defaultdict(Use)
+    nodes: defaultdict[str, Use] = defaultdict(Use)
+    for _, call in read_rows(calls, _Call):
+        models[call.model_name].add(call)
+        nodes[call.step].add(call)
     return {
         "metadata_version": VERSION,
         "generated_at": _time(ended),
-        "execution": {**execution, "environment": _environment(), "git": _git(base), "timing": _timing(started, ended)},
-        "dataset": {**dataset, "num_records_processed": total},
-        "aggregate_statistics": {
-            "records": {
-                "total_processed": total,
-                "total_failed": failed,
-                "success_rate": round((total - failed) / total, 6) if total else None,
+        "execution": {
+            "task_name": run.task.name,
+            "run_name": options.run_name,
+            "output_dir": str(run.output_dir),
+            "batch_size": options.batch_size,
+            "checkpoint_interval": 1,
+            "resumable": True,
+            "debug": options.debug,
+            "environment": {
+                "python_version": ".".join(map(str, sys.version_info[:3])),
+                "sygra_version": None,
+                "assay_version": version("assay"),
             },
-            "tokens": _tokens(prompt, completion),
-            "requests": {
-                "total_requests": requests,
-                "total_retries": retries,
-                "total_failures": failed,
-                "retry_rate": round(retries / requests, 6) if requests else None,
-                "failure_rate": round(failed / total, 6) if total else None,
-            },
-            "cost": {
-                "total_cost_usd": cost,
-                "average_cost_per_record": None if cost is None or not total else cost / total,
+            "git": _git(run.task.base),
+            "timing": {
+                "start_time": _time(started),
+                "end_time": _time(ended),
+                "duration_seconds": round(ended - started, 3),
             },
         },
-        "models": {name: {**use.shown(), "parameters": dict(parameters.get(name, {}))} for name, use in models.items()},
-        "nodes": {name: use.shown() for name, use in nodes.items()},
+        "dataset": {
+            "source_type": source.get("type"),
+            "source_path": source.get("repo_id") or source.get("file_path"),
+            "start_index": options.start_index,
+            "dataset_version": None,
+            "dataset_hash": dataset.digest,
+            "num_records_processed": result.total,
+        },
+        "aggregate_statistics": _statistics(run, result, models.values()),
+        "models": {
+            name: {**use.shown(), "parameters": dict(run.models[name].use.params) if name in run.models else {}}
+            for name, use in sorted(models.items())
+        },
+        "nodes": {name: use.shown() for name, use in sorted(nodes.items())},
     }
 
 
-def _tokens(prompt: int, completion: int) -> dict[str, int]:
-    total = prompt + completion
-    return {"total_prompt_tokens": prompt, "total_completion_tokens": completion, "total_tokens": total}
-
-
-def _environment() -> dict[str, Any]:
-    python = ".".join(map(str, sys.version_info[:3]))
-    return {"python_version": python, "sygra_version": None, "assay_version": version("assay")}
-
-
-def _timing(started: float, ended: float) -> dict[str, Any]:
-    times = {"start_time": _time(started), "end_time": _time(ended)}
-    return {**times, "duration_seconds": round(ended - started, 3)}
+def _statistics(run: "SygraRun", result: "Result", models: Collection[Use]) -> dict[str, Any]:
+    total, failed = result.total, result.failed
+    requests = sum(len(use.seconds) for use in models)
+    retries = sum(lane.retries for lane in run.progress.of("run"))
+    costs = [use.cost for use in models if use.cost is not None]
+    cost = sum(costs) if costs else None
+    return {
+        "records": {
+            "total_processed": total,
+            "total_failed": failed,
+            "success_rate": round((total - failed) / total, 6) if total else None,
+        },
+        "tokens": _tokens(models),
+        "requests": {
+            "total_requests": requests,
+            "total_retries": retries,
+            "total_failures": failed,
+            "retry_rate": round(retries / requests, 6) if requests else None,
+            "failure_rate": round(failed / total, 6) if total else None,
+        },
+        "cost": {
+            "total_cost_usd": cost,
+            "average_cost_per_record": None if cost is None or not total else cost / total,
+        },
+    }
 
 
 def _time(seconds: float) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.data import open_source, row_schema
-from assay.formats.sygra.functions import running_task
+from assay.formats.sygra.data import open_source
+from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.graph import GraphTask, ModelUse
+from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.interfaces import Answer, Context, Model, Task, Work
@@ -31,9 +32,10 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
     for node in nodes.values() if isinstance(nodes, dict) else ():
         if not isinstance(node, dict) or node.get("node_state") == "idle":
             continue
-        models = node.get("models") if node.get("node_type") == "multi_llm" else None
-        named = list(models.values()) if isinstance(models, dict) else []
-        if node.get("node_type") in _MODEL_NODES:
+        models = node.get("models")
+        kind = node.get("node_type", "llm" if models is None else "multi_llm")  # a subgraph's changes need not say it
+        named = list(models.values()) if kind == "multi_llm" and isinstance(models, dict) else []
+        if kind in _MODEL_NODES:
             named.append(node.get("model"))
         for model in named:
             name = model.get("name") if isinstance(model, dict) else model
@@ -41,47 +43,54 @@ def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) 
                 yield name
         changes = node.get("node_config_map")
         if isinstance(changes, dict):
-            yield from _models_used({"graph_config": {"nodes": _typed(changes)}}, folder, seen)
+            yield from _models_used({"graph_config": {"nodes": changes}}, folder, seen)
         inner = node.get("subgraph")
         if isinstance(inner, str) and inner not in seen:
             seen.add(inner)
             yield from _models_used(read_yaml(find_task(inner, folder.base).graph), folder, seen)
 
 
-def _typed(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A subgraph's changed nodes, each as the kind whose models it names."""
-    nodes = {name: node for name, node in changes.items() if isinstance(node, dict)}
-    return {name: {"node_type": "multi_llm" if "models" in node else "llm", **node} for name, node in nodes.items()}
-
-
-class SygraTask:
-    """A graph task that tells its helpers which task is running. `fields` are those of the output map, `columns` the
-    ones that unit metrics write. `answer` names the field of the output record whose text scorers are given as the
-    response; without it they are given the record's JSON."""
+class SygraTask(GraphTask):
+    """The graph of a task folder, which tells its helpers which task is running; all that is wrong with it is raised
+    here. `fields` are those of the output map, `columns` the ones that unit metrics write. `answer` names the field of
+    the output record whose text scorers are given as the response; without it they are given the record's JSON."""
 
     def __init__(
-        self, inner: GraphTask, folder: TaskFolder, fields: list[str], columns: list[str], answer: str = ""
+        self,
+        folder: TaskFolder,
+        source: Mapping[str, Any],
+        load: Loader,
+        models: Mapping[str, ModelUse],
+        *,
+        name: str = "",
+        answer: str = "",
     ) -> None:
-        self.inner = inner
+        super().__init__(
+            source,
+            name=name or folder.name,
+            load=load,
+            models=models,
+            subgraph=lambda task_name: read_yaml(find_task(task_name, folder.base).graph),
+            rows=lambda source: list(open_source(source, base=folder.base, load=load)),
+            check=_schema(source, load, str(folder.graph)),
+            where=str(folder.graph),
+        )
         self.folder = folder
-        self.fields = fields
-        self.columns = columns
-        self.name = inner.name
-        self.model_name = inner.model_name
-        self.facets: Mapping[str, Any] = inner.facets
-        self.lane = inner.lane
-        self.identity: Mapping[str, Any] = {**inner.identity, "answer": answer} if answer else inner.identity
+        self.fields = [str(field) for field in (source.get("output_config") or {}).get("output_map") or {}]
+        self.columns = _unit_metrics(source, load, folder.graph)
         self._answer = answer
+        more = {"answer": answer} if answer else {}
+        self.identity: Mapping[str, Any] = {**self.identity, **more}
 
     def prepare(self, item: Item) -> Work:
-        work = self.inner.prepare(item)
+        work = super().prepare(item)
         if self._answer:
             work.fingerprint = digest("answer", self._answer.encode(), work.fingerprint)
         return work
 
     async def run(self, work: Work, context: Context) -> Answer:
         running_task.set(self.folder)
-        answer = await self.inner.run(work, context)
+        answer = await super().run(work, context)
         if self._answer and answer.output is not None:
             if self._answer not in answer.output:
                 fields = ", ".join(map(str, answer.output))
@@ -89,31 +98,6 @@ class SygraTask:
             value = answer.output[self._answer]
             answer.text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         return answer
-
-
-def bind_graph(
-    folder: TaskFolder,
-    source: Mapping[str, Any],
-    load: Loader,
-    models: Mapping[str, ModelUse],
-    *,
-    name: str = "",
-    answer: str = "",
-) -> SygraTask:
-    """The graph of a YAML as a task; all that is wrong with it is raised here."""
-    inner = GraphTask(
-        source,
-        name=name or folder.name,
-        load=load,
-        models=models,
-        subgraph=lambda task_name: read_yaml(find_task(task_name, folder.base).graph),
-        rows=lambda source: list(open_source(source, base=folder.base, load=load)),
-        check=_schema(source, load, str(folder.graph)),
-        where=str(folder.graph),
-    )
-    columns = _unit_metrics(source, load, folder.graph)
-    fields = list((source.get("output_config") or {}).get("output_map") or {})
-    return SygraTask(inner, folder, [str(field) for field in fields], columns, answer)
 
 
 def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Mapping[str, Any]], None] | None:
@@ -153,8 +137,8 @@ def drawn(task_name: str, kind: str, base: Path) -> str:
     folder = find_task(task_name, base)
     source = read_yaml(folder.graph)
     uses = {name: ModelUse(model=name) for name in models_used(source, folder)}
-    task = bind_graph(folder, source, Loader(folder.base), uses)
-    return draw.svg(task.inner) if kind == "svg" else draw.mermaid(task.inner)
+    task = SygraTask(folder, source, Loader(folder.base), uses)
+    return draw.svg(task) if kind == "svg" else draw.mermaid(task)
 
 
 @task(name="sygra.graph")
@@ -171,7 +155,9 @@ def graph_task(
     """A graph_config.yaml as a task of a config, with the config's models: `use` says which stands for which name of
     the graph; a name that is a model's own needs no word, nor does anything if the config has one model."""
     path = Path(source).resolve()
-    folder = find_task(str(path if path.is_dir() else path.parent), _base_of(path))
+    # Names count from the folder that holds `tasks/`, or from the current one.
+    base = next((parent.parent for parent in path.parents if parent.name == "tasks"), Path.cwd())
+    folder = find_task(str(path if path.is_dir() else path.parent), base)
     graph_source = read_yaml(folder.graph)
     uses: dict[str, ModelUse] = {}
     for wanted in models_used(graph_source, folder):
@@ -182,9 +168,4 @@ def graph_task(
         model = models[chosen]
         params = (inference or {}).get(chosen, {})
         uses[wanted] = ModelUse(model=chosen, params=params, identity=model.identity)
-    return bind_graph(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)
-
-
-def _base_of(path: Path) -> Path:
-    """The folder that names count from: the one that holds `tasks/`, or the current one."""
-    return next((parent.parent for parent in path.parents if parent.name == "tasks"), Path.cwd())
+    return SygraTask(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)

@@ -19,25 +19,13 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.joins import Part, check_parts, joined
-from assay.formats.sygra.data.schema import row_schema
-from assay.formats.sygra.data.sinks import check_sinks, write_sinks
+from assay.formats.sygra.data.sinks import check_sinks
 from assay.formats.sygra.data.sources import folders_of, raw_records
 from assay.formats.sygra.data.transform import Load, Record, Records, Stage, as_text, cleaned, stages
 from assay.formats.sygra.data.transforms import CreateAudioUrlTransform, CreateImageUrlTransform
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
-
-__all__ = [
-    "NoRecords",
-    "check_sinks",
-    "id_text",
-    "item_ids",
-    "open_records",
-    "open_source",
-    "row_schema",
-    "write_sinks",
-]
 
 SOURCE = "data_config.source"
 _NO_ID = (None, "")
@@ -132,16 +120,11 @@ def _opener(source: Mapping[str, Any], base: Path, load: Load, where: str) -> pa
     if not isinstance(fields, list | None):
         raise UserError(f"fields must be a list, got {fields!r}", where=f"{where}.fields")
     chosen = None if not fields else {"id", *map(str, fields)}
-    return partial(_passed, raw_records(source, base, where), chosen, _stages(source, base, load, where))
-
-
-def _stages(source: Mapping[str, Any], base: Path, load: Load, where: str) -> list[Stage]:
     folders = folders_of(source, base)
     media = [CreateImageUrlTransform(folders), CreateAudioUrlTransform(folders)]
-    return [
-        *(partial(transform.stream, params={}) for transform in media),
-        *stages(source.get("transformations"), load, where),
-    ]
+    through: list[Stage] = [partial(transform.stream, params={}) for transform in media]
+    through += stages(source.get("transformations"), load, where)
+    return partial(_passed, raw_records(source, base, where), chosen, through)
 
 
 def _passed(records: Records, fields: set[str] | None, through: list[Stage]) -> Records:

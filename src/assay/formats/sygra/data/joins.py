@@ -7,9 +7,9 @@ so the joined records stream, however many they become.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -17,49 +17,6 @@ from assay.errors import UserError
 from assay.formats.sygra.data.transform import Record, Records, as_text
 from assay.registry import nearest
 from assay.store.keys import canonical, digest, short
-
-
-class Spool:
-    """All records of one source. `columns` are the fields of any of them, in the order of their first appearance."""
-
-    def __init__(self, records: Records, *, where: str) -> None:
-        self.columns: dict[str, None] = {}
-        self._starts = array("Q")
-        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
-        self._file = TemporaryFile(prefix="assay-")  # noqa: SIM115  closed with the spool
-        try:
-            self._fill(records, where)
-        except BaseException:
-            self.close()
-            raise
-
-    def _fill(self, records: Records, where: str) -> None:
-        encode = msgspec.json.Encoder(enc_hook=as_text).encode
-        at = 0
-        for record in records:
-            if not record.keys() <= self.columns.keys():
-                self.columns.update(dict.fromkeys(record))
-            try:
-                line = encode(record)
-            except (TypeError, ValueError, RecursionError) as error:
-                raise UserError(f"a record cannot be written as JSON: {error}", where=where) from None
-            self._starts.append(at)
-            at += self._file.write(line + b"\n")
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def __getitem__(self, number: int) -> Record:
-        self._file.seek(self._starts[number])
-        return self._decode(self._file.readline())
-
-    def __iter__(self) -> Iterator[Record]:
-        for number in range(len(self)):
-            yield self[number]
-
-    def close(self) -> None:
-        self._file.close()
-
 
 JOINER = "->"
 JOIN_TYPES = ("primary", "column", "sequential", "cross", "random", "vstack")
@@ -108,14 +65,16 @@ def check_parts(parts: Sequence[Part]) -> None:
 def joined(parts: Sequence[Part], seed: int) -> Records:
     """The records of all sources together."""
     with ExitStack() as stack:
-        spools = [stack.enter_context(closing(Spool(part.open(), where=part.where))) for part in parts]
-        for part, spool in zip(parts, spools, strict=True):
-            if not len(spool):
+        sides = [_Side(part, stack.enter_context(TemporaryFile(prefix="assay-"))) for part in parts]
+        for side in sides:
+            if not len(side):
+                part = side.part
                 raise UserError(f"the source {part.alias!r} is empty", where=part.where, fix="check its file and split")
-        if parts[0].join_type == "vstack":
-            yield from _stacked(spools)
+        if parts[0].join_type == "vstack":  # one after the other, with the columns that all of them have
+            shared = [name for name in sides[0].names if all(name in side.names for side in sides)]
+            for side in sides:
+                yield from ({name: record[side.names[name]] for name in shared} for record in side)
             return
-        sides = [_Side(part, spool) for part, spool in zip(parts, spools, strict=True)]
         primary = next(side for side in sides if side.part.join_type == "primary")
         records = iter(primary)
         for side in sides:
@@ -124,29 +83,37 @@ def joined(parts: Sequence[Part], seed: int) -> Records:
         yield from records
 
 
-def _stacked(spools: Sequence[Spool]) -> Records:
-    """One after the other, with the columns that all of them have."""
-    shared = [name for name in spools[0].columns if all(name in spool.columns for spool in spools)]
-    for spool in spools:
-        for record in spool:
-            yield {name: record.get(name) for name in shared}
-
-
 class _Side:
-    """A source in a join: its columns carry its alias, unless one of them does so already."""
+    """All records of one source, in a file. `names` are the fields of any of them, in the order of their first
+    appearance, with their names in a join: they carry the alias, unless one of them does so already."""
 
-    def __init__(self, part: Part, spool: Spool) -> None:
+    def __init__(self, part: Part, file: IO[bytes]) -> None:
         self.part = part
-        self._spool = spool
+        self._file = file
+        self._starts = array("Q")
+        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
+        columns: dict[str, None] = {}
+        encode = msgspec.json.Encoder(enc_hook=as_text).encode
+        at = 0
+        for record in part.open():
+            if not record.keys() <= columns.keys():
+                columns.update(dict.fromkeys(record))
+            try:
+                line = encode(record)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise UserError(f"a record cannot be written as JSON: {error}", where=part.where) from None
+            self._starts.append(at)
+            at += file.write(line + b"\n")
         prefix = part.alias + JOINER
-        done = any(name.startswith(prefix) for name in spool.columns)
-        self.names = {name: name if done else prefix + name for name in spool.columns}
+        done = any(name.startswith(prefix) for name in columns)
+        self.names = {name: name if done else prefix + name for name in columns}
 
     def __len__(self) -> int:
-        return len(self._spool)
+        return len(self._starts)
 
     def __getitem__(self, number: int) -> Record:
-        record = self._spool[number]
+        self._file.seek(self._starts[number])
+        record = self._decode(self._file.readline())
         return {new: record.get(name) for name, new in self.names.items()}
 
     def __iter__(self) -> Iterator[Record]:
@@ -174,9 +141,7 @@ def _by_column(records: Records, side: _Side, primary: _Side, seed: int) -> Reco
         if key is not None and index.kinds and _kind(key) not in index.kinds:
             what = f"no {theirs!r} can equal {primary_key!r} {key!r}: one is text, the other is not"
             raise UserError(what, where=where, fix="write both columns alike")
-        matches = index.find(key) or [nothing]
-        for match in matches:
-            yield {**record, **match}
+        yield from ({**record, **match} for match in index.find(key) or [nothing])
 
 
 class _Index:
@@ -217,9 +182,7 @@ def _in_turn(records: Records, side: _Side, primary: _Side, seed: int) -> Record
 
 
 def _with_each(records: Records, side: _Side, primary: _Side, seed: int) -> Records:
-    for record in records:
-        for other in side:
-            yield {**record, **other}
+    return ({**record, **other} for record in records for other in side)
 
 
 def _at_random(records: Records, side: _Side, primary: _Side, seed: int) -> Records:

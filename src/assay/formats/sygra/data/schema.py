@@ -74,20 +74,18 @@ def _field(field: Any, where: str) -> Check:
             value = convert(record[name])
         except (TypeError, ValueError, OverflowError) as error:
             return [f"{name}: {error}"]
-        return [
-            f"{name}: {_short(value)} is not {_RULES[key][0]} {bound!r}"
-            for key, bound in rules
-            if _broken(key, value, bound)
-        ]
+        problems: list[str] = []
+        for key, bound in rules:
+            words, holds = _RULES[key]
+            try:
+                kept = holds(value, bound)
+            except TypeError:  # text is not less than a number
+                kept = False
+            if not kept:
+                problems.append(f"{name}: {_short(value)} is not {words} {bound!r}")
+        return problems
 
     return check
-
-
-def _broken(rule: str, value: Any, bound: Any) -> bool:
-    try:
-        return not _RULES[rule][1](value, bound)
-    except TypeError:  # text is not less than a number
-        return True
 
 
 def parsed_type(text: str, where: str) -> Convert:
@@ -113,79 +111,70 @@ def _parse(tokens: list[str], text: str, where: str) -> tuple[Convert, list[str]
             if rest[:1] not in (["]"], [","]):
                 raise _unknown(rest[0] if rest else "", text, where)
         rest = rest[1:]
-    make = _TYPES[name]
-    return (lambda value: make(value, inner)), rest
+    fits, word, make = _TYPES[name]
+
+    def converted(value: Any) -> Any:
+        if not fits(value):
+            raise ValueError(f"{_short(value)} is not {word}")
+        return make(value, inner)
+
+    return converted, rest
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:
     return UserError(f"{text!r} is not a type: {part!r} is not understood", where=where, fix=nearest(part, _TYPES))
 
 
-def _text(value: Any, inner: list[Convert]) -> str:
-    if isinstance(value, str):
-        return value
-    raise ValueError(f"{_short(value)} is not text")
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) or (isinstance(value, str) and _WHOLE.fullmatch(value) is not None)
 
 
 def _whole(value: Any, inner: list[Convert]) -> int:
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and (match := _WHOLE.fullmatch(value)):
-        return int(match[1])
-    raise ValueError(f"{_short(value)} is not a whole number")
+    match = _WHOLE.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1] if match else value)
 
 
-def _number(value: Any, inner: list[Convert]) -> float:
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
     try:
-        if isinstance(value, int | float) or (isinstance(value, str) and value.isascii()):
-            return float(value)
+        float(value)
     except ValueError:
-        pass
-    raise ValueError(f"{_short(value)} is not a number")
+        return False
+    return value.isascii()
+
+
+def _is_boolean(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.lower() in _TRUE | _FALSE
+    return isinstance(value, int | float) and value in (0, 1)
 
 
 def _boolean(value: Any, inner: list[Convert]) -> bool:
-    if isinstance(value, bool) or (isinstance(value, int | float) and value in (0, 1)):
-        return bool(value)
-    if isinstance(value, str) and value.lower() in _TRUE | _FALSE:
-        return value.lower() in _TRUE
-    raise ValueError(f"{_short(value)} is not true or false")
+    return value.lower() in _TRUE if isinstance(value, str) else bool(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset)
 
 
 def _list(value: Any, inner: list[Convert]) -> list[Any]:
-    if not isinstance(value, list | tuple | set | frozenset):
-        raise ValueError(f"{_short(value)} is not a list")
-    return [inner[0](entry) if inner else entry for entry in value]
-
-
-def _set(value: Any, inner: list[Convert]) -> set[Any]:
-    return set(_list(value, inner))
+    return [inner[0](entry) for entry in value] if inner else list(value)
 
 
 def _tuple(value: Any, inner: list[Convert]) -> tuple[Any, ...]:
-    entries = _list(value, [])
-    if inner and len(inner) != len(entries):
-        raise ValueError(f"{_short(value)} has {len(entries)} entries, not {len(inner)}")
-    return tuple(convert(entry) for convert, entry in zip(inner, entries, strict=True)) if inner else tuple(entries)
+    if inner and len(inner) != len(value):
+        raise ValueError(f"{_short(value)} has {len(value)} entries, not {len(inner)}")
+    return tuple(convert(entry) for convert, entry in zip(inner, value, strict=True)) if inner else tuple(value)
 
 
 def _mapping(value: Any, inner: list[Convert]) -> dict[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{_short(value)} is not an object")
-    if not inner:
-        return dict(value)
-    keys, values = inner[0], inner[-1]
-    return {keys(key): values(entry) for key, entry in value.items()}
+    return {inner[0](key): inner[-1](entry) for key, entry in value.items()} if inner else dict(value)
 
 
-def _nothing(value: Any, inner: list[Convert]) -> None:
-    if value is not None:
-        raise ValueError(f"{_short(value)} is not null")
-
-
-def _anything(value: Any, inner: list[Convert]) -> Any:
+def _same(value: Any, inner: list[Convert]) -> Any:
     return value
 
 
@@ -194,15 +183,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-_TYPES: dict[str, Callable[[Any, list[Convert]], Any]] = {
-    "str": _text,
-    "int": _whole,
-    "float": _number,
-    "bool": _boolean,
-    "list": _list,
-    "dict": _mapping,
-    "tuple": _tuple,
-    "set": _set,
-    "none": _nothing,
-    "any": _anything,
+_TYPES: dict[str, tuple[Callable[[Any], bool], str, Callable[[Any, list[Convert]], Any]]] = {  # what fits, as what
+    "str": (lambda value: isinstance(value, str), "text", _same),
+    "int": (_is_whole, "a whole number", _whole),
+    "float": (_is_number, "a number", lambda value, inner: float(value)),
+    "bool": (_is_boolean, "true or false", _boolean),
+    "list": (_is_list, "a list", _list),
+    "dict": (lambda value: isinstance(value, Mapping), "an object", _mapping),
+    "tuple": (_is_list, "a list", _tuple),
+    "set": (_is_list, "a list", lambda value, inner: set(_list(value, inner))),
+    "none": (lambda value: value is None, "null", _same),
+    "any": (lambda value: True, "", _same),
 }

@@ -3,22 +3,29 @@
 The suffix of `file_path` tells the format, else `type`. A file is a projection of the run: it is replaced as a whole,
 never appended to, so the same command twice does not double its rows. With a list of sinks each gets the columns
 `alias->column` of its alias, without the alias, and `__others__` those without one; a single sink gets all columns.
+Columns of a table are the fields of all records, so the records are read twice.
 """
 
 import codecs
+import csv
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
+
+import msgspec
 
 from assay.errors import AssayError, RunFailed, UserError
 from assay.formats.sygra.data.joins import JOINER
-from assay.formats.sygra.data.tables import write_csv, write_parquet
 from assay.formats.sygra.data.transform import Record, as_text, cleaned
 from assay.registry import nearest
-from assay.store.files import write_file
+from assay.store.files import store_error, write_file
 
 TYPES = ("json", "jsonl", "csv", "parquet", "hf")
 OTHERS = "__others__"
@@ -108,10 +115,18 @@ def _of_alias(records: Open, alias: str) -> Open:
 
 def _write(sink: Mapping[str, Any], records: Open, base: Path, where: str) -> str:
     kind = _kind(sink, where)
-    written = _Counted(records)
+    count = 0
+
+    def written() -> Iterator[Record]:
+        nonlocal count
+        count = 0
+        for record in records():
+            count += 1
+            yield cleaned(record)
+
     if kind == "hf":
         _push(sink, written, where)
-        return f"{written.count} records pushed to the dataset {sink['repo_id']}"
+        return f"{count} records pushed to the dataset {sink['repo_id']}"
     path = base / str(sink["file_path"])
     codec = _codec(sink, where)
     if kind == "json":
@@ -122,21 +137,7 @@ def _write(sink: Mapping[str, Any], records: Open, base: Path, where: str) -> st
         write_csv(path, written, lambda lines: _encoded(lines, codec))
     else:
         write_parquet(path, written, where)
-    return f"{written.count} records written to {sink['file_path']}"
-
-
-class _Counted:
-    """The records with plain values, as often as they are asked for, and how many they were the last time."""
-
-    def __init__(self, records: Open) -> None:
-        self._records = records
-        self.count = 0
-
-    def __call__(self) -> Iterator[Record]:
-        self.count = 0
-        for record in self._records():
-            self.count += 1
-            yield cleaned(record)
+    return f"{count} records written to {sink['file_path']}"
 
 
 def _dumped(record: Record, indent: int | None = None) -> str:
@@ -177,8 +178,6 @@ def _check_hub(sink: Mapping[str, Any], where: str) -> None:
 
 
 def _push(sink: Mapping[str, Any], records: Open, where: str) -> None:
-    from tempfile import TemporaryDirectory
-
     import datasets
 
     token = sink.get("token") or os.environ.get("SYGRA_HF_TOKEN") or os.environ.get("HF_TOKEN")
@@ -198,3 +197,85 @@ def _push(sink: Mapping[str, Any], records: Open, where: str) -> None:
             lines = str(error).splitlines() or [type(error).__name__]
             what = f"the dataset {sink['repo_id']!r} could not be pushed: {lines[0]}"
             raise RunFailed(what, where=where, fix="check the name, the token and the network") from error
+
+
+_BATCH = 64  # lines of a CSV file that are held at a time
+_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384"  # a row group is held in memory
+_encode = msgspec.json.Encoder(enc_hook=as_text).encode
+
+
+def write_csv(path: Path, records: Open, encoded: Callable[[Iterable[str]], Iterator[bytes]]) -> None:
+    """A header and a line for each record; nested values are JSON text, null is empty. Texts stay as they are, even
+    those that a spreadsheet takes for formulas: this is data to be read again."""
+    columns = list(dict.fromkeys(name for record in records() for name in record))
+    cells = ((record.get(name) for name in columns) for record in records())
+    rows = ([_encode(cell).decode() if isinstance(cell, list | dict) else cell for cell in row] for row in cells)
+    write_file(path, encoded(_lines(columns, rows)))
+
+
+def _lines(columns: list[str], rows: Iterator[list[Any]]) -> Iterator[str]:
+    text = io.StringIO(newline="")
+    write = csv.writer(text).writerows
+    write([columns])
+    while batch := list(islice(rows, _BATCH)):
+        write(batch)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue()
+
+
+def write_parquet(path: Path, records: Open, where: str) -> None:
+    """Numbers and texts with their types, nested and mixed values as JSON; written by duckdb."""
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        fix = "pip install 'assay[parquet]'"
+        raise UserError("writing parquet files needs duckdb", where=where, fix=fix) from None
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(prefix="assay-", suffix=".jsonl") as rows:
+            columns = _spooled(rows, records())
+            with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
+                shown = ", ".join(f"{_quoted(name)}: {_quoted(type or 'JSON')}" for name, type in columns.items())
+                source = f"read_json({_quoted(rows.name)}, format = 'newline_delimited', columns = {{{shown}}})"
+                connection.execute(f"COPY (FROM {source}) TO {_quoted(str(temporary.absolute()))} ({_OPTIONS})")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise store_error(error, path) from error
+    except duckdb.Error as error:
+        raise UserError(f"the file cannot be written: {str(error).splitlines()[0]}", where=str(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _spooled(file: Any, records: Iterator[Record]) -> dict[str, str | None]:
+    """Write the records as lines; name and SQL type of every column."""
+    columns: dict[str, str | None] = {}
+    for record in records:
+        for name, value in record.items():
+            columns[name] = _wider(columns.get(name), value)
+        file.write(_encode(record) + b"\n")
+    file.flush()
+    return columns
+
+
+def _wider(before: str | None, value: Any) -> str | None:
+    """The type that holds this value too; None while only null was seen."""
+    if value is None:
+        return before
+    if isinstance(value, bool):
+        kind = "BOOLEAN"
+    elif isinstance(value, int):
+        kind = "BIGINT" if -(2**63) <= value < 2**63 else "JSON"
+    else:
+        kind = "DOUBLE" if isinstance(value, float) else "VARCHAR" if isinstance(value, str) else "JSON"
+    if before in (None, kind):
+        return kind
+    return "DOUBLE" if {before, kind} == {"BIGINT", "DOUBLE"} else "JSON"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,5 +1,9 @@
 """One source of a `data_config` as raw records, through the engine's own readers: a file, or a Hugging Face dataset.
 
+A CSV file has only text. A column of numbers holds numbers, and so on, by the rules of pandas, with which task folders
+were written, but for two that lose data: a gap does not turn whole numbers into fractions, and texts such as `NA` or
+`None` are gaps among numbers only. A gap is null.
+
 Paths count from the task's base folder, as they do for the original. A dataset that lies there as a folder is read from
 there, by the front matter of its README: files that our own readers know need neither the package `datasets` nor its
 cache, which may hold an older content. The hub is asked only for what does not lie there.
@@ -8,7 +12,7 @@ cache, which may hold an older content. The hub is asked only for what does not 
 import codecs
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -19,7 +23,6 @@ from typing import Any
 from assay import registry
 from assay.datasets._files import files, opened
 from assay.errors import UserError
-from assay.formats.sygra.data.tables import typed
 from assay.formats.sygra.data.transform import Record, Records
 from assay.registry import nearest
 
@@ -30,7 +33,8 @@ def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] 
     if not configs:
         return None
     by_name = {str(config.get("config_name") or "default"): config for config in configs}
-    chosen = by_name.get(subset) if subset else _default(by_name)
+    marked = (config for config in by_name.values() if config.get("default") is True or len(by_name) == 1)
+    chosen = by_name.get(subset) if subset else next(marked, by_name.get("default"))
     if chosen is None:
         what = f"{folder.name!r} has no config {subset!r}" if subset else f"{folder.name!r} has several configs"
         raise UserError(what, where=f"{where}.config_name", fix=nearest(subset, by_name))
@@ -63,12 +67,6 @@ def _configs(readme: Path) -> list[Mapping[str, Any]]:
     return [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
 
 
-def _default(configs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    if len(configs) == 1:
-        return next(iter(configs.values()))
-    return next((config for config in configs.values() if config.get("default") is True), configs.get("default"))
-
-
 def _patterns(written: Any) -> Iterator[tuple[str, str]]:
     """(split, pattern) of the ways that `data_files` may be written: a pattern, a list, a mapping, a list of
     `{split, path}`."""
@@ -95,7 +93,12 @@ def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
     """The records of a source as they stand there; a source that cannot be read is refused at once."""
     kind = source.get("type")
     if kind == "disk":
-        path = _path(source, base, where)
+        if not source.get("file_path"):
+            raise UserError("a source of type disk needs 'file_path'", where=where, fix="add `file_path: data.jsonl`")
+        path = base / str(source["file_path"])
+        if not path.is_file():
+            what = f"there is no file {str(source['file_path'])!r}"
+            raise UserError(what, where=f"{where}.file_path", fix=f"looked for {path}")
         format = format_of(path, str(source.get("file_format") or ""), where)
         return _file(path, format, str(source.get("encoding") or "utf-8"), where)
     if kind == "hf":
@@ -124,16 +127,6 @@ def format_of(path: Path, otherwise: str, where: str) -> str:
         what = f"the format of {path.name!r} is unknown"
         raise UserError(what, where=where, fix=f"name the file with one of: .{', .'.join(FORMATS)}")
     return format
-
-
-def _path(source: Mapping[str, Any], base: Path, where: str) -> Path:
-    if not source.get("file_path"):
-        raise UserError("a source of type disk needs 'file_path'", where=where, fix="add `file_path: data.jsonl`")
-    path = base / str(source["file_path"])
-    if not path.is_file():
-        what = f"there is no file {str(source['file_path'])!r}"
-        raise UserError(what, where=f"{where}.file_path", fix=f"looked for {path}")
-    return path
 
 
 def _file(path: Path, format: str, encoding: str, where: str) -> Records:
@@ -186,22 +179,22 @@ def _hub(source: Mapping[str, Any], base: Path, where: str) -> Records:
     splits = _splits(source.get("split") or "train", where)
     folder = base / name
     if source.get("shard"):
-        files = _shards(folder, subset, splits, source["shard"], where)
-        return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in files)
+        return _files(_shards(folder, subset, splits, source["shard"], where), where)
     parts = [_split(name, folder, subset, split, source, where) for split, _, _ in splits]
     return chain.from_iterable(islice(part, *bounds) for part, (_, *bounds) in zip(parts, splits, strict=True))
+
+
+def _files(paths: Sequence[Path], where: str) -> Records:
+    return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in paths)
 
 
 def _split(name: str, folder: Path, subset: str, split: str, source: Mapping[str, Any], where: str) -> Records:
     local = folder.is_dir()
     files = data_files(folder, subset, split, where) if local else None
-    if files is not None and all(_is_known(path) for path in files):
-        return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in files)
+    known = {f".{format}" for format in FORMATS}
+    if files is not None and all(known.intersection(path.suffixes) for path in files):
+        return _files(files, where)
     return _loaded(str(folder) if local else name, subset, split, str(source.get("token") or ""), where)
-
-
-def _is_known(path: Path) -> bool:
-    return any(suffix.removeprefix(".") in FORMATS for suffix in path.suffixes)
 
 
 def _loaded(name: str, subset: str, split: str, token: str, where: str) -> Records:
@@ -260,3 +253,34 @@ def _shards(folder: Path, subset: str, splits: Sequence[tuple[Any, ...]], shard:
         fix = f"files there: {', '.join(sorted(path.name for path in (folder / subset).glob('*'))[:10]) or 'none'}"
         raise UserError(f"no shard matches {pattern!r}", where=f"{where}.shard", fix=fix)
     return chosen
+
+
+# Longer numbers stay text: neither JSON nor a fraction holds them exactly.
+_WHOLE = re.compile(r"\s*[-+]?[0-9]{1,19}\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]{1,19}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?\s*", re.ASCII)
+_BOOLEAN = re.compile(r"True|TRUE|true|False|FALSE|false")
+_GAPS = frozenset(
+    {"", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NaN", "nan", "-NaN", "-nan"}
+    | {"NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
+)
+
+
+_KINDS = ((_WHOLE, int), (_NUMBER, float), (_BOOLEAN, lambda text: text.lower() == "true"))
+
+
+def typed(rows: Callable[[], Records]) -> Records:
+    """The rows with typed values; they are read twice, because a column's type is known at its end."""
+    kinds: dict[str, Sequence[tuple[re.Pattern[str], Callable[[str], Any]]]] = {}
+    for row in rows():
+        for name, text in row.items():
+            fitting = kinds.setdefault(name, _KINDS)
+            if fitting and text not in _GAPS:
+                kinds[name] = [kind for kind in fitting if kind[0].fullmatch(text)]
+
+    def value(name: str, text: str) -> Any:
+        if not kinds[name]:
+            return text or None
+        return None if text in _GAPS else kinds[name][0][1](text)
+
+    for row in rows():
+        yield {name: value(name, text) for name, text in row.items()}

@@ -6,13 +6,13 @@ what is not a number is null, arrays are lists, times are text.
 """
 
 import base64
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, time
 from typing import Any
 
 from assay.errors import UserError
-from assay.registry import nearest
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null
@@ -68,15 +68,10 @@ class DataTransform(ABC):
 class Streamed(DataTransform):
     """A transform in terms of `stream`. A subclass with a `transform` of its own is given lists again."""
 
-    title = ""
-
-    def __init_subclass__(cls, title: str = "", **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.title = title or cls.title
-
     @property
     def name(self) -> str:
-        return self.title
+        """`AddNewFieldTransform` is `add_new_field`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__.removesuffix("Transform")).lower()
 
     @abstractmethod
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records: ...
@@ -85,12 +80,12 @@ class Streamed(DataTransform):
         return list(self.stream(iter(data), params))
 
 
-def mapping(params: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The first of these parameters that is given, which must be a mapping; null and nothing are an empty one."""
-    value: Any = next((params[name] for name in names if params.get(name) is not None), {})
-    if not isinstance(value, Mapping):
-        raise UserError(f"{names[0]} must be a mapping, got {value!r}", fix=f"write `{names[0]}: {{key: value}}`")
-    return value
+def mapping(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A parameter that must be a mapping; null and nothing are an empty one."""
+    value: Any = params.get(name)
+    if not isinstance(value, Mapping | None):
+        raise UserError(f"{name} must be a mapping, got {value!r}", fix=f"write `{name}: {{key: value}}`")
+    return value or {}
 
 
 def whole(params: Mapping[str, Any], *names: str, default: int = 0, least: int = 0) -> int:
@@ -103,12 +98,6 @@ def whole(params: Mapping[str, Any], *names: str, default: int = 0, least: int =
     if number is None or number < least:
         raise UserError(f"{names[0]} must be a whole number from {least} on, got {value!r}")
     return number
-
-
-def column(record: Mapping[str, Any], name: str) -> Any:
-    if name not in record:
-        raise UserError(f"a record has no field {name!r}", fix=nearest(name, map(str, record)))
-    return record[name]
 
 
 Load = Callable[[str, str], Any]
@@ -157,26 +146,18 @@ def _listed(transform: Callable[..., Any], name: str, records: Records, params: 
     everything = list(records)
     try:
         result = transform(everything, params)
-        rows: Iterator[Any] = iter(_rows(result, name, where))
+        if not isinstance(result, Iterable) or isinstance(result, Mapping | str):
+            what = f"the transformation {name!r} returned {type(result).__name__}, not a list of records"
+            raise UserError(what, where=where, fix="return the list from `transform`")
+        rows = iter(result)
         del everything, result
         for row in rows:
-            yield _record(row, name, where)
+            if not isinstance(row, Mapping):
+                what = f"the transformation {name!r} returned a list with {type(row).__name__}, not records"
+                raise UserError(what, where=where, fix="return a list of dictionaries")
+            yield cleaned(dict(row))
     except UserError:
         raise
     except Exception as error:
         what = f"the transformation {name!r} failed: {type(error).__name__}: {error}"
         raise UserError(what, where=where, fix="run it by hand to see its traceback") from error
-
-
-def _rows(result: Any, name: str, where: str) -> Iterable[Any]:
-    if isinstance(result, Iterable) and not isinstance(result, Mapping | str):
-        return result
-    what = f"the transformation {name!r} returned {type(result).__name__}, not a list of records"
-    raise UserError(what, where=where, fix="return the list from `transform`")
-
-
-def _record(row: Any, name: str, where: str) -> Record:
-    if not isinstance(row, Mapping):
-        what = f"the transformation {name!r} returned a list with {type(row).__name__}, not records"
-        raise UserError(what, where=where, fix="return a list of dictionaries")
-    return cleaned(dict(row))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import DataTransform, Record, Records, Streamed, column, mapping, whole
+from assay.formats.sygra.data.transform import DataTransform, Record, Records, Streamed, mapping, whole
 from assay.registry import nearest
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-class RenameFieldsTransform(Streamed, title="rename_fields"):
+class RenameFieldsTransform(Streamed):
     """`mapping: {old: new}`. A new name that the record has already is kept, both stay, unless `overwrite`."""
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
@@ -46,7 +46,7 @@ class RenameFieldsTransform(Streamed, title="rename_fields"):
             yield renamed
 
 
-class AddNewFieldTransform(Streamed, title="add_new_field"):
+class AddNewFieldTransform(Streamed):
     """`mapping: {field: constant}`."""
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
@@ -54,7 +54,7 @@ class AddNewFieldTransform(Streamed, title="add_new_field"):
         return ({**record, **constants} for record in records)
 
 
-class AddRetryFieldsTransform(Streamed, title="add_retry_fields"):
+class AddRetryFieldsTransform(Streamed):
     """What a loop with retries counts with: `max_retries`, `curr_retries`, `original_current_user_text`."""
 
     def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
@@ -71,7 +71,7 @@ _RANGE = re.compile(r"\s*\[\s*(-?\d+)?\s*:\s*(-?\d+)?\s*\]\s*")
 _VARIABLE = re.compile(r"\$([1-9][0-9]*)")
 
 
-class SkipRecords(Streamed, title="skip_records"):
+class SkipRecords(Streamed):
     """Leaves records out: `skip_type: range` with `range: "[:10],[-10:]"`, or `skip_type: count` with
     `count: {from_start, from_end}`."""
 
@@ -85,7 +85,7 @@ class SkipRecords(Streamed, title="skip_records"):
         raise UserError(f"unknown skip_type {kind!r}", fix=nearest(str(kind), ["range", "count"]))
 
 
-class CombineRecords(Streamed, title="combine_records"):
+class CombineRecords(Streamed):
     """Makes one record of every `combine` neighbours, `shift` records apart: `join_column: {field: "$1-$2"}`.
 
     Windows end with the last record; without something to combine, records stay as they are.
@@ -137,21 +137,18 @@ def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
             for start, end in ranges
         )
 
-    for number, (record, left) in enumerate(_with_left(records, ahead)):
-        if not skipped(number, left):
-            yield record
-
-
-def _with_left(records: Records, ahead: int) -> Iterator[tuple[Record, int]]:
-    """Each record with how many are left, itself included, counted as far as `ahead` + 1."""
     held: deque[Record] = deque()
-    for record in records:
+    number = -1
+    for number, record in enumerate(records):
         held.append(record)
         if len(held) > ahead:
-            yield held.popleft(), ahead + 1
-    while held:
-        left = len(held)
-        yield held.popleft(), left
+            first = held.popleft()
+            if not skipped(number - ahead, ahead + 1):
+                yield first
+    for place, record in enumerate(held):
+        left = len(held) - place
+        if not skipped(number + 1 - left, left):
+            yield record
 
 
 def _windows(records: Iterable[Record], size: int, shift: int) -> Iterator[list[Record]]:
@@ -172,7 +169,10 @@ def _joined(rule: str, window: list[Record], name: str) -> str:
             digits = digits[:-1]
         if not digits:
             return match[0]
-        return str(column(window[int(digits) - 1], name)) + match[1][len(digits) :]
+        record = window[int(digits) - 1]
+        if name not in record:
+            raise UserError(f"a record has no field {name!r}", fix=nearest(name, map(str, record)))
+        return str(record[name]) + match[1][len(digits) :]
 
     return _VARIABLE.sub(value, rule)
 
@@ -196,7 +196,7 @@ _SOUNDS = (
 )
 
 
-class _Media(Streamed, title="create_image_url"):
+class _Media(Streamed):
     """`folders` are those that files may be read from: by default the current one."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
@@ -259,7 +259,7 @@ class CreateImageUrlTransform(_Media):
         return _data_url(f"image/{kind}", media[0]) if media and kind else None
 
 
-class CreateAudioUrlTransform(_Media, title="create_audio_url"):
+class CreateAudioUrlTransform(_Media):
     """Sounds as `data:audio/…;base64,…`; `output_fields: {field: other}` leaves the field as it is."""
 
     def encoded(self, value: Any) -> str | None:

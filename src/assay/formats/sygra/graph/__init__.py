@@ -37,59 +37,6 @@ KINDS: dict[str, Callable[..., Node]] = {
 }
 
 
-class Plan:
-    """`declared` are the variables that a node may return; `notes` what is odd but no error."""
-
-    def __init__(
-        self,
-        source: Mapping[str, Any],
-        around: Surroundings,
-        subgraph: Subgraph | None,
-        record_keys: Iterable[str],
-        where: str,
-    ) -> None:
-        place = f"{where}: graph_config" if where else "graph_config"
-        expanded = Expanded(subgraph, around.notes)
-        expanded.add(source.get("graph_config"), place)
-        problems: list[UserError] = []
-        self.nodes = _nodes(expanded, around, place, problems)
-        _check_outputs(expanded, around, place, problems)
-        if problems:
-            raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
-        idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
-        self.ways = ways(expanded.edges, self.nodes, idle, around)
-        place_of_output = place.removesuffix("graph_config") + "output_config"
-        self.output = Output(source, around.load, place_of_output, around.notes)
-        self.declared = {MESSAGES, HISTORY, *record_keys}
-        for node in self.nodes.values():
-            self.declared |= {*node.makes, *node.reads}
-        self.notes = around.notes
-        self._look(place)
-        self.code = {
-            "nodes": expanded.nodes,
-            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in expanded.edges],
-            "properties": dict(around.properties),
-            "made of": {name: node.code for name, node in self.nodes.items()},
-            "conditions": [branch.function.code for way in self.ways.values() for branch in way.branches],
-            "output": self.output.code,
-        }
-
-    def _look(self, place: str) -> None:
-        """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
-        reached, waiting = {START}, [START]
-        while waiting:
-            for target, _ in self.ways[waiting.pop()].arrows():
-                if target != END and target not in reached:
-                    reached.add(target)
-                    waiting.append(target)
-        for name, node in self.nodes.items():
-            way = self.ways[name]
-            if name not in reached and not name.endswith(EXIT):
-                self.notes.append(f"{place}: no edge leads to the node {name!r}")
-            elif node.kind != "connector" and not way.targets and not way.branches:
-                self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
-
-
 def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for name, config in expanded.nodes.items():
@@ -138,8 +85,9 @@ Check = Callable[[Mapping[str, Any]], object]
 
 
 class GraphTask:
-    """`record_keys` are variables that records may have; `where` names the config in errors. `notes` holds what a user
-    should hear of and no row says: look at it before and after a run."""
+    """`record_keys` are variables that records may have; `where` names the config in errors. `declared` are the
+    variables that a node may return. `notes` holds what a user should hear of and no row says: look at it before and
+    after a run."""
 
     def __init__(
         self,
@@ -160,26 +108,66 @@ class GraphTask:
         mode = around.properties.get("chat_conversation")
         if mode not in (None, *MODES):
             around.notes.append(f"chat_conversation {mode!r} is not known and does nothing; valid: {', '.join(MODES)}")
-        self.plan = plan = Plan(source, around, subgraph, record_keys, where)
         self.name = name
-        self.notes = plan.notes
+        self.notes = around.notes
+        made_of = self._build(source, around, subgraph, where)
+        self.declared = {MESSAGES, HISTORY, *record_keys}
+        for node in self.nodes.values():
+            self.declared |= {*node.makes, *node.reads}
         used = list(around.used)
         self.model_name = used[0] if len(used) == 1 else name
         self.lane = used[0] if used else name
         self.facets: Mapping[str, Any] = {"model_id": self.model_name}
-        schema = source.get("schema_config")
-        made_of = canonical({"task": name, "graph": plan.code, "schema": schema})
-        self.identity = _decode(made_of)  # JSON values only, whatever the YAML had for keys and dates
-        self._code = digest("graph", made_of)
+        code = canonical({"task": name, "graph": made_of, "schema": source.get("schema_config")})
+        self.identity: Mapping[str, Any] = _decode(code)  # JSON values only, whatever the YAML had for keys and dates
+        self._code = digest("graph", code)
         self._check = check
-        self._nodes = plan.nodes
-        self._ways = plan.ways
-        self._connectors = {name for name, node in plan.nodes.items() if node.kind == "connector"}
+        self._connectors = {name for name, node in self.nodes.items() if node.kind == "connector"}
         self._fixed = {
             name: [target for target in way.targets if target != END]
-            for name, way in plan.ways.items()
+            for name, way in self.ways.items()
             if not way.branches
         }
+
+    def _build(
+        self, source: Mapping[str, Any], around: Surroundings, subgraph: Subgraph | None, where: str
+    ) -> dict[str, Any]:
+        """Make nodes, ways and output; what they are made of is a part of the rows' keys."""
+        place = f"{where}: graph_config" if where else "graph_config"
+        expanded = Expanded(subgraph, around.notes)
+        expanded.add(source.get("graph_config"), place)
+        problems: list[UserError] = []
+        self.nodes = _nodes(expanded, around, place, problems)
+        _check_outputs(expanded, around, place, problems)
+        if problems:
+            raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
+        idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
+        self.ways = ways(expanded.edges, self.nodes, idle, around)
+        self.output = Output(source, around.load, place.removesuffix("graph_config") + "output_config", around.notes)
+        self._look(place)
+        return {
+            "nodes": expanded.nodes,
+            "edges": [{key: value for key, value in edge.items() if key != "where"} for edge in expanded.edges],
+            "properties": dict(around.properties),
+            "made of": {name: node.code for name, node in self.nodes.items()},
+            "conditions": [branch.function.code for way in self.ways.values() for branch in way.branches],
+            "output": self.output.code,
+        }
+
+    def _look(self, place: str) -> None:
+        """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
+        reached, waiting = {START}, [START]
+        while waiting:
+            for target, _ in self.ways[waiting.pop()].arrows():
+                if target != END and target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        for name, node in self.nodes.items():
+            way = self.ways[name]
+            if name not in reached and not name.endswith(EXIT):
+                self.notes.append(f"{place}: no edge leads to the node {name!r}")
+            elif node.kind != "connector" and not way.targets and not way.branches:
+                self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
 
     def prepare(self, item: Item) -> Work:
         if not isinstance(item.data, dict):
@@ -202,20 +190,23 @@ class GraphTask:
             for name in due:
                 visits[name] = visits.get(name, 0) + 1
             if len(due) == 1:
-                node = self._nodes[due[0]]
+                node = self.nodes[due[0]]
                 self._merge(state, await node.run(dict(state), context, visits[node.name]), node)
             else:
-                await self._together([self._nodes[name] for name in due], state, context, visits)
+                await self._together([self.nodes[name] for name in due], state, context, visits)
             fixed = self._fixed.get(due[0]) if len(due) == 1 else None  # most nodes have one way out
             due = await self._after(due, state, context) if fixed is None else fixed
         if self._check is not None:
             self._check(state)
-        return _answer(await self.plan.output.record(state, context))
+        record = await self.output.record(state, context)
+        if record is None:
+            return Answer(outcome="skipped")
+        return Answer(text=_encode(record).decode(), output=record)
 
     async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
         targets: dict[str, None] = {}
         for name in names:
-            targets |= dict.fromkeys(await self._ways[name].follow(state, context))
+            targets |= dict.fromkeys(await self.ways[name].follow(state, context))
         targets.pop(END, None)
         return list(targets)
 
@@ -241,20 +232,12 @@ class GraphTask:
             if key in _GROWING:
                 entries = state[key] if before is None else before[key]
                 state[key] = [*state[key], *_new(value, entries, node, key)]
-            elif key in state or key in self.plan.declared:
+            elif key in state or key in self.declared:
                 state[key] = value
             else:
-                self._note(f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped")
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
-
-
-def _answer(record: dict[str, Any] | None) -> Answer:
-    if record is None:
-        return Answer(outcome="skipped")
-    return Answer(text=_encode(record).decode(), output=record)
+                note = f"node {node.name!r} returned {key!r}, which no output_keys declares: it is dropped"
+                if note not in self.notes:
+                    self.notes.append(note)
 
 
 def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:

@@ -86,7 +86,8 @@ def structure(config: Mapping[str, Any], native: Native, load: Load, where: str)
     if not isinstance(schema, Mapping) or not isinstance(fields := schema.get("fields"), Mapping) or not fields:
         raise UserError("structured output has no schema", where=f"{where}.schema", fix="add `fields:` or name a class")
     name = str(schema.get("name") or "DynamicModel")
-    parsed = {str(key): _field(str(key), field, where) for key, field in fields.items()}
+    described = {str(key): field if isinstance(field, Mapping) else {"type": field} for key, field in fields.items()}
+    parsed = {key: _field(key, field, where) for key, field in described.items()}
     closed = {
         "type": "object",
         "properties": {key: shown for key, (shown, _) in parsed.items()},
@@ -94,7 +95,7 @@ def structure(config: Mapping[str, Any], native: Native, load: Load, where: str)
         "additionalProperties": False,
     }
     kinds = {key: kind for key, (_, kind) in parsed.items()}
-    needed = [key for key in parsed if "default" not in _given(fields[key])]
+    needed = [key for key, field in described.items() if "default" not in field]
     return Structure(name, closed, lambda value: _check(value, kinds, needed), native)
 
 
@@ -106,13 +107,8 @@ def _check(value: Any, kinds: Mapping[str, type], needed: list[str]) -> None:
             msgspec.convert(value[key], kind, strict=False)
 
 
-def _given(field: Any) -> Mapping[str, Any]:
-    return field if isinstance(field, Mapping) else {"type": field}
-
-
-def _field(key: str, field: Any, where: str) -> tuple[dict[str, Any], type]:
+def _field(key: str, described: Mapping[str, Any], where: str) -> tuple[dict[str, Any], type]:
     """Its JSON schema and its type."""
-    described = _given(field)
     name = str(described.get("type", "str"))
     name = _ALIASES.get(name, name)
     if name not in _TYPES:

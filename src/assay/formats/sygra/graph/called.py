@@ -13,11 +13,12 @@ A tool is a function marked with `tool`, a plain function, or an object with `na
 import asyncio
 import inspect
 import time
+import traceback
 from asyncio import events
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import msgspec
 
@@ -60,7 +61,7 @@ class UserFunction:
         try:
             if self._trusted:
                 result = self.function(*arguments)
-            elif self._quick >= TRIALS and self._strikes < STRIKES:
+            elif self.direct:
                 result = self._without_loop(arguments)
             else:
                 result = await context.thread(partial(self._timed, arguments))
@@ -84,18 +85,14 @@ class UserFunction:
         try:
             return self.function(*arguments)
         finally:
-            self._judge(time.perf_counter() - began)
-
-    def _judge(self, seconds: float) -> None:
-        self._calls += 1
-        if self._calls == 1:
-            return
-        if seconds <= QUICK:
-            self._quick += 1
-        else:
-            self._strikes += STRIKES if seconds > SLOW else 1
-            if not self.direct:
-                self._quick = 0
+            seconds = time.perf_counter() - began
+            self._calls += 1
+            if self._calls > 1 and seconds <= QUICK:
+                self._quick += 1
+            elif self._calls > 1:
+                self._strikes += STRIKES if seconds > SLOW else 1
+                if not self.direct:
+                    self._quick = 0
 
 
 def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -146,32 +143,19 @@ def code_of(target: Any) -> str:
 def _line(error: BaseException, function: Callable[..., Any]) -> str:
     """` (file.py:12)`: the last line in the function's own file that the error went through."""
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
-    frame, place = error.__traceback__, ""
-    while frame is not None:
-        name = frame.tb_frame.f_code.co_filename
-        if name == file or (file == __file__ and name != __file__):
-            place = f" ({name.rpartition('/')[2]}:{frame.tb_lineno})"
-        frame = frame.tb_next
-    return place
+    lines = ((frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__))
+    own = [place for place in lines if place[0] == file or (file == __file__ and place[0] != __file__)]
+    return f" ({own[-1][0].rpartition('/')[2]}:{own[-1][1]})" if own else ""
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 _EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
-
-
-@overload
-def tool(function: F, /) -> F: ...
-
-
-@overload
-def tool(name: str = "", /, **ignored: Any) -> Callable[[F], F]: ...
 
 
 def tool(name: Any = "", /, **ignored: Any) -> Any:
     """Mark a function as a tool, under its own name or another; its docstring is its description."""
 
-    def mark(function: F) -> F:
-        function.__graph_tool__ = name if isinstance(name, str) and name else function.__name__  # type: ignore[attr-defined]
+    def mark(function: Any) -> Any:
+        function.__graph_tool__ = name if isinstance(name, str) and name else function.__name__
         return function
 
     return mark(name) if callable(name) else mark
@@ -191,19 +175,9 @@ class Tool:
         self.description = {"type": "function", "function": function}
         inner = getattr(target, "coroutine", None) or getattr(target, "func", None) if foreign else target
         self.code = code_of(inner or type(target))
-        call = _calling(inner) if callable(inner) else target.invoke
+        # `wraps` tells whether it is async.
+        call = wraps(inner)(lambda arguments: inner(**arguments)) if callable(inner) else target.invoke
         self.call = UserFunction(call, self.name, owner=owner, where=where, ours=False)
-
-
-def _calling(function: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """The function with its arguments as one dict."""
-    if inspect.iscoroutinefunction(inspect.unwrap(function)):
-
-        async def later(arguments: dict[str, Any]) -> Any:
-            return await function(**arguments)
-
-        return later
-    return lambda arguments: function(**arguments)
 
 
 def load_tools(paths: Any, owner: str, load: Load, where: str) -> list[Tool]:

@@ -17,13 +17,13 @@ WIDTH, HEIGHT, ACROSS, DOWN, SIDE = 190, 44, 40, 56, 26
 
 def arrows(task: GraphTask) -> list[tuple[str, str, str]]:
     """(from, to, answer) of every edge; the answer of a condition is empty where there is none."""
-    return [(source, target, answer) for source, way in task.plan.ways.items() for target, answer in way.arrows()]
+    return [(source, target, answer) for source, way in task.ways.items() for target, answer in way.arrows()]
 
 
 def mermaid(task: GraphTask) -> str:
     """The graph as a Mermaid flowchart."""
     edges = arrows(task)
-    ids = {name: f"n{number}" for number, name in enumerate(_names(task))}
+    ids = {name: f"n{number}" for number, name in enumerate([START, *task.nodes, END])}
     lines = ["flowchart TD"]
     for name, id in ids.items():
         shape = "([{}])" if name in (START, END) else _SHAPES.get(_kind(task, name), "({})")
@@ -38,12 +38,8 @@ def _quoted(text: str) -> str:
     return '"' + plain(text).replace('"', "#quot;").replace("\n", " ") + '"'
 
 
-def _names(task: GraphTask) -> list[str]:
-    return [START, *task.plan.nodes, END]
-
-
 def _kind(task: GraphTask, name: str) -> str:
-    return task.plan.nodes[name].kind if name in task.plan.nodes else ""
+    return task.nodes[name].kind if name in task.nodes else ""
 
 
 def _rows(task: GraphTask) -> list[list[str]]:
@@ -56,9 +52,9 @@ def _rows(task: GraphTask) -> list[list[str]]:
                 depth[target] = depth[name] + 1
                 waiting.append(target)
     last = 1 + max((value for name, value in depth.items() if name != END), default=0)
-    depth[END] = last + any(name not in depth for name in task.plan.nodes)
+    depth[END] = last + any(name not in depth for name in task.nodes)
     rows: list[list[str]] = [[] for _ in range(depth[END] + 1)]
-    for name in _names(task):
+    for name in (START, *task.nodes, END):
         rows[depth.get(name, last)].append(name)
     return rows
 
@@ -67,7 +63,8 @@ def svg(task: GraphTask) -> str:
     """The graph as a picture that needs nothing but a browser."""
     rows = _rows(task)
     edges = arrows(task)
-    lanes = sum(_row(rows, target) - _row(rows, source) != 1 for source, target, _ in edges)
+    row_of = {name: number for number, row in enumerate(rows) for name in row}
+    lanes = sum(row_of[target] - row_of[source] != 1 for source, target, _ in edges)
     span = max(len(row) for row in rows) * (WIDTH + ACROSS) - ACROSS
     margin = 20 + SIDE * lanes
     places: dict[str, tuple[float, float]] = {}
@@ -79,7 +76,7 @@ def svg(task: GraphTask) -> str:
     drawn: list[str] = []  # boxes come last: what runs past them stays behind
     lane = 0
     for source, target, answer in edges:
-        beside = _row(rows, target) - _row(rows, source) != 1
+        beside = row_of[target] - row_of[source] != 1
         drawn.append(_arrow(places[source], places[target], answer, lane if beside else None, margin, span))
         lane += beside
     drawn += [_box(task, name, *place) for name, place in places.items()]
@@ -91,10 +88,6 @@ def svg(task: GraphTask) -> str:
         '<path d="M0 0 L8 4 L0 8 z"/></marker></defs><rect width="100%" height="100%" fill="white"/>'
     )
     return "\n".join([head, *drawn, "</svg>"]) + "\n"
-
-
-def _row(rows: list[list[str]], name: str) -> int:
-    return next(number for number, row in enumerate(rows) if name in row)
 
 
 def _box(task: GraphTask, name: str, x: float, y: float) -> str:

@@ -50,7 +50,10 @@ class Expanded:
             if not isinstance(entry, Mapping):
                 what = f"the node {name!r} is a {type(entry).__name__}"
                 raise UserError(what, where=place, fix="give it `node_type:`")
-            node = _overridden(entry, (changes or {}).get(name) or {})
+            node = _merged(entry, (changes or {}).get(name) or {})
+            renamed = node.pop("prompt_placeholder_map", None)
+            if renamed and "prompt" in node:
+                node["prompt"] = _renamed(node["prompt"], renamed)
             full = f"{prefix}{name}"
             if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
                 self.nodes[full] = level[full] = node
@@ -105,14 +108,6 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
     return renamed
 
 
-def _overridden(node: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = _merged(node, changes)
-    renamed = merged.pop("prompt_placeholder_map", None)
-    if renamed and "prompt" in merged:
-        merged["prompt"] = _renamed(merged["prompt"], renamed)
-    return merged
-
-
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(first)
     for key, value in second.items():
@@ -143,16 +138,15 @@ class Branch(NamedTuple):
 
     async def choose(self, state: dict[str, Any], context: Context) -> list[str]:
         answer = await self.function(context, state)
-        return [self._target(name) for name in (answer if isinstance(answer, (list, tuple)) else [answer])]
-
-    def _target(self, answer: Any) -> str:
-        try:
-            return self.table[answer]
-        except (KeyError, TypeError):
-            valid = ", ".join(repr(key) for key in self.table if key != RETURNED_END)
-            raise UserError(
-                f"the condition {self.function.name} after {self.source!r} returned {answer!r}; valid: {valid}"
-            ) from None
+        targets: list[str] = []
+        for name in answer if isinstance(answer, (list, tuple)) else [answer]:
+            try:
+                targets.append(self.table[name])
+            except (KeyError, TypeError):
+                valid = ", ".join(repr(key) for key in self.table if key != RETURNED_END)
+                what = f"the condition {self.function.name} after {self.source!r} returned {name!r}; valid: {valid}"
+                raise UserError(what) from None
+        return targets
 
 
 class Way(msgspec.Struct):

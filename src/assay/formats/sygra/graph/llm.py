@@ -59,7 +59,10 @@ class LlmNode(Node):
         self.asking = Asking(_model(model, config, place), step, around, place, more)
         self._keeps_history = bool(config.get("chat_history", False))
         self._mode = str(around.properties.get("chat_conversation", ""))
-        self._window = _window(around.properties)
+        self._window = around.properties.get("chat_history_window_size", WINDOW)
+        if not isinstance(self._window, int):
+            place = "graph_config.graph_properties.chat_history_window_size"
+            raise UserError(f"the window is {self._window!r}", where=place, fix="give a number of entries")
         functions = [self._before, self._after, *self.tools]
         self.code = [self.asking.code, *(function.code for function in functions if function is not None)]
 
@@ -150,14 +153,6 @@ def _model(written: Any, config: Mapping[str, Any], where: str) -> dict[str, Any
     if config.get("structured_output"):
         model.setdefault("structured_output", config["structured_output"])
     return model
-
-
-def _window(properties: Mapping[str, Any]) -> int:
-    size = properties.get("chat_history_window_size", WINDOW)
-    if not isinstance(size, int):
-        place = "graph_config.graph_properties.chat_history_window_size"
-        raise UserError(f"the window is {size!r}", where=place, fix="give a number of entries")
-    return size
 
 
 CALLS = 50

@@ -80,15 +80,11 @@ class SygraMessage:
     """A model's answer as a post-processor gets it: its text is at `.message.content`."""
 
     def __init__(self, message: Any) -> None:
-        self._message = message
-
-    @property
-    def message(self) -> Any:
-        return self._message
+        self.message = message
 
     @property
     def content(self) -> Any:
-        return self._message.content
+        return self.message.content
 
 
 def chats(turns: Any, where: str) -> list[Message]:
@@ -150,14 +146,11 @@ MODES = ("singleturn", "multiturn")
 
 
 def with_history(mode: str, messages: list[Message], history: Sequence[Any], window: int, name: str) -> list[Message]:
-    if mode == "multiturn":
-        turns = [turn for entry in _recent(history, window) if (turn := _turn(entry)) is not None]
-        return [*_systems(messages), *turns, *(message for message in messages if message["role"] != "system")]
-    return [*_systems(messages), {"role": "user", "content": _told(history, window, name)}]
-
-
-def _systems(messages: list[Message]) -> list[Message]:
-    return [message for message in messages if message["role"] == "system"]
+    systems = [message for message in messages if message["role"] == "system"]
+    if mode != "multiturn":
+        return [*systems, {"role": "user", "content": _told(history, window, name)}]
+    turns = [turn for entry in _recent(history, window) if (turn := _turn(entry)) is not None]
+    return [*systems, *turns, *(message for message in messages if message["role"] != "system")]
 
 
 def _recent(history: Sequence[Any], window: int) -> list[Any]:

@@ -198,50 +198,38 @@ class Prompt:
     def __init__(self, source: Any, where: str, owner: str = "") -> None:
         if not isinstance(source, Sequence) or isinstance(source, str) or not source:
             raise UserError("a prompt is a list of messages", where=where, fix="write `- user: text`")
-        self._messages = [_message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)]
+        self.names: set[str] = set()
+        self._messages = [self._message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)]
 
-    @property
-    def names(self) -> set[str]:
-        names: set[str] = set()
-        for _, content in self._messages:
-            names |= _names(content)
-        return names
+    def _message(self, entry: Any, where: str, owner: str) -> tuple[str, Any]:
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise UserError("a message is one role with its text", where=where, fix="write `- user: text`")
+        ((role, content),) = entry.items()
+        if role not in ROLES:
+            raise UserError(f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}")
+        if isinstance(content, (str, list)):
+            return role, self._compiled(content, where, owner)
+        what = f"the text of {role!r} is a {type(content).__name__}"
+        raise UserError(what, where=where, fix="write text, or a list")
+
+    def _compiled(self, content: Any, where: str, owner: str) -> Any:
+        """Every text in it as a template."""
+        if isinstance(content, str):
+            template = Template(content, where, owner)
+            self.names.update(template.names)
+            return template
+        if isinstance(content, list):
+            return [self._compiled(entry, where, owner) for entry in content]
+        if isinstance(content, Mapping):
+            parts = {key: self._compiled(value, where, owner) for key, value in content.items() if key != "type"}
+            return {**content, **parts}
+        return content
 
     def render(self, state: Mapping[str, Any]) -> list[Message]:
         return [
             {"role": role, "content": content.render(state) if isinstance(content, Template) else _fill(content, state)}
             for role, content in self._messages
         ]
-
-
-def _message(entry: Any, where: str, owner: str) -> tuple[str, Any]:
-    if not isinstance(entry, Mapping) or len(entry) != 1:
-        raise UserError("a message is one role with its text", where=where, fix="write `- user: text`")
-    ((role, content),) = entry.items()
-    if role not in ROLES:
-        raise UserError(f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}")
-    if isinstance(content, (str, list)):
-        return role, _compiled(content, where, owner)
-    raise UserError(f"the text of {role!r} is a {type(content).__name__}", where=where, fix="write text, or a list")
-
-
-def _compiled(content: Any, where: str, owner: str) -> Any:
-    """Every text in it as a template."""
-    if isinstance(content, str):
-        return Template(content, where, owner)
-    if isinstance(content, list):
-        return [_compiled(entry, where, owner) for entry in content]
-    if isinstance(content, Mapping):
-        return {key: value if key == "type" else _compiled(value, where, owner) for key, value in content.items()}
-    return content
-
-
-def _names(content: Any) -> set[str]:
-    if isinstance(content, Template):
-        return set(content.names)
-    if isinstance(content, Mapping):
-        content = list(content.values())
-    return {name for entry in content for name in _names(entry)} if isinstance(content, list) else set()
 
 
 def _fill(content: Any, state: Mapping[str, Any]) -> Any:

@@ -44,7 +44,11 @@ class Output:
 
     def __init__(self, source: Mapping[str, Any], load: Load, where: str, notes: list[str]) -> None:
         config: Mapping[str, Any] = source.get("output_config") or {}
-        _refuse(config, where)
+        mapper = config.get("oasst_mapper")
+        if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in ("yes", "true"):
+            raise UserError("oasst_mapper is not offered", where=f"{where}.oasst_mapper", fix='set `required: "no"`')
+        if config.get("data_quality"):
+            raise UserError("data_quality is not offered", where=f"{where}.data_quality", fix="remove it")
         written = config.get("output_map")
         if written is not None and not isinstance(written, Mapping):
             fix = "write `field: {from: name}`"
@@ -58,33 +62,22 @@ class Output:
         if getattr(type(generator), "generate", OutputGenerator.generate) is not OutputGenerator.generate:
             self._whole = UserFunction(generator.generate, "generate", owner="the generator", where=where)
         self._fields = {name: _field(entry, generator, f"{where}.output_map.{name}") for name, entry in mapped.items()}
-        self._simple = self._whole is None and not any(field.transform for field in self._fields.values())
         self.code = {"map": mapped, "generator": code_of(type(generator)) if generator is not None else None}
 
     async def record(self, state: dict[str, Any], context: Context) -> dict[str, Any] | None:
         """The record as JSON values; None if the generator leaves it out."""
-        if not self._fields and self._whole is None:
-            return plain(state)
-        if self._simple:
-            return plain({n: f.value if f.source is None else state.get(f.source) for n, f in self._fields.items()})
         if self._whole is not None:
             made = await self._whole(context, state)
             if made is not None and not isinstance(made, Mapping):
                 raise UserError(f"the generator returned a {type(made).__name__}; it has to return a dict")
             return None if made is None else plain(dict(made))
+        if not self._fields:
+            return plain(state)
         record: dict[str, Any] = {}
         for name, field in self._fields.items():
             value = field.value if field.source is None else state.get(field.source)
             record[name] = value if field.transform is None else await field.transform(context, value, state)
         return plain(record)
-
-
-def _refuse(config: Mapping[str, Any], where: str) -> None:
-    mapper = config.get("oasst_mapper")
-    if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in ("yes", "true"):
-        raise UserError("oasst_mapper is not offered", where=f"{where}.oasst_mapper", fix='set `required: "no"`')
-    if config.get("data_quality"):
-        raise UserError("data_quality is not offered", where=f"{where}.data_quality", fix="remove it")
 
 
 def _literals(name: str, entry: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> dict[str, Any]:

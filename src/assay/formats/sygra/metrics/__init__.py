@@ -42,9 +42,10 @@ class UnitMetricResult:
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        for side in ("golden", "predicted"):
-            if not isinstance(getattr(self, side), dict):
-                raise ValueError(f"{side} must be a dictionary")
+        if not isinstance(self.golden, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("golden must be a dictionary")
+        if not isinstance(self.predicted, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("predicted must be a dictionary")
         if not isinstance(self.metadata, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.metadata = {}
 
@@ -53,8 +54,8 @@ class UnitMetricResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "UnitMetricResult":
-        sides = (data.get(name, {}) for name in ("golden", "predicted", "metadata"))
-        return cls(data.get("correct", False), *sides)
+        golden, predicted = data.get("golden", {}), data.get("predicted", {})
+        return cls(data.get("correct", False), golden, predicted, data.get("metadata", {}))
 
 
 class BaseMetricMetadata(msgspec.Struct, kw_only=True):
@@ -189,9 +190,9 @@ class MetricRegistry:
             raise ValueError(f"metric_class must be a class, got {type(metric_class)}")
         if not issubclass(metric_class, self._base):
             raise ValueError(f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}")
-        registered = self._metrics.get(name)
-        if registered is not None and _path(registered) != _path(metric_class):
-            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, registered.__name__)
+        old = self._metrics.get(name, metric_class)
+        if (old.__module__, old.__qualname__) != (metric_class.__module__, metric_class.__qualname__):
+            logger.warning("%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, old.__name__)
         self._metrics[name] = metric_class
 
     def get_metric(self, name: str, **params: Any) -> Any:
@@ -262,10 +263,6 @@ class MetricRegistry:
         if metric_class is not None and not (isinstance(metric_class, type) and issubclass(metric_class, self._base)):
             raise UnknownName(f"{self.kind} metric {name!r} is not a class that inherits from {self._base.__name__}")
         return metric_class
-
-
-def _path(kind: type[Any]) -> tuple[str, str]:
-    return kind.__module__, kind.__qualname__
 
 
 UnitMetricRegistry = MetricRegistry("Unit", BaseUnitMetric, "unit")

@@ -63,7 +63,10 @@ class PassAtKMetric(_Pooled):
     k: Count
 
     def payload(self) -> dict[str, Any]:
-        return {f"pass@{k}": self._chance(k) for k in range(1, self.k + 1)}
+        chances = {f"pass@{k}": 0.0 for k in range(1, self.k + 1)}
+        for k in range(1, min(self.k, self.total) + 1):
+            chances[f"pass@{k}"] = 1.0 - comb(self.total - self.correct, k) / comb(self.total, k)
+        return chances
 
     def value(self, payload: Mapping[str, Any]) -> float | None:
         return payload.get(f"pass@{self.k}")
@@ -75,11 +78,6 @@ class PassAtKMetric(_Pooled):
 
     def sound(self, group: Group) -> dict[str, Any]:
         return {"pass@k": for_each_k("pass@", self.k, pass_at_k, group)}
-
-    def _chance(self, k: int) -> float:
-        if k > self.total:
-            return 0.0
-        return 1.0 - comb(self.total - self.correct, k) / comb(self.total, k)
 
 
 @_metric("pass^k", "Pass^k", "The chance that all of k attempts are right")

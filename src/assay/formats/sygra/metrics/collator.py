@@ -45,18 +45,15 @@ class Census:
             result: Any = row.get(column)
             if isinstance(result, dict):
                 has_result = True
-                self._check(column, cast("dict[str, Any]", result), row)
+                for side in ("golden", "predicted"):
+                    if not isinstance(result.get(side, {}), dict):
+                        text = f"{column} of record {row.get('id', self.total)!r}: {side} must be a dictionary"
+                        self.malformed.setdefault(column, text)
         if has_result:
             self.scored += 1
         elif row.get("error"):
             self.failed += 1
         self.total += 1
-
-    def _check(self, column: str, result: dict[str, Any], row: dict[str, Any]) -> None:
-        for side in ("golden", "predicted"):
-            if not isinstance(result.get(side, {}), dict):
-                text = f"{column} of record {row.get('id', self.total)!r}: {side} must be a dictionary"
-                self.malformed.setdefault(column, text)
 
     def fatal(self, error: Exception) -> dict[str, Any]:
         """The report where a record cannot be read."""

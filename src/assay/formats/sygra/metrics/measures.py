@@ -21,18 +21,7 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     error_text,
 )
-from assay.formats.sygra.metrics.aggregate import (
-    METADATA,
-    AccuracyMetric,
-    F1ScoreMetric,
-    Key,
-    Labelled,
-    PassAtKMetric,
-    PassPowerKMetric,
-    PrecisionMetric,
-    RecallMetric,
-    StepEfficiencyMetric,
-)
+from assay.formats.sygra.metrics.aggregate import METADATA, Key, Labelled
 from assay.formats.sygra.metrics.counting import Counting, by_problem, quoted
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
@@ -43,14 +32,7 @@ PROBLEM = "detailed_results.problem"
 SIDES = (PREDICTED, ACTUAL, METADATA)
 _TEXT = "text"
 OURS: dict[str, type[Counting]] = {
-    "accuracy": AccuracyMetric,
-    "precision": PrecisionMetric,
-    "recall": RecallMetric,
-    "f1_score": F1ScoreMetric,
-    "pass@k": PassAtKMetric,
-    "pass_at_k": PassAtKMetric,
-    "pass^k": PassPowerKMetric,
-    "step_efficiency": StepEfficiencyMetric,
+    name: AggregatorMetricRegistry.get_metric_class(name) for name in AggregatorMetricRegistry.list_metrics()
 }
 
 

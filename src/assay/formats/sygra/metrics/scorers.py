@@ -14,7 +14,6 @@ from assay.formats.sygra.metrics.unit import DIRECTIONS, Share, alike, equal, sa
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers.numeric_match import numeric_match
 from assay.scorers.within_box import within_box
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
@@ -158,6 +157,8 @@ def scroll_direction(item: Item, response: Response, **params: Any) -> Score:
 @_as_scorer(unit.ScrollAmountMetric)
 def scroll_amount(item: Item, response: Response, **params: Any) -> Score:
     """The amount differs from the expected one by few percent, or by little where 0 is expected."""
+    from assay.scorers.numeric_match import numeric_match
+
     chosen: Any = unit.ScrollAmountMetric.parameters(**params)
     return numeric_match(
         item,
