@@ -27,6 +27,7 @@ MIXEVAL = {"mixeval": "mixeval/mixeval/2026-01-01", "scores": "scores/elsewhere/
 FOLDERS = {name: f"made/{name}" for name in (*EXPERIMENTS, "partial", "looser", "imported")}
 FOLDERS |= {name: f"made/{path}" for name, path in MIXEVAL.items()}
 ROWS = {"responses": "responses.jsonl", "evaluations": "evaluation_results.jsonl"}
+ADDED = re.compile(rb',"(sample_count|percentile_\d+|(true|false)_(positives|negatives))":[\d.]+')
 WORDING = re.compile(rb'"none: [^"]*"')
 CLOCK = {"timestamp", "evaluation_time", "inference_time"}
 
@@ -71,10 +72,11 @@ class Old:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def bytes(self, name: str) -> dict[str, bytes]:
-        """The files of rows and numbers; why there is no interval may be said in other words."""
+        """The files of rows and numbers, without what 0.1 did not write; why there is no interval may be said in other
+        words."""
         files = (*ROWS.values(), "metrics.jsonl", "calls.jsonl", "items.jsonl")
         paths = (self.path(name) / file for file in files)
-        return {path.name: WORDING.sub(b'"none"', path.read_bytes()) for path in paths if path.exists()}
+        return {path.name: WORDING.sub(b'"none"', ADDED.sub(b"", path.read_bytes())) for path in paths if path.exists()}
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +103,10 @@ def made(name: str) -> list[str]:
 
 def verdicts(rows: list[dict[str, Any]]) -> Counter[str]:
     """Evaluations without what the clock put into them, and whatever the words of their errors."""
+    for row in rows:
+        row["metadata"].get("evaluation", {}).pop("params", None)  # 0.1 did not write them
+        if not row["metadata"].get("evaluation", True):
+            del row["metadata"]["evaluation"]
     kept = ({k: bool(v) if k == "error" else v for k, v in row.items() if k not in CLOCK} for row in rows)
     return Counter(json.dumps(row, sort_keys=True) for row in kept)
 

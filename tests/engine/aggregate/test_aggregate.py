@@ -330,7 +330,8 @@ def test_labels_together_are_one_group() -> None:
         ("each", "c", 1.0, 1),
     ]
     assert aggregate(rows, each, both) == [*found[1:], found[0]]
-    assert aggregate(rows, bind_metric(type="mean", include=["nothing"], together="ab")) == []
+    with pytest.raises(UserError, match="no row has the label 'nothing'"):
+        aggregate(rows, bind_metric(type="mean", include=["nothing"], together="ab"))
 
 
 def test_a_custom_function_from_a_file(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def short(result: Any) -> list[tuple[str, bool | None, float | None]]:
         ),
         ({"labels": []}, []),
         ([], []),
-        ([True, 0.5, Score(label="c", passed=False)], [("mine", True, 1.0), ("mine", True, 0.5), ("c", False, 0.0)]),
+        ([0.5, Score(label="c", passed=False)], [("mine", True, 0.5), ("c", False, 0.0)]),
         (Score(score=0.5), [("mine", True, 0.5)]),
         (Score(passed=False, score=0.9, label="x"), [("x", False, 0.9)]),
         (Score(value={"a": 1}), [("mine", None, None)]),
@@ -78,6 +78,8 @@ def test_every_shape(result: Any, expected: list[Any]) -> None:
         Score(score=float("nan")),
         Score(passed="yes"),  # type: ignore[arg-type]
         [True, None],
+        [True, 0.5],
+        {"labels": [{"label": "a", "passed": True}, {"label": "a", "passed": False}]},
     ],
 )
 def test_nonsense_is_a_value_error(result: Any) -> None:
@@ -112,7 +114,7 @@ def rows(result: Any = None, error: BaseException | None = None, **response: Any
 
 
 def test_labels_of_one_call_are_numbered_and_share_a_key() -> None:
-    written = rows([True, False, 0.5])
+    written = rows([True, {"label": "b", "passed": False}, Score(label="c", score=0.5)])
     assert [row.part for row in written] == [(0, 3), (1, 3), (2, 3)]
     assert {row.key for row in written} == {b"k".hex()}
 

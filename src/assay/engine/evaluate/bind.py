@@ -3,7 +3,7 @@ scorer of matches."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
@@ -186,6 +186,7 @@ def _een_call(function: Callable[..., Any]) -> Callable[..., Any]:
     called = inspect.signature(function).parameters
     takes = "inference_result" in called or any(p.kind is p.VAR_KEYWORD for p in called.values())
 
+    @wraps(function)
     def call(response: str, ground_truth: Any, *, inference_result: Any, **params: Any) -> Any:
         if takes:
             params["inference_result"] = inference_result

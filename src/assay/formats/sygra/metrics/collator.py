@@ -116,7 +116,7 @@ class Report(NamedTuple):
         elif "payload" in row:
             payload = row["payload"]
         else:
-            others = {*OWN_KEYS, "label", "sound", row["metric_type"]}
+            others = {*OWN_KEYS, "sample_count", "label", "sound", row["metric_type"]}
             payload = {key: value for key, value in row.items() if key not in others}
         made = entry.metric
         if self.style == "name" and isinstance(made, Counting) and type(made).calculate is Counting.calculate:
