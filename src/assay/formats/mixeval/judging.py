@@ -18,9 +18,9 @@ from assay.registry import scorer
 from assay.scorers._judge_checks import check_panel
 from assay.scorers._judge_prompt import Question, rendered
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
+from assay.text.answers import without_reasoning
 from assay.text.choices import find_choice
 from assay.text.fences import without_fenced
-from assay.text.reasoning import without_reasoning
 from assay.text.verdict_words import FRACTION, Words
 from assay.text.verdicts import NoVerdict, is_refusal, read_verdict
 
