@@ -24,7 +24,7 @@ def scores_view(title: str, scores: Sequence[ModelScores], *, level: float = 0.9
 
 
 def _scores_table(title: str, first: str, rows: Rows, labels: Sequence[str], level: float) -> Table:
-    """A row for each benchmark or model, the parsers beside one another, or a table for each where that does not fit; of
+    """A row for each benchmark or model, the parsers beside one another, or a table for each if need be; of
     the failures only those kinds that there are."""
     columns = [Column(first, text=True)]
     shown: dict[str, list[str]] = {name: [name] for name in rows}
