@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from assay.text.marks import last_box
+from assay.text.answers import last_box
 
 _VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",

@@ -12,8 +12,7 @@ from assay.errors import UserError
 from assay.formats.mixeval import evaluation_prompts
 from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore, Result
 from assay.formats.mixeval.metric import ModelScores
-from assay.formats.mixeval.parsers import Choice
-from assay.formats.mixeval.plans import Data, Options
+from assay.formats.mixeval.plans import Choice, Data, Options
 from assay.threads import run_blocking
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import CHOICE, FREE, write_both, write_model

@@ -108,18 +108,15 @@ def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
 
 
 def _show_tables(result: Any, notes: bool) -> None:
-    from rich.console import Console
-
+    from assay.cli._output import print_sheet
     from assay.formats.mixeval.table import scores_view
     from assay.text.plain import plain
 
-    console = Console()
     for note in result.notes if notes else ():
         click.echo(f"note: {plain(note)}", err=True)
     for scored in result.scored:
         if scored.scores:
-            title = f"{scored.benchmark} {scored.version}"
-            console.print(scores_view(title, scored.scores, console, level=scored.level))
+            print_sheet(scores_view(f"{scored.benchmark} {scored.version}", scored.scores, level=scored.level))
     for problem in result.problems:
         click.echo(f"problem: {plain(problem)}", err=True)
     for folder in dict.fromkeys(folder for scored in result.scored for folder in scored.folders):

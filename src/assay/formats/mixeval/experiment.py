@@ -21,8 +21,7 @@ from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import Joined, scores_of, write_responses, write_scores, write_verdicts
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.metric import ModelScores
-from assay.formats.mixeval.parsers import Parsers
-from assay.formats.mixeval.plans import Data, Options, benchmarks_of, config_of, earlier_models, version_of
+from assay.formats.mixeval.plans import Data, Options, Parsers, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.records import MetricRow
 from assay.store.names import safe_name

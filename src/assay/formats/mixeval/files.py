@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,14 +18,13 @@ from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
-from assay.formats.mixeval.parsers import COMPATIBLE
+from assay.formats.mixeval.plans import COMPATIBLE, Layout
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
 from assay.store.files import write_file
 from assay.store.names import safe_name
 from assay.store.repair import read_rows
 
-Layout = Literal["lines", "array"]
 Places = npt.NDArray[np.int64]
 _SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}
 

@@ -7,7 +7,7 @@ from typing import Any
 from assay.errors import UserError
 from assay.formats.sygra.graph.messages import SygraMessage, SygraState
 from assay.formats.sygra.graph.output import OutputGenerator
-from assay.text.reasoning import without_reasoning
+from assay.text.answers import without_reasoning
 
 
 class NodePreProcessor(ABC):
