@@ -24,7 +24,8 @@ from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
 from assay.formats.ragicamp.dataset import Examples
-from assay.formats.ragicamp.metric_scorers import OVERALL, Metrics
+from assay.formats.ragicamp.metric_scorers import Metrics
+from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest
