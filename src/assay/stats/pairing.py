@@ -15,7 +15,7 @@ _MOST_STEPS = 100
 
 
 def choose_pairs(
-    payoffs: FloatArray, available: npt.NDArray[np.int64], count: int, random: np.random.Generator
+    payoffs: FloatArray, available: npt.NDArray[np.int64], count: int, random: "np.random.Generator"
 ) -> list[tuple[int, int]]:
     """This many pairs (i < j), fewer if no more are `available`. `payoffs[i, j]` is what i won against j, ties half.
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence
-from assay.text.arithmetic import NUMBER_WORDS
-from assay.text.numbers import Number, find_numbers, rewritten
+from assay.text.numbers import NUMBER_WORDS, Number, find_numbers, rewritten
 
 _WORDS = sorted(NUMBER_WORDS.keys() - {"one"}, key=len, reverse=True)
 _NUMBER_WORD = re.compile(
