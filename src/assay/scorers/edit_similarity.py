@@ -13,8 +13,8 @@ from assay.text.normalise import Normalisation, normaliser
 
 
 def ratio(first: str, second: str) -> float:
-    """Likeness by common blocks (Ratcliff and Obershelp 1988) with the numbers of difflib: 2·m / (length + length) for m
-    letters in common blocks; 1 for two empty texts. Not symmetric, and quick only for up to some thousand letters."""
+    """Likeness by common blocks (Ratcliff and Obershelp 1988), as difflib has it: 2·m / (length + length) for m letters
+    in common blocks; 1 for two empty texts. Not symmetric, and quick only for up to some thousand letters."""
     return 1.0 if first == second else SequenceMatcher(None, first, second).ratio()
 
 

@@ -9,29 +9,10 @@ from typing import Literal, NamedTuple
 
 from assay.text.answers import last_box
 
-_TO_NINETEEN = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_WORDS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty thirty forty fifty sixty seventy eighty ninety"""
+_TO_NINETEEN, _TENS = _WORDS.split()[:20], _WORDS.split()[20:]
 NUMBER_WORDS = {
     **{word: value for value, word in enumerate(_TO_NINETEEN)},
     **{ten: 20 + 10 * place for place, ten in enumerate(_TENS)},
