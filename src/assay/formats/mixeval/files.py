@@ -15,7 +15,7 @@ from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
-from assay.formats.mixeval.plans import COMPATIBLE, Layout
+from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
 from assay.store.files import write_file
@@ -199,15 +199,13 @@ def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, la
         other.unlink(missing_ok=True)
 
 
-def write_verdicts(
-    joined: Joined, model: str, folder: Path, shown: Mapping[str, tuple[str, str]], *, judge: str, trim_base: bool
-) -> None:
+def write_verdicts(joined: Joined, model: str, folder: Path, parsers: Parsers, *, trim_base: bool) -> None:
     """The files that the original has: `judge_results_{ff,mp}_{rule,model_judge_<judge>}.jsonl`. The verdicts of other
     parsers are only in the engine's rows."""
-    by_judge = f"model_judge_{safe_name(judge.replace('/', '_'))}"
-    for pair in shown.values():
+    by_judge = f"model_judge_{safe_name(parsers.judge.replace('/', '_'))}"
+    for pair in parsers.shown.values():
         for kind, scorer in zip(_SHORT, pair, strict=True):
-            by = "rule" if scorer == COMPATIBLE else by_judge if judge and scorer.startswith("judge") else ""
+            by = "rule" if scorer == COMPATIBLE else by_judge if parsers.judge and scorer.startswith("judge") else ""
             if by:
                 rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
                 write_rows(folder / f"judge_results_{_SHORT[kind]}_{by}.jsonl", rows)

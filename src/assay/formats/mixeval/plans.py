@@ -26,20 +26,9 @@ _COMPLETIONS = ("openai", "vllm", "llama.cpp")
 Layout = Literal["lines", "array"]
 
 
-class Choice(msgspec.Struct, kw_only=True):
-    """The flags that choose parsers and describe the judge, which is named by the model that it is."""
-
-    parser: str = ""
-    free_form_parser: str = ""
-    multi_choice_parser: str = ""
-    judge: str = ""
-    judge_prompts: str = ""
-    trim_base: bool = False
-    judged: bool = False
-
-
-class Data(msgspec.Struct, kw_only=True):
-    """Which entries: the flags that both flows have."""
+class Options(msgspec.Struct, kw_only=True):
+    """The flags of `assay mixeval run` and `assay mixeval score`: which entries, which parsers, and how the engine
+    runs. The judge is named by the model that it is."""
 
     data: str
     version: str = ""
@@ -47,13 +36,14 @@ class Data(msgspec.Struct, kw_only=True):
     base: bool = False
     five_shot: str = ""
     corrections: str = ""
-
-
-class Options(msgspec.Struct, kw_only=True):
-    """The further flags of `assay mixeval run` and `assay mixeval score`; judges are models, too."""
-
     output_dir: str = ""
-    choice: Choice = msgspec.field(default_factory=Choice)
+    parser: str = ""
+    free_form_parser: str = ""
+    multi_choice_parser: str = ""
+    judge: str = ""
+    judge_prompts: str = ""
+    trim_base: bool = False
+    judged: bool = False
     models: Sequence[str] = ()
     limit: int | None = None
     max_concurrency: int | None = None
@@ -63,18 +53,18 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 def config_of(
-    data: Data, options: Options, benchmark: str, version: str, folder: Path, need: Literal["run", "evaluate"]
-) -> tuple[Config, str, "Parsers"]:
-    """The experiment as a config, the judge's name, and the parsers."""
-    judge = _judge(options.choice.judge) if options.choice.judge else None
-    choice = msgspec.structs.replace(options.choice, judge=judge.name if judge else "")
-    parsers = parsers_of(choice)
-    params = {"version": version, "benchmark": benchmark, "base": data.base}
-    params |= {key: str(Path(value).absolute()) for key, value in _files_of(data).items()}
-    where = "name" if data.data.startswith("hf:") else "path"
+    options: Options, benchmark: str, version: str, folder: Path, need: Literal["run", "evaluate"]
+) -> tuple[Config, "Parsers"]:
+    """The experiment as a config, and its parsers."""
+    judge = msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
+    parsers = parsers_of(msgspec.structs.replace(options, judge=judge.name if judge else ""))
+    params: dict[str, Any] = {"version": version, "benchmark": benchmark, "base": options.base}
+    files = {"five_shot": options.five_shot, "corrections": options.corrections}
+    params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
+    where = "name" if options.data.startswith("hf:") else "path"
     source: dict[str, Any] = {
         "name": f"{benchmark} {version}".strip(),
-        "dataset": {"type": "mixeval", where: data.data, "params": params},
+        "dataset": {"type": "mixeval", where: options.data, "params": params},
         "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
         "evaluation_methods": parsers.methods,
         "metrics": parsers.metrics(from_files=need == "evaluate"),
@@ -84,19 +74,10 @@ def config_of(
         source["models"] = list(options.models)
         source["metrics"] += [{"name": "accuracy", "type": "mean", "facets": facets} for facets in _FACETS]
     config = load(source, overrides=options.settings, need=need)
-    models = [_as_base(model) for model in config.models] if data.base else config.models
+    models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
         models = _with_judge(models, judge)
-    return msgspec.structs.replace(config, models=models), judge.name if judge else "", parsers
-
-
-def _files_of(data: Data) -> dict[str, str]:
-    given = {"five_shot": data.five_shot, "corrections": data.corrections}
-    return {key: value for key, value in given.items() if value}
-
-
-def _judge(text: str) -> ModelConfig:
-    return msgspec.structs.replace(parse_model(text), helper=True)
+    return msgspec.structs.replace(config, models=models), parsers
 
 
 def _with_judge(models: Sequence[ModelConfig], judge: ModelConfig) -> list[ModelConfig]:
@@ -127,37 +108,39 @@ def earlier_models(folder: Path, config: Config) -> list[ModelConfig]:
     return [model for model in old if model.name not in names and not model.helper]
 
 
-def benchmarks_of(data: Data, version: str) -> list[str]:
+def benchmarks_of(options: Options, version: str) -> list[str]:
     """The benchmarks by their names; each must have its data."""
-    names = list(dict.fromkeys(benchmark_name(name) for name in data.benchmarks))
-    for name in [] if data.data.startswith("hf:") else names:
-        data_files(data.data, version, name)
+    names = list(dict.fromkeys(benchmark_name(name) for name in options.benchmarks))
+    for name in [] if options.data.startswith("hf:") else names:
+        data_files(options.data, version, name)
     return names
 
 
-def version_of(data: Data) -> str:
+def version_of(options: Options) -> str:
     """The version that was asked for, or the only one that the data's folder can mean."""
-    if data.version or data.data.startswith("hf:"):
-        return data.version or "hub"
-    folder = Path(data.data).expanduser()
+    if options.version or options.data.startswith("hf:"):
+        return options.version or "hub"
+    folder = Path(options.data).expanduser()
     if folder.resolve().name.startswith("mixeval-2"):
         return folder.resolve().name.removeprefix("mixeval-")
     if not folder.is_dir():
-        raise UserError(f"there is no folder {data.data!r}", fix="name the folder that holds mixeval-<version>")
+        raise UserError(f"there is no folder {options.data!r}", fix="name the folder that holds mixeval-<version>")
     versions = sorted(path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir())
     if len(versions) == 1:
         return versions[0]
-    raise UserError("which version of the data?", where=data.data, fix=f"add --version; {nearest('', versions)}")
+    raise UserError("which version of the data?", where=options.data, fix=f"add --version; {nearest('', versions)}")
 
 
 # ---- parsers
 
 
 class Parsers(msgspec.Struct, kw_only=True):
-    """`methods` go into a config; `shown` has, for each name in the table, the scorers of the two kinds."""
+    """`methods` go into a config; `shown` has, for each name in the table, the scorers of the two kinds; `judge` is the
+    name of the model that judges, if one does."""
 
     methods: list[dict[str, Any]]
     shown: dict[str, tuple[str, str]]
+    judge: str = ""
 
     def metrics(self, *, from_files: bool) -> list[dict[str, Any]]:
         """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""
@@ -177,34 +160,40 @@ class Parsers(msgspec.Struct, kw_only=True):
         return made
 
 
-def parsers_of(choice: Choice) -> Parsers:
+def parsers_of(options: Options) -> Parsers:
     """Without any choice both rule parsers, behind the judge if there is one; a kind without a choice of its own has
     that of `--parser`, or `rule`. The first is the one whose scores `score.json` has."""
-    if choice.judged:
-        return _judged(choice)
-    if not (choice.parser or choice.free_form_parser or choice.multi_choice_parser):
-        pairs = [(name, name) for name in ([JUDGE] if choice.judge else []) + list(RULES)]
+    if options.judged:
+        return _judged(options)
+    if not (options.parser or options.free_form_parser or options.multi_choice_parser):
+        pairs = [(name, name) for name in ([JUDGE] if options.judge else []) + list(RULES)]
     else:
-        usual = choice.parser or "rule"
-        pairs = [(choice.free_form_parser or usual, choice.multi_choice_parser or usual)]
-    prompts = original_prompts(choice.judge_prompts) if choice.judge_prompts else {}
+        usual = options.parser or "rule"
+        pairs = [(options.free_form_parser or usual, options.multi_choice_parser or usual)]
+    prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
     methods: dict[str, dict[str, Any]] = {}
     shown: dict[str, tuple[str, str]] = {}
     for pair in dict.fromkeys(pairs):
         first, second = (_ALIASES.get(name, name) for name in pair)
         made = [
-            _method(first, FREE_FORM, choice, prompts, alone=first == second),
-            _method(second, MULTIPLE_CHOICE, choice, prompts, alone=first == second),
+            _method(first, FREE_FORM, options, prompts, alone=first == second),
+            _method(second, MULTIPLE_CHOICE, options, prompts, alone=first == second),
         ]
         methods |= {one["name"]: one for one in made}
         names = [_label(name, prompts) for name in (first, second)]
         shown[names[0] if first == second else "+".join(names)] = (made[0]["name"], made[1]["name"])
-    return Parsers(methods=list(methods.values()), shown=shown)
+    return Parsers(methods=list(methods.values()), shown=shown, judge=options.judge)
 
 
-def _judged(choice: Choice) -> Parsers:
+def _judged(options: Options) -> Parsers:
     """Verdicts of judge files: those that they hold, and what their texts say when they are read again."""
-    given = [choice.parser, choice.free_form_parser, choice.multi_choice_parser, choice.judge, choice.judge_prompts]
+    given = [
+        options.parser,
+        options.free_form_parser,
+        options.multi_choice_parser,
+        options.judge,
+        options.judge_prompts,
+    ]
     if any(given):
         raise UserError(
             "--judged takes verdicts from files and asks no judge", fix="leave out the parsers and the judge"
@@ -219,16 +208,16 @@ def _label(parser: str, prompts: Mapping[str, str]) -> str:
     return parser.rpartition(":")[2]
 
 
-def _method(parser: str, kind: str, choice: Choice, prompts: Mapping[str, str], *, alone: bool) -> dict[str, Any]:
+def _method(parser: str, kind: str, options: Options, prompts: Mapping[str, str], *, alone: bool) -> dict[str, Any]:
     """The evaluation method of one kind; `alone` if the other kind has the same parser."""
     if parser == JUDGE:
-        return _judge_method(kind, choice, prompts)
+        return _judge_method(kind, options, prompts)
     if parser in RULES:
         scorer = "answer" if alone else _SCORERS[kind]
         return {
             "name": parser,
             "type": f"mixeval.{scorer}",
-            "params": {"parser": parser, "trim_base": choice.trim_base},
+            "params": {"parser": parser, "trim_base": options.trim_base},
         }
     if ":" not in parser and "." not in parser:
         raise UserError(
@@ -240,10 +229,10 @@ def _method(parser: str, kind: str, choice: Choice, prompts: Mapping[str, str], 
     return {"name": parser, "type": parser}
 
 
-def _judge_method(kind: str, choice: Choice, prompts: Mapping[str, str]) -> dict[str, Any]:
-    if not choice.judge:
+def _judge_method(kind: str, options: Options, prompts: Mapping[str, str]) -> dict[str, Any]:
+    if not options.judge:
         raise UserError("which model judges?", fix="name it with --judge, such as --judge NAME@URL")
-    params: dict[str, Any] = {"model": choice.judge, "trim_base": choice.trim_base}
+    params: dict[str, Any] = {"model": options.judge, "trim_base": options.trim_base}
     if prompts:
         params |= {"prompt": prompts[kind], "temperature": None, "params": {"max_tokens": _ORIGINAL_LIMIT}}
     name = f"{_label(JUDGE, prompts)}_{_SCORERS[kind]}"
