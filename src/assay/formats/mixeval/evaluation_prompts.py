@@ -3,7 +3,7 @@
 The five examples that base models are shown belong to the original: `FIVE_SHOT_PREFIX_FREEFORM` and
 `FIVE_SHOT_PREFIX_MULTIPLECHOICE` are read from the file that MIXEVAL_FIVE_SHOT names (the original's
 `evaluation_prompts.py`, or JSON with these two keys), or from an installed `mix_eval`, and checked by their hashes. So
-are the original's two judge prompts; without them the judges use prompts of our own (`data/judges/mixeval_*.txt`).
+are the original's two judge prompts; without them the judges use prompts of our own (`judges/mixeval_*.txt`).
 Files of others are parsed, never run.
 """
 
