@@ -71,14 +71,13 @@ def _response(kind: str, number: int) -> str:
 def score(folder: str, models: int, parser: str) -> float:
     """Seconds for the whole command on new folders: reading, checking, scoring, aggregating, writing all files."""
     from assay.formats.mixeval.experiment import MixEvalScore
-    from assay.formats.mixeval.plans import Choice, Data, Options
+    from assay.formats.mixeval.plans import Options
     from assay.threads import run_blocking
 
     with tempfile.TemporaryDirectory(dir=folder) as output:
-        data = Data(data=f"{folder}/data", version=VERSION)
-        options = Options(output_dir=output, choice=Choice(parser=parser))
+        options = Options(data=f"{folder}/data", version=VERSION, output_dir=output, parser=parser)
         began = time.perf_counter()
-        result = run_blocking(MixEvalScore([f"{folder}/responses-{models}"], data, options).run)
+        result = run_blocking(MixEvalScore([f"{folder}/responses-{models}"], options).run)
         seconds = time.perf_counter() - began
     assert len(result.scored[0].scores) == models
     assert not result.problems

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.demo.arithmetic import evaluate
 from assay.demo.questions import parse
 from assay.demo.solver import UNABLE, WHAT_I_AM, chance, respond, solve
-from assay.text.arithmetic import evaluate
 
 BANK = {
     "What is 2+2?": "4",

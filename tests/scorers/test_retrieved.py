@@ -10,8 +10,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from assay.records import Item, Response
 from assay.scorers._ranked import average_precision, grades, ndcg, reciprocal_rank
-from assay.scorers._retrieved import Document, relevant, retrieved, texts
-from assay.text.support import flat, holds, sentences, supported
+from assay.scorers._retrieved import Document, flat, holds, relevant, retrieved, sentences, supported, texts
 
 TWO = [Document("a", "one"), Document("b", "two")]
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.engine.evaluate.bind import bind_scorer
+from assay.formats.sygra.metrics.unit import differences
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.blocks import differences
 
 BOX = {"x": 10, "y": 20, "width": 5, "height": 0}
 TEXTS = st.text(st.sampled_from("abc d"), max_size=20)
@@ -62,9 +62,11 @@ def test_blocks_are_difflibs(one: str, other: str) -> None:
     found = score("edit_similarity", other, one, method="blocks", strip_whitespace=False)
     assert found.score == SequenceMatcher(None, one, other).ratio()
     steps = differences(one, other)
-    assert sum(len(step.second) - len(step.first) for step in steps) == len(other) - len(one)
-    assert all(step.first != step.second and step.first in one and step.second in other for step in steps)
-    assert {step.operation for step in steps} <= {"insert", "delete", "replace"}
+    assert sum(len(step["predicted"]) - len(step["golden"]) for step in steps) == len(other) - len(one)
+    assert all(
+        step["golden"] != step["predicted"] and step["golden"] in one and step["predicted"] in other for step in steps
+    )
+    assert {step["operation"] for step in steps} <= {"insert", "delete", "replace"}
     assert (steps == []) is (one == other)
 
 

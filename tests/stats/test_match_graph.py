@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from assay.stats.match_graph import bounded, pieces, rungs
+from assay.stats.matches import bounded, pieces, rungs
 
 
 def tables(players: int, wins: dict[tuple[int, int], int], ties: dict[tuple[int, int], int]) -> tuple[np.ndarray, ...]:

@@ -12,7 +12,7 @@ from scipy import stats
 from assay.interfaces import FloatArray
 from assay.stats.intervals import t_interval
 from assay.stats.paired import Differences, interval, significance
-from assay.stats.tests import mcnemar
+from assay.stats.student import mcnemar
 
 REPEATS = 300
 

@@ -3,7 +3,7 @@
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from assay.stats.power import items_for_difference, items_for_equivalence, smallest_difference
+from assay.stats.student import items_for_difference, items_for_equivalence, smallest_difference
 
 
 @pytest.mark.parametrize("n", [20, 50, 200, 5000])

@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 from assay.stats import ranking
 from assay.stats.davidson import even, fit
 from assay.stats.intervals import wilson
-from assay.stats.match_graph import bounded
-from assay.stats.matches import Matches, counted, reconciled
+from assay.stats.matches import Matches, bounded, counted, reconciled
 from assay.stats.ranking import Ranked, bradley_terry, win_rates
 
 REPEATS = 100

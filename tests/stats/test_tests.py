@@ -9,7 +9,7 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
-from assay.stats.tests import equivalence, holm, mcnemar, t_test
+from assay.stats.student import equivalence, holm, mcnemar, t_test
 
 
 @settings(deadline=None)

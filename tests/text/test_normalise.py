@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from assay.scorers.edit_similarity import distance, similarity
+from assay.text.answers import without_reasoning
 from assay.text.normalise import Normalisation, normaliser, squad
-from assay.text.overlap import overlap
-from assay.text.reasoning import without_reasoning
+from assay.text.rouge import overlap
 from assay.text.stem import stem
 
 WORDS = st.text(st.sampled_from("aAtThe n\x00\x1c\t.,-—é"), max_size=30) | st.text(max_size=20)

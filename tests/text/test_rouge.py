@@ -12,8 +12,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from assay.scorers import meteor
 from assay.text import rouge
-from assay.text.overlap import Overlap
-from assay.text.rouge import common_length, common_places
+from assay.text.rouge import Overlap, common_length, common_places
 from assay.text.stem import nltk_stem
 
 WORDS = [

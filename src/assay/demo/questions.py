@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.text import arithmetic
+from assay.demo import arithmetic
 
 _TABLE = (Path(__file__).parent.parent / "data" / "capitals.txt").read_text("utf-8")
 CAPITALS: dict[str, str] = dict(line.split("=") for line in _TABLE.splitlines())

@@ -1,9 +1,11 @@
 """Whether a judge of pairs favours a seat."""
 
+import numpy as np
+
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
 from assay.registry import metric
-from assay.stats.seats import first_seat
+from assay.stats.intervals import item_contributions, mean_interval
 
 
 @metric(columns=COLUMNS)
@@ -15,12 +17,17 @@ def position_bias(group: Group) -> Values:
     """
     pairs = pairs_of(group)
     item, seated, swapped = in_both_seats(pairs)
-    first = first_seat(item, seated, swapped, group.level)
-    fields = {"first_seat_rate": first.rate, "decided": first.decided, "ties": first.ties, "pairs": len(item)}
-    if first.rate is None:
+    payoff = np.concatenate([seated, 1 - swapped])  # of the first seat, above 0.5: it won
+    decided = payoff != 0.5
+    won = (payoff[decided] > 0.5).astype(np.float64)
+    counts = {"decided": len(won), "ties": len(payoff) - len(won), "pairs": len(item)}
+    if not len(won):
         missing = "all verdicts are ties" if len(item) else "no pair has a verdict in both orders of the seats"
-        return Values(value=None, fields=fields, reason=missing if pairs else NO_MATCH)
-    low, high, method = first.interval
+        return Values(value=None, fields={"first_seat_rate": None, **counts}, reason=missing if pairs else NO_MATCH)
+    rate = float(won.mean())
+    contributions = item_contributions(np.concatenate([item, item])[decided], won)
+    low, high, method = mean_interval(contributions, samples=len(won), bounded=True, level=group.level)
+    fields = {"first_seat_rate": rate, **counts}
     if low is None or high is None:
-        return Values(value=first.rate - 0.5, fields=fields, reason=method.removeprefix("none: "))
-    return Values(value=first.rate - 0.5, fields=fields, interval=(low - 0.5, high - 0.5, method))
+        return Values(value=rate - 0.5, fields=fields, reason=method.removeprefix("none: "))
+    return Values(value=rate - 0.5, fields=fields, interval=(low - 0.5, high - 0.5, method))

@@ -7,10 +7,9 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.scorers._cases import Case, failed
 from assay.scorers._inference import Judgement, inference
-from assay.scorers._retrieved import retrieved, texts
+from assay.scorers._retrieved import FUNCTION_WORDS, Words, retrieved, supported, texts
 from assay.scorers._transformers import check_model
 from assay.text.answers import Unparsed, answer_of
-from assay.text.support import FUNCTION_WORDS, Words, supported
 
 Method = Literal["token_overlap", "nli"]
 

@@ -2,10 +2,12 @@
 
 Retrieved documents are looked for in the response (its `output`, then its `metadata`), then in the item. Each is a
 text, or an object with a text or an id. Their order is their rank, unless each has a `rank` of its own.
+Whether they hold what a text says is told by words alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -24,6 +26,16 @@ RELEVANT_FIELDS = (
 _TEXTS = ("content", "text", "page_content", "passage", "contents", "body", "document")
 _IDS = ("doc_id", "document_id", "docid", "id", "_id", "key")
 _GRADES = ("grade", "relevance", "score", "label")
+Words = Literal["plain", "split"]
+
+FUNCTION_WORDS = frozenset(
+    {
+        *("the", "a", "an", "is", "was", "are", "were", "be", "been", "in", "on", "at", "to", "for", "of", "and"),
+        *("or", "but", "this", "that", "these", "those", "it", "its", "they", "their"),
+    }
+)
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"[.!?]+(?:\s+|$)")
 
 
 class Document(NamedTuple):
@@ -115,3 +127,42 @@ def _graded(entry: Any) -> tuple[str, float]:
         grade = next((fields[name] for name in _GRADES if isinstance(fields.get(name), (int, float))), 1.0)
         return _document(fields).id, float(grade)
     return str(entry), 1.0
+
+
+# ---- whether passages hold what a text says
+
+
+def flat(text: str) -> str:
+    """Lower case, and one space for every run of other signs than letters and digits."""
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def holds(passage: str, text: str, whole_words: bool = True) -> bool:
+    """Whether one flat text is in another."""
+    return f" {text} " in f" {passage} " if whole_words else text in passage
+
+
+def sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def shared(text: str, passage: str) -> float:
+    """The share of the different words of a flat text that are in another."""
+    words = set(text.split())
+    return len(words & set(passage.split())) / len(words) if words else 0.0
+
+
+def supported(text: str, passages: Sequence[str], words: Words, left_out: Iterable[str]) -> float | None:
+    """The share of the different content words of a text that a passage has; None if it has no content word.
+
+    `plain` words are runs of letters and digits; `split` takes what stands between spaces, punctuation included.
+    """
+    content = _words(text, words) - frozenset(left_out)
+    if not content:
+        return None
+    known = frozenset[str]().union(*(_words(passage, words) for passage in passages))
+    return len(content & known) / len(content)
+
+
+def _words(text: str, words: Words) -> frozenset[str]:
+    return frozenset(text.lower().split() if words == "split" else _WORD.findall(text.lower()))

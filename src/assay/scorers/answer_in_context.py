@@ -4,9 +4,8 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts
-from assay.scorers._retrieved import retrieved, texts
+from assay.scorers._retrieved import flat, holds, retrieved, texts
 from assay.text.expected import accepted
-from assay.text.support import flat, holds
 
 
 @scorer(params=Texts, version=1)

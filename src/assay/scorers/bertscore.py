@@ -11,7 +11,7 @@ from assay.scorers._cases import Case, Pair, pairs
 from assay.scorers._encoder import Tokens, encoder
 from assay.scorers._parameters import Encoded
 from assay.scorers._transformers import check_model
-from assay.text.overlap import Overlap
+from assay.text.rouge import Overlap
 
 if TYPE_CHECKING:
     from assay.scorers._encoder import Vectors

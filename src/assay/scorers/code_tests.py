@@ -8,9 +8,9 @@ from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._sandbox import Limits, run_tests
+from assay.text.answers import without_reasoning
 from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced
-from assay.text.reasoning import without_reasoning
 
 _FIELDS = ("tests", "test", "test_list", "test_code")
 

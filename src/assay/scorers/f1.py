@@ -7,7 +7,7 @@ from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
-from assay.text.overlap import overlap
+from assay.text.rouge import overlap
 
 
 @scorer(reads="ground_truth", params=Texts, version=1)

@@ -10,7 +10,7 @@ from assay.registry import scorer
 from assay.scorers._cases import Case
 from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
 from assay.scorers._parameters import Grounded
-from assay.text.support import Words
+from assay.scorers._retrieved import Words
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, fenced, find_json, read_json
-from assay.text.reasoning import without_reasoning
 
 _KINDS = {"object": dict, "array": list}
 

@@ -7,9 +7,9 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.text.answers import without_reasoning
 from assay.text.expected import expectation
 from assay.text.json_out import NoJson, at_path, find_json, read_json
-from assay.text.reasoning import without_reasoning
 
 
 @dataclass

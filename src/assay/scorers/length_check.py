@@ -6,7 +6,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts
-from assay.text.reasoning import without_reasoning
+from assay.text.answers import without_reasoning
 
 
 @scorer(reads="ground_truth", params=Texts, version=1)

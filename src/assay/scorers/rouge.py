@@ -11,8 +11,7 @@ from assay.registry import scorer
 from assay.scorers._parameters import Texts
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
-from assay.text.overlap import Overlap
-from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
+from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 
 Variant = int | Literal["L", "Lsum"]
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.text.answers import without_reasoning
 from assay.text.expected import expectation
 from assay.text.json_out import NoJson, at_path, find_json
-from assay.text.reasoning import without_reasoning
 
 
 @scorer(reads="ground_truth", version=1)

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray
-from assay.stats.student import t_quantile
-from assay.stats.tests import mcnemar, t_test
+from assay.stats.student import mcnemar, t_quantile, t_test
 
 RESAMPLES = 10_000
 _DRAWS = 1 << 20  # numbers drawn at once: 8 MB

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from assay.interfaces import FloatArray
 from assay.stats.davidson import Fitted, Tally, Virtual, add_virtual, chances, even, fit, fitted, parameters, slopes
 from assay.stats.intervals import item_contributions, mean_interval
-from assay.stats.match_graph import bounded
-from assay.stats.matches import Ints, Matches, cells_of, move, table_of
+from assay.stats.matches import Ints, Matches, bounded, cells_of, move, table_of
 from assay.stats.student import t_quantile
 
 Weights = npt.NDArray[np.float32]

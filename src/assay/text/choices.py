@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from assay.text.marks import last_box, spelled, without_markdown
+from assay.text.answers import last_box, spelled, without_markdown, without_reasoning
 from assay.text.normalise import squad
-from assay.text.reasoning import without_reasoning
 
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}|\$")
 _GO_ON = r"because|since|as|for|and|given|due|which|where|considering|based|so"

@@ -27,12 +27,12 @@ class BrokenJson(ValueError):
         self.at_end = at_end
 
 
-def json_entries(file: IO[bytes], shape: Shape | None = None) -> tuple[Shape, Iterator[tuple[str, Any]]]:
-    """What the file is, and (key, value) of each entry; the key is empty for lists and lines. Without `shape`, a file
-    that begins with an object is an object of entries if its first value is an object, too, else lines."""
+def json_entries(file: IO[bytes]) -> tuple[Shape, Iterator[tuple[str, Any]]]:
+    """What the file is, and (key, value) of each entry; the key is empty for lists and lines. A file that begins with
+    an object is an object of entries if its first value is an object, too, else lines."""
     window = _Window(file)
-    found = shape or _shape(window)
-    return found, _entries(window, found)
+    shape = _shape(window)
+    return shape, _entries(window, shape)
 
 
 def json_parts(file: IO[bytes]) -> Iterator[tuple[str, int | None, Any]]:
@@ -50,19 +50,19 @@ def json_parts(file: IO[bytes]) -> Iterator[tuple[str, int | None, Any]]:
         raise window.broken("there is more after the end of the JSON")
 
 
-def _entries(window: "_Window", found: Shape) -> Iterator[tuple[str, Any]]:
-    if found == "lines":
+def _entries(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
+    if shape == "lines":
         while window.peek():
             yield "", window.value()
         return
-    yield from _bracketed(window, found)
+    yield from _bracketed(window, shape)
     if window.peek():
         raise window.broken("there is more after the end of the JSON")
 
 
-def _bracketed(window: "_Window", found: Shape) -> Iterator[tuple[str, Any]]:
+def _bracketed(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
     """The entries of a list or an object that begins here."""
-    if found == "object":
+    if shape == "object":
         for key in _keys(window):
             yield key, window.value()
         return

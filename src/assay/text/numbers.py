@@ -7,8 +7,17 @@ import re
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from assay.text.marks import last_box
+from assay.text.answers import last_box
 
+_WORDS = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty thirty forty fifty sixty seventy eighty ninety"""
+_TO_NINETEEN, _TENS = _WORDS.split()[:20], _WORDS.split()[20:]
+NUMBER_WORDS = {
+    **{word: value for value, word in enumerate(_TO_NINETEEN)},
+    **{ten: 20 + 10 * place for place, ten in enumerate(_TENS)},
+    **{f"{ten}-{_TO_NINETEEN[n]}": 20 + 10 * place + n for place, ten in enumerate(_TENS) for n in range(1, 10)},
+}
 _VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
     "⅙": "1/6", "⅚": "5/6", "⅐": "1/7", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅑": "1/9", "⅒": "1/10",

@@ -1,15 +1,62 @@
-"""ROUGE (Lin 2004): n-grams and longest common subsequences that a text shares with a reference.
-
-Words, stems and ties are those of the `rouge-score` package, whose numbers are the ones that papers report.
+"""What two texts share: words, counted as often as both have them, and ROUGE (Lin 2004), n-grams and longest common
+subsequences. ROUGE's words, stems and ties are those of the `rouge-score` package, whose numbers papers report.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from assay.text.overlap import Overlap
 from assay.text.stem import nltk_stem
+
+_LONGEST_COUNTED = 500  # letters: what is remembered stays within a few megabytes
+_LONGEST_REMEMBERED = 2000
+
+
+class Overlap(NamedTuple):
+    f1: float
+    precision: float
+    recall: float
+
+
+_SAME = Overlap(1.0, 1.0, 1.0)
+_NONE = Overlap(0.0, 0.0, 0.0)
+
+
+def overlap(given: str, reference: str) -> Overlap:
+    """F1, precision and recall of the words of `given` against those of `reference`, split at whitespace.
+
+    Two texts without words are equal; one without any shares nothing with another.
+    """
+    if given == reference:
+        return _SAME
+    words = _short_counted(given) if len(given) <= _LONGEST_COUNTED else _counted(given)
+    wanted = _short_counted(reference) if len(reference) <= _LONGEST_COUNTED else _counted(reference)
+    shared = len(words & wanted)
+    if not shared:
+        return _NONE if words or wanted else _SAME
+    return _of(shared, len(words), len(wanted))
+
+
+def _counted(text: str) -> frozenset[object]:
+    """The words, each further occurrence of one as (word, number): what two such sets share is counted in one step."""
+    words = text.split()
+    found: set[object] = set(words)
+    if len(found) == len(words):
+        return frozenset(found)
+    counts: dict[str, int] = {}
+    for word in words:
+        counts[word] = number = counts.get(word, 0) + 1
+        if number > 1:
+            found.add((word, number))
+    return frozenset(found)
+
+
+_short_counted = lru_cache(1 << 11)(_counted)
+
+
+# ---- ROUGE
 
 
 def common_length(first: Sequence[str], second: Sequence[str]) -> int:
@@ -61,7 +108,6 @@ def _places(words: Sequence[str]) -> dict[str, int]:
 
 _WORD = re.compile(r"[a-z0-9]+")
 _SHORTEST_STEMMED = 4
-_LONGEST_REMEMBERED = 2000  # letters: what is remembered stays within a few megabytes
 
 
 def words(text: str, stemming: bool) -> tuple[str, ...]:
@@ -114,5 +160,5 @@ def _grams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 def _of(shared: int, size: int, full: int) -> Overlap:
     if not shared:
-        return Overlap(0.0, 0.0, 0.0)
+        return _NONE
     return Overlap(2 * shared / (size + full), shared / size, shared / full)

@@ -12,37 +12,18 @@ _STEP_2 = {
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
 }  # fmt: skip
 _STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_STEP_4 = [
-    "al",
-    "ance",
-    "ence",
-    "er",
-    "ic",
-    "able",
-    "ible",
-    "ant",
-    "ement",
-    "ment",
-    "ent",
-    "sion",
-    "tion",
-    "ou",
-    "ism",
-    "ate",
-    "iti",
-    "ous",
-    "ive",
-    "ize",
-]
+_STEP_4 = (
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion", "ou", "ism", "ate",
+    "iti", "ous", "ive", "ize",
+)  # fmt: skip
 
 
 def stem(word: str) -> str:
     """The stem of a lower-case word; words of one or two letters, or with others than a to z, stay as they are."""
     if len(word) <= 2 or not word.isascii() or not word.isalpha() or not word.islower():
         return word
-    for step in (_plurals, _past, _final_y, _long_suffix, _middle_suffix, _last_suffix, _final_e):
-        word = step(word)
-    return word
+    word = _replaced(_final_y(_past(_plurals(word))), _STEP_2)
+    return _final_e(_last_suffix(_replaced(word, _STEP_3)))
 
 
 def _kinds(word: str) -> str:
@@ -104,14 +85,6 @@ def _replaced(word: str, endings: dict[str, str]) -> str:
     return word
 
 
-def _long_suffix(word: str) -> str:
-    return _replaced(word, _STEP_2)
-
-
-def _middle_suffix(word: str) -> str:
-    return _replaced(word, _STEP_3)
-
-
 def _last_suffix(word: str) -> str:
     for ending in sorted(_STEP_4, key=len, reverse=True):
         if word.endswith(ending):
@@ -153,7 +126,7 @@ def nltk_stem(word: str) -> str:
     word = past if word.endswith("ied") else _past(word, _nltk_ends_short)
     if word.endswith("y") and len(word) > 2 and _kinds(word[:-1])[-1] == "c":
         word = word[:-1] + "i"
-    word = _last_suffix(_middle_suffix(_nltk_long_suffix(word)))
+    word = _last_suffix(_replaced(_nltk_long_suffix(word), _STEP_3))
     return _final_e(word, _nltk_ends_short)
 
 

@@ -10,29 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from assay.text import verdict_words as written
+from assay.text.answers import without_reasoning
 from assay.text.fences import without_fenced
 from assay.text.json_out import objects_in
-from assay.text.reasoning import without_reasoning
-from assay.text.verdict_patterns import (
-    BETTER,
-    BRACKETS,
-    CUE,
-    EDGES,
-    END,
-    GIVEN,
-    MENTION,
-    NOT,
-    NUMBER,
-    NUMBER_ANYWHERE,
-    OR,
-    REFUSAL,
-    SENTENCE,
-    SO,
-    STATED,
-    SURELY,
-    UNIT,
-    UNSURE,
-)
 from assay.text.verdict_words import PREFERENCE, Range, Scale, Words
 
 _KEYS = (
@@ -90,7 +71,7 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
 def is_refusal(text: str) -> bool:
     """Whether an answer without a verdict says that the judge will not judge."""
     answer = without_reasoning(text).strip()
-    return len(answer) <= _LONGEST_REFUSAL and REFUSAL.match(answer) is not None
+    return len(answer) <= _LONGEST_REFUSAL and written.REFUSAL.match(answer) is not None
 
 
 # ---- explicit verdicts
@@ -133,7 +114,7 @@ def _json_value(given: Any, scale: Scale) -> tuple[str | float | None, str]:
         given = f"{given:g}" if abs(given) < 1e6 else "a number"
     if not isinstance(given, str):
         return None, "the judge's JSON holds no verdict"
-    found = _reader(scale)(given.strip(EDGES), 0)
+    found = _reader(scale)(given.strip(written.EDGES), 0)
     if found is None:
         return None, f"the verdict {given[:80]!r} is not {scale.described}"
     return found.value, found.problem
@@ -151,11 +132,11 @@ def _announced(text: str, scale: Scale, judged: Sequence[str]) -> _Found | None:
 
 def _announcements(text: str, offset: int, scale: Scale) -> Iterator[_Found]:
     read = _reader(scale)
-    for bracket in BRACKETS.finditer(text):
-        found = read((bracket[1] or bracket[2]).strip(EDGES), 0)
+    for bracket in written.BRACKETS.finditer(text):
+        found = read((bracket[1] or bracket[2]).strip(written.EDGES), 0)
         if found is not None:
             yield found._replace(start=offset + bracket.start(), end=offset + bracket.end())
-    for cue in CUE.finditer(text):
+    for cue in written.CUE.finditer(text):
         found = read(text, cue.end())
         if found is not None and not _unsure(text, cue.start()):
             yield found._replace(start=offset + cue.start(), end=offset + found.end)
@@ -169,7 +150,7 @@ def _windows(text: str) -> list[tuple[int, int]]:
 
 def _unsure(text: str, at: int) -> bool:
     """Whether what stands at this place is only considered: "whether the verdict is yes"."""
-    return UNSURE.search(text[max(0, at - 80) : at]) is not None
+    return written.UNSURE.search(text[max(0, at - 80) : at]) is not None
 
 
 # ---- what is said without being announced
@@ -177,41 +158,41 @@ def _unsure(text: str, at: int) -> bool:
 
 def _implicit(text: str, scale: Scale) -> Iterator[_Found]:
     read = _reader(scale)
-    lines = [line.strip(EDGES) for line in text.splitlines() if line.strip(EDGES)]
-    for line in dict.fromkeys((lines[0], lines[-1], SENTENCE.split(lines[-1])[-1])) if lines else ():
-        so = SO.match(line)
+    lines = [line.strip(written.EDGES) for line in text.splitlines() if line.strip(written.EDGES)]
+    for line in dict.fromkeys((lines[0], lines[-1], written.SENTENCE.split(lines[-1])[-1])) if lines else ():
+        so = written.SO.match(line)
         begin = so.end() if so else 0
         found = read(line, begin)
-        if found is not None and (isinstance(scale, Words) or UNIT.match(_after_number(line, begin))):
+        if found is not None and (isinstance(scale, Words) or written.UNIT.match(_after_number(line, begin))):
             yield found
     if isinstance(scale, Range):
         yield from _implicit_numbers(text, scale)
         return
-    for stated in STATED.finditer(text):
+    for stated in written.STATED.finditer(text):
         found = read(text, stated.end())
         if found is not None and not _unsure(text, stated.start()):
             yield found
     if scale is PREFERENCE:
         for named in _phrases_of(scale).finditer(text):
-            if BETTER.match(text, named.end()):
+            if written.BETTER.match(text, named.end()):
                 yield _Found(named.start(), named.end(), scale.phrases.get(_plain(named[0])))
     else:
-        for mention in MENTION.finditer(text):
+        for mention in written.MENTION.finditer(text):
             yield _Found(mention.start(), mention.end(), scale.phrases.get(mention[0]))
 
 
 def _implicit_numbers(text: str, scale: Range) -> Iterator[_Found]:
-    for number in NUMBER_ANYWHERE.finditer(text):
+    for number in written.NUMBER_ANYWHERE.finditer(text):
         if number["of"] and float(number["of"]) == scale.high:
             yield _number_found(number, scale)
-    for given in GIVEN.finditer(text):
-        number = NUMBER.match(text, given.end())
+    for given in written.GIVEN.finditer(text):
+        number = written.NUMBER.match(text, given.end())
         if number is not None:
             yield _number_found(number, scale)
 
 
 def _after_number(line: str, at: int) -> str:
-    number = NUMBER.match(line, at)
+    number = written.NUMBER.match(line, at)
     return line[number.end() :] if number else line
 
 
@@ -225,7 +206,7 @@ def _reader(scale: Scale) -> Reader:
         return _word_reader(scale)
 
     def read(text: str, at: int) -> _Found | None:
-        number = NUMBER.match(text, at)
+        number = written.NUMBER.match(text, at)
         return None if number is None else _number_found(number, scale)
 
     return read
@@ -249,7 +230,8 @@ def _graded(number: float, of: float | None, scale: Range) -> tuple[float | None
 @lru_cache(16)
 def _word_reader(scale: Words) -> Reader:
     phrases = _phrases_of(scale).pattern
-    pattern = re.compile(rf"{SURELY}(?P<phrase>{phrases}){END}|{NOT}{SURELY}(?P<negated>{phrases}){END}", re.I)
+    positive, negative = (rf"{written.SURELY}(?P<{name}>{phrases}){written.END}" for name in ("phrase", "negated"))
+    pattern = re.compile(rf"{positive}|{written.NOT}{negative}", re.I)
 
     def meant(match: re.Match[str]) -> str | None:
         verdict = scale.phrases.get(_plain(match["phrase"] or match["negated"]))
@@ -260,7 +242,7 @@ def _word_reader(scale: Words) -> Reader:
         if match is None:
             return None
         verdict = meant(match)
-        joint = OR.match(text, match.end())
+        joint = written.OR.match(text, match.end())
         other = pattern.match(text, joint.end()) if joint is not None else None
         if other is not None and meant(other) != verdict:
             return None  # "yes or no" is a question
@@ -290,9 +272,9 @@ def _without_repeated(text: str, judged: Sequence[str]) -> str:
     for whole in (each.strip() for each in judged):
         if len(whole) >= _SURELY_REPEATED:
             text = text.replace(whole, " " * len(whole))
-    known = {line.strip(EDGES) for each in judged for line in each.splitlines()}
+    known = {line.strip(written.EDGES) for each in judged for line in each.splitlines()}
     known = {line for line in known if len(line) >= _SURELY_REPEATED}
     if not known:
         return text
     lines = text.splitlines(keepends=True)
-    return "".join(" " * len(line) if line.strip(EDGES) in known else line for line in lines)
+    return "".join(" " * len(line) if line.strip(written.EDGES) in known else line for line in lines)

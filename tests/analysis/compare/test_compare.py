@@ -11,7 +11,7 @@ import pytest
 from assay.analysis.compare.compare import Comparison, Pair, compare
 from assay.errors import UserError
 from assay.stats.intervals import wilson
-from assay.stats.tests import mcnemar
+from assay.stats.student import mcnemar
 from tests.analysis.rows import counted, evaluation, rows_of, save
 from tests.support import Lab
 

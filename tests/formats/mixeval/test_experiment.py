@@ -12,8 +12,7 @@ from assay.errors import UserError
 from assay.formats.mixeval import evaluation_prompts
 from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore, Result
 from assay.formats.mixeval.metric import ModelScores
-from assay.formats.mixeval.parsers import Choice
-from assay.formats.mixeval.plans import Data, Options
+from assay.formats.mixeval.plans import Options
 from assay.threads import run_blocking
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import CHOICE, FREE, write_both, write_model
@@ -32,16 +31,16 @@ class Lab:
         self.done: dict[str, int] = {}
 
     def options(self, **more: Any) -> Options:
-        return Options(output_dir=str(self.folder / "out"), choice=Choice(**self.choice), **more)
+        return Options(output_dir=str(self.folder / "out"), **self.data, **self.choice, **more)
 
     def score(self, *paths: Path, **more: Any) -> Result:
-        step = MixEvalScore([str(path) for path in paths], Data(**self.data), self.options(**more))
+        step = MixEvalScore([str(path) for path in paths], self.options(**more))
         result = run_blocking(step.run)
         self.done = {lane.name: lane.done for lane in step.progress.of("evaluate")}
         return result
 
     def run(self, *models: str, **more: Any) -> Result:
-        step = MixEvalRun(Data(**self.data), self.options(models=models, **more))
+        step = MixEvalRun(self.options(models=models, **more))
         result = run_blocking(step.run)
         self.done = {lane.name: lane.done for lane in step.progress.of("run")}
         return result

@@ -10,8 +10,8 @@ import pytest
 
 import assay
 from assay.errors import UserError
-from assay.formats.mixeval import judge_prompts
-from assay.formats.mixeval.judge_prompts import original_messages, original_prompts
+from assay.formats.mixeval import evaluation_prompts
+from assay.formats.mixeval.evaluation_prompts import original_messages, original_prompts
 from assay.interfaces import Completion, Model, Request
 from assay.records import Evaluation
 from tests.formats.mixeval.folder import items
@@ -132,9 +132,9 @@ def test_bad_parameters_are_refused_before_anything_is_asked(tmp_path: Path, par
 def originals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two texts of our own stand for the original's."""
     texts = {"free-form": FREE_TEXT, "multiple-choice": CHOICE_TEXT}
-    known = judge_prompts.ORIGINALS
+    known = evaluation_prompts.ORIGINALS
     hashed = {kind: known[kind]._replace(hash=sha256(text.encode()).hexdigest()) for kind, text in texts.items()}
-    monkeypatch.setattr(judge_prompts, "ORIGINALS", hashed)
+    monkeypatch.setattr(evaluation_prompts, "ORIGINALS", hashed)
 
 
 PYTHON = '''

@@ -1,8 +1,5 @@
-from io import StringIO
-
 import msgspec
 import pytest
-from rich.console import Console
 
 from assay.formats.mixeval.metric import Cell, ModelScores
 from assay.formats.mixeval.table import scores_view
@@ -16,10 +13,8 @@ def scores(model: str, label: str, value: float | None, **counts: int) -> ModelS
 
 
 def shown(given: list[ModelScores], width: int = 100) -> list[str]:
-    console = Console(file=StringIO(), width=width)
-    console.print(scores_view("mixeval 1", given, console, level=0.9))
-    assert isinstance(console.file, StringIO)
-    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    text = scores_view("mixeval 1", given, level=0.9).form(width=width)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
     return [line for line in lines if line.strip("─ ")]
 
 

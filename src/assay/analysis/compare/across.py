@@ -14,7 +14,7 @@ from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, che
 from assay.analysis.compare.paired import Side
 from assay.errors import UserError
 from assay.registry import nearest
-from assay.stats.tests import holm
+from assay.stats.student import holm
 
 
 class AcrossValue(msgspec.Struct, kw_only=True):

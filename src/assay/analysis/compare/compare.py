@@ -29,8 +29,7 @@ from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
 from assay.stats.paired import RESAMPLES, interval, significance
-from assay.stats.power import items_for_difference, items_for_equivalence, smallest_difference
-from assay.stats.tests import equivalence, holm
+from assay.stats.student import equivalence, holm, items_for_difference, items_for_equivalence, smallest_difference
 
 if TYPE_CHECKING:
     from assay.analysis.compare.across import Across

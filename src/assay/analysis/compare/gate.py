@@ -21,7 +21,7 @@ from assay.errors import UserError
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.stats.paired import interval
-from assay.stats.power import items_for_difference
+from assay.stats.student import items_for_difference
 
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
 

@@ -16,8 +16,7 @@ from assay.engine.experiment.sources import find_sources
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.stats.elo import START, elo
-from assay.stats.match_graph import bounded, pieces, rungs
-from assay.stats.matches import Counted, Matches, counted
+from assay.stats.matches import Counted, Matches, bounded, counted, pieces, rungs
 from assay.stats.ranking import Ranked, bradley_terry, win_rates
 
 Method = Literal["bradley-terry", "elo", "win-rate"]

@@ -75,7 +75,7 @@ def read_columns(
 ) -> Iterator[tuple[list[list[Any]], list[list[Any]]]]:
     """The columns of the top-level fields `base` (None where a row lacks one) and of `names` (UNSET), which are found
     like facets, in an evaluation or a response, or in an `item`; for one block of rows after the other."""
-    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: msgspec.Raw, item=item)
+    found = narrow(names, dict.fromkeys(base, (Any, None)), lambda place: Any, item=item)
     decode = None if found is None else msgspec.json.Decoder(found.type).decode_lines
     places = [[attrgetter(place) for place in places] for places in found.places] if found else []
     look = find_in_item if item else find_in_row
@@ -105,8 +105,7 @@ def _values(rows: list[Any], places: Sequence[Callable[[Any], Any]]) -> list[Any
             continue
         for at in lacking:
             values[at] = place(rows[at])
-    decode = msgspec.json.decode
-    return [decode(value) if isinstance(value, msgspec.Raw) else value for value in values]
+    return values
 
 
 def _whole(log: Log, block: bytes, count: int, what: str) -> Iterator[dict[str, Any]]:

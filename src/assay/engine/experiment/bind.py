@@ -61,7 +61,7 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     problems = Problems(config)
     count = samples or config.num_samples
     tasks: list[Task] = []
-    prompts = bind_prompts(config)
+    prompts = bind_prompts(config) if config.models else []
     for entry in config.models:
         if entry.helper:
             continue

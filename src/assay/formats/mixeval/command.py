@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -9,8 +10,6 @@ import click
 from assay.cli import Command
 
 F = TypeVar("F", bound=Callable[..., Any])
-_DATA = ("data", "version", "benchmarks", "base", "five_shot", "corrections")
-_CHOICE = ("parser", "free_form_parser", "multi_choice_parser", "judge", "judge_prompts", "trim_base", "judged")
 
 
 @click.group("mixeval")
@@ -78,22 +77,20 @@ def score(responses: tuple[str, ...], **options: Any) -> None:
     """
     from assay.formats.mixeval.experiment import MixEvalScore
 
-    _show(options, lambda data, more: MixEvalScore(responses, data, more))
+    _show(options, partial(MixEvalScore, responses))
 
 
-def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
+def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
     """Run the step that the flags describe and show its scores; exit 1 if the input had problems."""
     from assay.cli._options import overrides
     from assay.cli._running import failure_as_event, run_step
-    from assay.formats.mixeval.plans import Choice, Data, Options
+    from assay.formats.mixeval.plans import Options
 
     as_json, no_progress = options.pop("as_json"), options.pop("no_progress")
     options.pop("debug")
     with failure_as_event(as_json):
-        data = Data(**{name: options.pop(name) for name in _DATA})
-        choice = Choice(**{name: options.pop(name) for name in _CHOICE if name in options})
         settings = overrides(options.pop("settings"))
-        step = make(data, Options(choice=choice, settings=settings, **options))
+        step = make(Options(settings=settings, **options))
         result = run_step(step, as_json=as_json, no_progress=no_progress)
     if as_json:
         import msgspec
@@ -108,18 +105,15 @@ def _show(options: dict[str, Any], make: Callable[[Any, Any], Any]) -> None:
 
 
 def _show_tables(result: Any, notes: bool) -> None:
-    from rich.console import Console
-
+    from assay.cli._output import print_sheet
     from assay.formats.mixeval.table import scores_view
     from assay.text.plain import plain
 
-    console = Console()
     for note in result.notes if notes else ():
         click.echo(f"note: {plain(note)}", err=True)
     for scored in result.scored:
         if scored.scores:
-            title = f"{scored.benchmark} {scored.version}"
-            console.print(scores_view(title, scored.scores, console, level=scored.level))
+            print_sheet(scores_view(f"{scored.benchmark} {scored.version}", scored.scores, level=scored.level))
     for problem in result.problems:
         click.echo(f"problem: {plain(problem)}", err=True)
     for folder in dict.fromkeys(folder for scored in result.scored for folder in scored.folders):

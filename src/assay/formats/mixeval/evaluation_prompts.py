@@ -2,19 +2,23 @@
 
 The five examples that base models are shown belong to the original: `FIVE_SHOT_PREFIX_FREEFORM` and
 `FIVE_SHOT_PREFIX_MULTIPLECHOICE` are read from the file that MIXEVAL_FIVE_SHOT names (the original's
-`evaluation_prompts.py`, or JSON with these two keys), or from an installed `mix_eval`, and checked by their hashes.
+`evaluation_prompts.py`, or JSON with these two keys), or from an installed `mix_eval`, and checked by their hashes. So
+are the original's two judge prompts; without them the judges use prompts of our own (`judges/mixeval_*.txt`).
+Files of others are parsed, never run.
 """
 
 import ast
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.errors import UserError
+from assay.interfaces import Message
 
 FREE_FORM, MULTIPLE_CHOICE = "free-form", "multiple-choice"
 PREFIXES = {FREE_FORM: "FIVE_SHOT_PREFIX_FREEFORM", MULTIPLE_CHOICE: "FIVE_SHOT_PREFIX_MULTIPLECHOICE"}
@@ -66,11 +70,8 @@ def five_shot_prefixes(file: str | Path | None = None) -> dict[str, str]:
             fix="name the original's evaluation_prompts.py with --five-shot FILE or in MIXEVAL_FIVE_SHOT",
         )
     path = Path(found)
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the five examples cannot be read: {error}", where=str(path)) from None
-    texts = _of_json(text) if path.suffix == ".json" else literals(text, path)
+    source = _read(path, "five examples")
+    texts = _of_json(source) if path.suffix == ".json" else _literals(_parsed(source, path, "file is"))
     for name, expected in HASHES.items():
         if name not in texts:
             raise UserError(f"the file has no {name}", where=str(path), fix="use the original's evaluation_prompts.py")
@@ -100,12 +101,8 @@ def _of_json(text: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
 
 
-def literals(source: str, path: Path) -> dict[str, str]:
-    """The texts that a Python file assigns to names. It is read, never run."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        raise UserError(f"the file is not Python: {error}", where=str(path)) from None
+def _literals(tree: ast.Module) -> dict[str, str]:
+    """The texts that a Python file assigns to names."""
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -113,7 +110,114 @@ def literals(source: str, path: Path) -> dict[str, str]:
     return found
 
 
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the {what} cannot be read: {error}", where=str(path)) from None
+
+
+def _parsed(source: str, path: Path, what: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise UserError(f"the {what} not Python: {error}", where=str(path)) from None
+
+
 def __getattr__(name: str) -> str:
     if name not in HASHES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return five_shot_prefixes()[name]
+
+
+# ---- the original's judges
+
+
+class Original(NamedTuple):
+    """The first message, the names of the places of the second in their order, and its hash with these names."""
+
+    system: str
+    places: str
+    hash: str
+
+
+ORIGINALS = {
+    FREE_FORM: Original(
+        "In this task, I want you to act as a judge.",
+        "PGR",
+        "64bc0973729b664e9bdf8461b87ef77ac52b225d9edbdee6046ae195f55a8d8a",
+    ),
+    MULTIPLE_CHOICE: Original(
+        "In this task, I want you to act as an option extractor.",
+        "POR",
+        "c869b3fb429fcc3ec908e914552f2e7f9a6d702ab254bcf3fa17a70d4930d83d",
+    ),
+}
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def original_prompts(file: str | Path) -> dict[str, str]:
+    """The user's copy of both texts, by kind, with their places as `{P}`, `{G}`, `{O}` and `{R}`."""
+    path = Path(file).expanduser()
+    texts = list((_in_json if path.suffix == ".json" else _in_python)(_read(path, "judge prompts"), path))
+    found: dict[str, str] = {}
+    for kind, original in ORIGINALS.items():
+        for text in texts:
+            named = _with_places(text, original.places)
+            if is_original(named, kind):
+                found[kind] = named
+    missing = [kind for kind in ORIGINALS if kind not in found]
+    if missing:
+        raise UserError(
+            f"the file has no {missing[0]} prompt with the protocol's hash",
+            where=str(path),
+            fix="name the original's judge_prompts.py, copied byte for byte, or JSON that holds both texts",
+        )
+    return found
+
+
+def is_original(text: str, kind: str) -> bool:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == ORIGINALS[kind].hash
+
+
+def original_messages(text: str, kind: str, **values: str) -> list[Message]:
+    """The two messages of the protocol, with `P`, `G` or `O`, and `R` in their places."""
+    filled = _FIELD.sub(lambda place: values.get(place[1], place[0]), text)
+    return [{"role": "system", "content": ORIGINALS[kind].system}, {"role": "user", "content": filled}]
+
+
+def _with_places(text: str, places: str) -> str:
+    """The text with its fields named in the order in which they first appear."""
+    names = list(dict.fromkeys(_FIELD.findall(text)))
+    if len(names) != len(places):
+        return text
+    return _FIELD.sub(lambda field: f"{{{places[names.index(field[1])]}}}", text)
+
+
+def _in_json(source: str, path: Path) -> Iterator[str]:
+    try:
+        waiting: list[Any] = [json.loads(source)]
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"the judge prompts are not JSON: {error}", where=str(path)) from None
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (list, dict)):
+            waiting += value if isinstance(value, list) else value.values()
+
+
+def _in_python(source: str, path: Path) -> Iterator[str]:
+    """Every text of a Python file; the values of an f-string become fields."""
+    for node in ast.walk(_parsed(source, path, "judge prompts are")):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(_part(part) for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _part(part: ast.expr) -> str:
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    name = part.value if isinstance(part, ast.FormattedValue) else part
+    return f"{{{ast.unparse(name)}}}"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from assay.config import Config
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import file_stamp
@@ -21,15 +22,11 @@ from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import Joined, scores_of, write_responses, write_scores, write_verdicts
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.metric import ModelScores
-from assay.formats.mixeval.parsers import Parsers
-from assay.formats.mixeval.plans import Data, Options, benchmarks_of, config_of, earlier_models, version_of
+from assay.formats.mixeval.plans import Options, Parsers, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.records import MetricRow
 from assay.store.names import safe_name
 from assay.store.repositories import DatasetRepository
-
-RUN_FOLDER = "mixeval_responses"
-SCORE_FOLDER = "mixeval_scores"
 
 
 class Scored(msgspec.Struct, kw_only=True):
@@ -50,17 +47,40 @@ class Result(msgspec.Struct, kw_only=True):
     notes: list[str] = []
 
 
-class MixEvalRun:
+class _Flow:
+    """What both flows begin with."""
+
+    def __init__(self, options: Options, folder: str) -> None:
+        self.options = options
+        self.progress = Progress()
+        self.version = version_of(options)
+        self.benchmarks = benchmarks_of(options, self.version)
+        self.root = Path(options.output_dir or folder)
+
+    def _experiment(self, config: Config, models: Sequence[str] = (), mode: Mode | None = None) -> Experiment:
+        options = self.options
+        experiment = Experiment(
+            config,
+            RunOptions(
+                mode=mode,
+                models=models,
+                limit=options.limit,
+                max_concurrency=options.max_concurrency,
+                retry_errors=options.retry_errors,
+            ),
+        )
+        experiment.progress = self.progress
+        self.progress.lanes.clear()  # the display shows one experiment at a time
+        return experiment
+
+
+class MixEvalRun(_Flow):
     """Models on the entries of one or several benchmarks."""
 
-    def __init__(self, data: Data, options: Options) -> None:
+    def __init__(self, options: Options) -> None:
         if not options.models:
             raise UserError("which model runs?", fix="name it with -m, such as -m demo:small or -m NAME@URL")
-        self.data, self.options = data, options
-        self.progress = Progress()
-        self.version = version_of(data)
-        self.benchmarks = benchmarks_of(data, self.version)
-        self.root = Path(options.output_dir or RUN_FOLDER)
+        super().__init__(options, "mixeval_responses")
 
     async def run(self, stop: Stop | None = None) -> Result:
         result = Result(notes=self.progress.notes)
@@ -70,37 +90,31 @@ class MixEvalRun:
 
     async def _benchmark(self, benchmark: str, stop: Stop | None) -> Scored:
         folder = self.root / benchmark / safe_name(self.version)
-        config, judge, parsers = config_of(self.data, self.options, benchmark, self.version, folder, "run")
+        config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
         config = msgspec.structs.replace(config, models=[*config.models, *earlier_models(folder, config)])
-        experiment = Experiment(config, _run_options(self.options, chosen))
-        experiment.progress = _fresh(self.progress)
+        experiment = self._experiment(config, chosen)
         result = await experiment.run(stop)
-        return await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, judge, parsers)
+        return await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, parsers)
 
-    def _write(
-        self, experiment: Experiment, metrics: Sequence[MetricRow], benchmark: str, judge: str, parsers: Parsers
-    ) -> Scored:
+    def _write(self, experiment: Experiment, metrics: Sequence[MetricRow], benchmark: str, parsers: Parsers) -> Scored:
         joined, scores = _scores(experiment, metrics, parsers, file_order=False)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
             folder = self.root / safe_name(model) / benchmark / safe_name(self.version)
             write_responses(joined, model, folder, benchmark, self.options.layout)
-            _write_model(joined, model, folder, parsers, scores, judge, self.options)
+            _write_model(joined, model, folder, parsers, scores, self.options)
             folders.append(str(folder))
         level = experiment.config.ci_level
         return Scored(benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders)
 
 
-class MixEvalScore:
+class MixEvalScore(_Flow):
     """Response files made elsewhere, of one or several models."""
 
-    def __init__(self, paths: Sequence[str], data: Data, options: Options) -> None:
-        self.paths, self.data, self.options = paths, data, options
-        self.progress = Progress()
-        self.version = version_of(data)
-        self.benchmarks = benchmarks_of(data, self.version)
-        self.root = Path(options.output_dir or SCORE_FOLDER)
+    def __init__(self, paths: Sequence[str], options: Options) -> None:
+        super().__init__(options, "mixeval_scores")
+        self.paths = paths
         self._first: dict[str, Experiment] = {}
 
     async def run(self, stop: Stop | None = None) -> Result:
@@ -109,7 +123,7 @@ class MixEvalScore:
         for benchmark in self.benchmarks:
             scored = Scored(benchmark=benchmark, version=self.version)
             refused: list[tuple[str, UserError]] = []
-            for files in find_responses(self.paths, benchmark, self.version, judged=self.options.choice.judged):
+            for files in find_responses(self.paths, benchmark, self.version, judged=self.options.judged):
                 try:
                     await self._model(files, benchmark, scored, result.problems, stop)
                 except UserError as error:
@@ -124,16 +138,15 @@ class MixEvalScore:
         self, files: ModelFiles, benchmark: str, scored: Scored, problems: list[str], stop: Stop | None
     ) -> None:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
-        folder = folder / "judged" if self.options.choice.judged else folder
-        config, judge, parsers = config_of(self.data, self.options, benchmark, self.version, folder, "evaluate")
-        experiment = Experiment(config, _run_options(self.options, mode="evaluation"))
-        experiment.progress = _fresh(self.progress)
+        folder = folder / "judged" if self.options.judged else folder
+        config, parsers = config_of(self.options, benchmark, self.version, folder, "evaluate")
+        experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
             (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
         result = await experiment.run(stop)
         joined, scores = await asyncio.to_thread(_scores, experiment, result.metrics, parsers, file_order=True)
-        await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, judge, self.options)
+        await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, self.options)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
@@ -179,27 +192,11 @@ def _scores(
 
 
 def _write_model(
-    joined: Joined,
-    model: str,
-    folder: Path,
-    parsers: Parsers,
-    scores: Sequence[ModelScores],
-    judge: str,
-    options: Options,
+    joined: Joined, model: str, folder: Path, parsers: Parsers, scores: Sequence[ModelScores], options: Options
 ) -> None:
-    if not options.choice.judged:
-        write_verdicts(joined, model, folder, parsers.shown, judge=judge, trim_base=options.choice.trim_base)
-    write_scores(folder, [one for one in scores if one.model == model])
-
-
-def _run_options(options: Options, models: Sequence[str] = (), mode: Mode | None = None) -> RunOptions:
-    return RunOptions(
-        mode=mode,
-        models=models,
-        limit=options.limit,
-        max_concurrency=options.max_concurrency,
-        retry_errors=options.retry_errors,
-    )
+    if not options.judged:
+        write_verdicts(joined, model, folder, parsers, trim_base=options.trim_base)
+    write_scores(folder, [entry for entry in scores if entry.model == model])
 
 
 def _share_items(first: Experiment, other: Experiment) -> None:
@@ -210,9 +207,3 @@ def _share_items(first: Experiment, other: Experiment) -> None:
     log = other.store.log("dataset", other.id)
     log.replace(first.store.log("dataset", first.id).blocks())
     other.store.put_manifest(msgspec.structs.replace(manifest, id=other.id, segments=log.segments()))
-
-
-def _fresh(progress: Progress) -> Progress:
-    """The display shows one experiment at a time."""
-    progress.lanes.clear()
-    return progress

@@ -1,32 +1,28 @@
 """What MixEval keeps of a model: response files, verdict files and `score.json`, under the original's names.
 
-All are projections of the engine's rows, written in the order of the response file; a few numbers an entry are held.
+All are projections of the engine's rows, written in the order of the response file; of each row only its place is held.
 """
 
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
-from assay.formats.mixeval.parsers import COMPATIBLE
+from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
 from assay.store.files import write_file
 from assay.store.names import safe_name
 from assay.store.repair import read_rows
 
-Layout = Literal["lines", "array"]
-Places = npt.NDArray[np.int64]
+Places = dict[str, int]  # by the id of an entry: where its row is in a log
 _SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}
 
 
@@ -39,7 +35,6 @@ class _Named(msgspec.Struct):
 
 
 class _Metadata(msgspec.Struct):
-    problem_type: str = ""
     benchmark_name: str = ""
 
 
@@ -67,33 +62,6 @@ class _Verdict(msgspec.Struct):
     detailed_results: dict[str, Any] = {}
 
 
-class Entries:
-    """What files need to know of all entries, as columns in the order of the items; `at` is where each is stored."""
-
-    def __init__(self, items: Log) -> None:
-        self.benchmark: list[str] = []
-        hashes, kinds, positions = array("q"), array("b"), array("q")
-        for position, row in read_rows(items, _Entry):
-            hashes.append(hash(row.id))
-            kinds.append(row.metadata.problem_type == MULTIPLE_CHOICE)
-            self.benchmark.append(row.metadata.benchmark_name)
-            positions.append(position)
-        self.multiple = np.array(kinds, np.bool_)
-        self.at = np.array(positions, np.int64)
-        plain = np.array(hashes, np.int64)
-        self._order = np.argsort(plain)
-        self._hashes = plain[self._order]
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def places(self, hashes: Sequence[int]) -> Places:
-        """The numbers of the entries with these hashes of their ids; -1 for ids that are none."""
-        wanted = np.array(hashes, np.int64)
-        at = np.minimum(np.searchsorted(self._hashes, wanted), max(0, len(self) - 1))
-        return np.where(self._hashes[at] == wanted, self._order[at], -1) if len(self) else np.full(len(wanted), -1)
-
-
 class Joined:
     """The rows of one experiment by entry: where its item, each model's response and each verdict are in their logs."""
 
@@ -103,22 +71,21 @@ class Joined:
         self._file_order = file_order
 
     @cached_property
-    def entries(self) -> Entries:
-        return Entries(self.items)
+    def _entries(self) -> dict[str, tuple[int, str]]:
+        """The place and the benchmark of each entry, in the order of the data."""
+        return {row.id: (position, row.metadata.benchmark_name) for position, row in read_rows(self.items, _Entry)}
 
     @cached_property
-    def _responses(self) -> dict[str, tuple[Places, Places]]:
-        found = _places(self.entries, self.run, lambda row: (row.model_name, ""))
-        return {model: places for (model, _), places in found.items()}
-
-    @cached_property
-    def _answers(self) -> dict[str, Places]:
-        return {model: _filled(self.entries, found) for model, found in self._responses.items()}
+    def _responses(self) -> dict[str, Places]:
+        return {model: places for (model, _), places in _places(self.run).items()}
 
     @cached_property
     def _verdicts(self) -> dict[tuple[str, str], Places]:
-        verdicts = _places(self.entries, self.evaluations, lambda row: (row.model_name, row.scorer))
-        return {key: _filled(self.entries, found) for key, found in verdicts.items()}
+        return _places(self.evaluations)
+
+    @property
+    def benchmarks(self) -> set[str]:
+        return {benchmark for _, benchmark in self._entries.values()}
 
     @property
     def models(self) -> list[str]:
@@ -126,10 +93,9 @@ class Joined:
 
     def missing(self, model: str, scorers: tuple[str, str]) -> Counter[str]:
         """How many entries of each benchmark have no verdict by the scorer of their kind."""
-        nowhere = np.full(len(self.entries), -1)
-        first, second = (self._verdicts.get((model, scorer), nowhere) for scorer in scorers)
-        lacking = np.where(self.entries.multiple, second, first) < 0
-        return Counter(self.entries.benchmark[number] for number in np.flatnonzero(lacking).tolist())
+        verdicts = dict(zip(_SHORT, (self._verdicts.get((model, scorer), {}) for scorer in scorers), strict=True))
+        entries = self._entries.items()
+        return Counter(benchmark for id, (_, benchmark) in entries if id not in verdicts[id.partition("/")[0]])
 
     def response_rows(self, model: str, kind: str) -> Iterator[dict[str, Any]]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
@@ -142,53 +108,35 @@ class Joined:
             if verdict is not None:
                 yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
 
-    def _order(self, model: str) -> Places:
-        """The entries in the order of the model's response file: ours are in that of the data."""
-        if not self._file_order:
-            return np.arange(len(self.entries))
-        numbers = self._responses[model][0]
-        return numbers[numbers >= 0]
-
     def _rows(self, model: str, kind: str, verdicts: Places | None) -> Iterator[tuple[dict[str, Any], _Verdict | None]]:
-        """(row, verdict) in the order of the model's file; values that need no look stay the JSON that they are."""
+        """(row, verdict) in the order of the model's file, or of the data where the file is ours; values that need no
+        look stay the JSON that they are."""
         decode_item, decode = msgspec.json.Decoder(_Item).decode, msgspec.json.Decoder(_Answer).decode
         decode_verdict = msgspec.json.Decoder(_Verdict).decode
-        answers, order = self._answers[model], self._order(model)
-        chosen = order[self.entries.multiple[order] == (kind == MULTIPLE_CHOICE)]
-        for number in chosen[answers[chosen] >= 0].tolist():
-            answer = decode(self.run.read(int(answers[number])))
+        entries, answers = self._entries, self._responses[model]
+        for id in answers if self._file_order else entries:
+            if id not in entries or id not in answers or not id.startswith(f"{kind}/"):
+                continue
+            answer = decode(self.run.read(answers[id]))
             if answer.outcome == "errored":
                 continue
-            item = decode_item(self.items.read(int(self.entries.at[number])))
+            item = decode_item(self.items.read(entries[id][0]))
             row: dict[str, Any] = {key: value for key, value in item.data.items() if key != "formated_input"}
             row["target"] = item.ground_truth
             row["formated_input"] = item.data["formated_input"]
             row["id"] = item.id.partition("/")[2]
             row["response"] = answer.response
-            at = -1 if verdicts is None else int(verdicts[number])
-            yield row, decode_verdict(self.evaluations.read(at)) if at >= 0 else None
+            at = None if verdicts is None else verdicts.get(id)
+            yield row, None if at is None else decode_verdict(self.evaluations.read(at))
 
 
-def _places(
-    entries: Entries, log: Log, key: Callable[[_Named], tuple[str, str]]
-) -> dict[tuple[str, str], tuple[Places, Places]]:
-    """By key: the numbers of the entries that its rows are about, and where these rows are."""
-    found: dict[tuple[str, str], tuple[array[int], array[int]]] = {}
+def _places(log: Log) -> dict[tuple[str, str], Places]:
+    """By model and scorer: where the row of each entry is."""
+    places: dict[tuple[str, str], Places] = {}
     for position, row in read_rows(log, _Named):
-        if row.sample_index or row.part[0] or not row.part[1]:
-            continue
-        ids, positions = found.setdefault(key(row), (array("q"), array("q")))
-        ids.append(hash(row.item_id))
-        positions.append(position)
-    return {one: (entries.places(ids), np.array(positions, np.int64)) for one, (ids, positions) in found.items()}
-
-
-def _filled(entries: Entries, found: tuple[Places, Places]) -> Places:
-    """The position of each entry's row, -1 where it has none."""
-    numbers, positions = found
-    filled = np.full(len(entries), -1, np.int64)
-    filled[numbers[numbers >= 0]] = positions[numbers >= 0]
-    return filled
+        if not row.sample_index and not row.part[0] and row.part[1]:
+            places.setdefault((row.model_name, row.scorer), {})[row.item_id] = position
+    return places
 
 
 def _said(
@@ -232,7 +180,7 @@ def scores_of(
             if whole.entries + whole.errored < entries:
                 missing = joined.missing(model, scorers)
                 whole.missing = missing.total()
-                for name in joined.entries.benchmark:
+                for name in joined.benchmarks:
                     cells.setdefault(name, Cell()).missing = missing[name]
                 cells = {OVERALL: whole, **{name: cells[name] for name in sorted(cells) if name != OVERALL}}
             scores.append(ModelScores(model=model, label=label, cells=cells, compatible=row.get("compatible", {})))
@@ -251,15 +199,13 @@ def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, la
         other.unlink(missing_ok=True)
 
 
-def write_verdicts(
-    joined: Joined, model: str, folder: Path, shown: Mapping[str, tuple[str, str]], *, judge: str, trim_base: bool
-) -> None:
+def write_verdicts(joined: Joined, model: str, folder: Path, parsers: Parsers, *, trim_base: bool) -> None:
     """The files that the original has: `judge_results_{ff,mp}_{rule,model_judge_<judge>}.jsonl`. The verdicts of other
     parsers are only in the engine's rows."""
-    by_judge = f"model_judge_{safe_name(judge.replace('/', '_'))}"
-    for pair in shown.values():
+    by_judge = f"model_judge_{safe_name(parsers.judge.replace('/', '_'))}"
+    for pair in parsers.shown.values():
         for kind, scorer in zip(_SHORT, pair, strict=True):
-            by = "rule" if scorer == COMPATIBLE else by_judge if judge and scorer.startswith("judge") else ""
+            by = "rule" if scorer == COMPATIBLE else by_judge if parsers.judge and scorer.startswith("judge") else ""
             if by:
                 rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
                 write_rows(folder / f"judge_results_{_SHORT[kind]}_{by}.jsonl", rows)

@@ -1,4 +1,5 @@
-"""MixEval's commands as ordinary configs: their flags, and the experiment that these describe."""
+"""MixEval's commands as ordinary configs: their flags, the experiment that these describe, which scorers read the
+answers, and under which names their scores are shown."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,16 +10,25 @@ import msgspec
 from assay.config import Config, ModelConfig, load, parse_model
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import benchmark_name, data_files
-from assay.formats.mixeval.files import Layout
-from assay.formats.mixeval.parsers import Choice, Parsers, parsers_of
+from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
+from assay.formats.mixeval.metric import SCORE
 from assay.registry import nearest
 
+COMPATIBLE = "rule-compat"
+RULES = (COMPATIBLE, "rule")
+JUDGE = "judge"
+JUDGED = ("judged-compat", "judged")
+_ALIASES = {"model": JUDGE}  # the original's word
+_SCORERS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "choice"}
+_ORIGINAL_LIMIT = 999
 _FACETS = [["model_name"], ["model_name", "benchmark_name"], ["model_name", "problem_type"]]
 _COMPLETIONS = ("openai", "vllm", "llama.cpp")
+Layout = Literal["lines", "array"]
 
 
-class Data(msgspec.Struct, kw_only=True):
-    """Which entries: the flags that both flows have."""
+class Options(msgspec.Struct, kw_only=True):
+    """The flags of `assay mixeval run` and `assay mixeval score`: which entries, which parsers, and how the engine
+    runs. The judge is named by the model that it is."""
 
     data: str
     version: str = ""
@@ -26,13 +36,14 @@ class Data(msgspec.Struct, kw_only=True):
     base: bool = False
     five_shot: str = ""
     corrections: str = ""
-
-
-class Options(msgspec.Struct, kw_only=True):
-    """The further flags of `assay mixeval run` and `assay mixeval score`; judges are models, too."""
-
     output_dir: str = ""
-    choice: Choice = msgspec.field(default_factory=Choice)
+    parser: str = ""
+    free_form_parser: str = ""
+    multi_choice_parser: str = ""
+    judge: str = ""
+    judge_prompts: str = ""
+    trim_base: bool = False
+    judged: bool = False
     models: Sequence[str] = ()
     limit: int | None = None
     max_concurrency: int | None = None
@@ -42,18 +53,18 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 def config_of(
-    data: Data, options: Options, benchmark: str, version: str, folder: Path, need: Literal["run", "evaluate"]
-) -> tuple[Config, str, Parsers]:
-    """The experiment as a config, the judge's name, and the parsers."""
-    judge = _judge(options.choice.judge) if options.choice.judge else None
-    choice = msgspec.structs.replace(options.choice, judge=judge.name if judge else "")
-    parsers = parsers_of(choice)
-    params = {"version": version, "benchmark": benchmark, "base": data.base}
-    params |= {key: str(Path(value).absolute()) for key, value in _files_of(data).items()}
-    where = "name" if data.data.startswith("hf:") else "path"
+    options: Options, benchmark: str, version: str, folder: Path, need: Literal["run", "evaluate"]
+) -> tuple[Config, "Parsers"]:
+    """The experiment as a config, and its parsers."""
+    judge = msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
+    parsers = parsers_of(msgspec.structs.replace(options, judge=judge.name if judge else ""))
+    params: dict[str, Any] = {"version": version, "benchmark": benchmark, "base": options.base}
+    files = {"five_shot": options.five_shot, "corrections": options.corrections}
+    params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
+    where = "name" if options.data.startswith("hf:") else "path"
     source: dict[str, Any] = {
         "name": f"{benchmark} {version}".strip(),
-        "dataset": {"type": "mixeval", where: data.data, "params": params},
+        "dataset": {"type": "mixeval", where: options.data, "params": params},
         "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
         "evaluation_methods": parsers.methods,
         "metrics": parsers.metrics(from_files=need == "evaluate"),
@@ -63,19 +74,10 @@ def config_of(
         source["models"] = list(options.models)
         source["metrics"] += [{"name": "accuracy", "type": "mean", "facets": facets} for facets in _FACETS]
     config = load(source, overrides=options.settings, need=need)
-    models = [_as_base(model) for model in config.models] if data.base else config.models
+    models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
         models = _with_judge(models, judge)
-    return msgspec.structs.replace(config, models=models), judge.name if judge else "", parsers
-
-
-def _files_of(data: Data) -> dict[str, str]:
-    given = {"five_shot": data.five_shot, "corrections": data.corrections}
-    return {key: value for key, value in given.items() if value}
-
-
-def _judge(text: str) -> ModelConfig:
-    return msgspec.structs.replace(parse_model(text), helper=True)
+    return msgspec.structs.replace(config, models=models), parsers
 
 
 def _with_judge(models: Sequence[ModelConfig], judge: ModelConfig) -> list[ModelConfig]:
@@ -106,24 +108,132 @@ def earlier_models(folder: Path, config: Config) -> list[ModelConfig]:
     return [model for model in old if model.name not in names and not model.helper]
 
 
-def benchmarks_of(data: Data, version: str) -> list[str]:
+def benchmarks_of(options: Options, version: str) -> list[str]:
     """The benchmarks by their names; each must have its data."""
-    names = list(dict.fromkeys(benchmark_name(name) for name in data.benchmarks))
-    for name in [] if data.data.startswith("hf:") else names:
-        data_files(data.data, version, name)
+    names = list(dict.fromkeys(benchmark_name(name) for name in options.benchmarks))
+    for name in [] if options.data.startswith("hf:") else names:
+        data_files(options.data, version, name)
     return names
 
 
-def version_of(data: Data) -> str:
+def version_of(options: Options) -> str:
     """The version that was asked for, or the only one that the data's folder can mean."""
-    if data.version or data.data.startswith("hf:"):
-        return data.version or "hub"
-    folder = Path(data.data).expanduser()
+    if options.version or options.data.startswith("hf:"):
+        return options.version or "hub"
+    folder = Path(options.data).expanduser()
     if folder.resolve().name.startswith("mixeval-2"):
         return folder.resolve().name.removeprefix("mixeval-")
     if not folder.is_dir():
-        raise UserError(f"there is no folder {data.data!r}", fix="name the folder that holds mixeval-<version>")
+        raise UserError(f"there is no folder {options.data!r}", fix="name the folder that holds mixeval-<version>")
     versions = sorted(path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir())
     if len(versions) == 1:
         return versions[0]
-    raise UserError("which version of the data?", where=data.data, fix=f"add --version; {nearest('', versions)}")
+    raise UserError("which version of the data?", where=options.data, fix=f"add --version; {nearest('', versions)}")
+
+
+# ---- parsers
+
+
+class Parsers(msgspec.Struct, kw_only=True):
+    """`methods` go into a config; `shown` has, for each name in the table, the scorers of the two kinds; `judge` is the
+    name of the model that judges, if one does."""
+
+    methods: list[dict[str, Any]]
+    shown: dict[str, tuple[str, str]]
+    judge: str = ""
+
+    def metrics(self, *, from_files: bool) -> list[dict[str, Any]]:
+        """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""
+        types = {method["name"]: str(method["type"]) for method in self.methods}
+        made: list[dict[str, Any]] = []
+        for name, (first, second) in self.shown.items():
+            own = all(types[scorer].startswith("mixeval.") for scorer in (first, second))
+            draw = name.endswith(COMPATIBLE)
+            params: dict[str, Any] = {"draw": draw}
+            if from_files and (draw or name not in RULES):  # a sum of ones is the same in any order
+                params["order"] = "responses"
+            labels: dict[str, Any] = {"include": [name]}
+            if not own or first != second:  # a user's scorer may name its labels as it likes
+                labels = {"include": [first, second] if own else ["*"], "together": name}
+                params |= {"free_form": first, "multiple_choice": second}
+            made.append({"name": "score", "type": SCORE, "facets": ["model_name"], "labels": labels, "params": params})
+        return made
+
+
+def parsers_of(options: Options) -> Parsers:
+    """Without any choice both rule parsers, behind the judge if there is one; a kind without a choice of its own has
+    that of `--parser`, or `rule`. The first is the one whose scores `score.json` has."""
+    if options.judged:
+        return _judged(options)
+    if not (options.parser or options.free_form_parser or options.multi_choice_parser):
+        pairs = [(name, name) for name in ([JUDGE] if options.judge else []) + list(RULES)]
+    else:
+        usual = options.parser or "rule"
+        pairs = [(options.free_form_parser or usual, options.multi_choice_parser or usual)]
+    prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
+    methods: dict[str, dict[str, Any]] = {}
+    shown: dict[str, tuple[str, str]] = {}
+    for pair in dict.fromkeys(pairs):
+        first, second = (_ALIASES.get(name, name) for name in pair)
+        made = [
+            _method(first, FREE_FORM, options, prompts, alone=first == second),
+            _method(second, MULTIPLE_CHOICE, options, prompts, alone=first == second),
+        ]
+        methods |= {one["name"]: one for one in made}
+        names = [_label(name, prompts) for name in (first, second)]
+        shown[names[0] if first == second else "+".join(names)] = (made[0]["name"], made[1]["name"])
+    return Parsers(methods=list(methods.values()), shown=shown, judge=options.judge)
+
+
+def _judged(options: Options) -> Parsers:
+    """Verdicts of judge files: those that they hold, and what their texts say when they are read again."""
+    given = [
+        options.parser,
+        options.free_form_parser,
+        options.multi_choice_parser,
+        options.judge,
+        options.judge_prompts,
+    ]
+    if any(given):
+        raise UserError(
+            "--judged takes verdicts from files and asks no judge", fix="leave out the parsers and the judge"
+        )
+    methods = [{"name": name, "type": "mixeval.judged", "params": {"reading": name}} for name in JUDGED]
+    return Parsers(methods=methods, shown={name: (name, name) for name in JUDGED})
+
+
+def _label(parser: str, prompts: Mapping[str, str]) -> str:
+    if parser == JUDGE:
+        return f"{JUDGE}-compat" if prompts else JUDGE
+    return parser.rpartition(":")[2]
+
+
+def _method(parser: str, kind: str, options: Options, prompts: Mapping[str, str], *, alone: bool) -> dict[str, Any]:
+    """The evaluation method of one kind; `alone` if the other kind has the same parser."""
+    if parser == JUDGE:
+        return _judge_method(kind, options, prompts)
+    if parser in RULES:
+        scorer = "answer" if alone else _SCORERS[kind]
+        return {
+            "name": parser,
+            "type": f"mixeval.{scorer}",
+            "params": {"parser": parser, "trim_base": options.trim_base},
+        }
+    if ":" not in parser and "." not in parser:
+        raise UserError(
+            f"unknown parser {parser!r}", fix=f"{nearest(parser, [*RULES, JUDGE])}; or write file.py:function"
+        )
+    path, _, function = parser.rpartition(":")
+    if path:
+        return {"name": function, "type": "custom", "path": path, "function_name": function}
+    return {"name": parser, "type": parser}
+
+
+def _judge_method(kind: str, options: Options, prompts: Mapping[str, str]) -> dict[str, Any]:
+    if not options.judge:
+        raise UserError("which model judges?", fix="name it with --judge, such as --judge NAME@URL")
+    params: dict[str, Any] = {"model": options.judge, "trim_base": options.trim_base}
+    if prompts:
+        params |= {"prompt": prompts[kind], "temperature": None, "params": {"max_tokens": _ORIGINAL_LIMIT}}
+    name = f"{_label(JUDGE, prompts)}_{_SCORERS[kind]}"
+    return {"name": name, "type": f"mixeval.judge_{_SCORERS[kind]}", "params": params}

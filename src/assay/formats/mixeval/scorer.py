@@ -1,18 +1,66 @@
-"""MixEval's rule parsers as scorers: `rule` reads as much as can be read and never guesses, `rule-compat` is the
-protocol's own. `mixeval.answer` takes both kinds of entries, `mixeval.choice` and `mixeval.freeform` one each."""
+"""MixEval's scorers: rule parsers (`rule` reads what can be read and never guesses, `rule-compat` is the protocol's),
+and judges, which give a free-form answer a score from 0 to 1 and find the letter of a multiple-choice one.
 
-from typing import Literal
+With our own prompts the texts of others stand between tags, and verdicts are read with care; with the original's, which
+the user brings, messages and parsing are the protocol's. A verdict that cannot be read is `unparsed`, never drawn.
+"""
 
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from assay.errors import PermanentError, UserError
 from assay.formats.mixeval import compat
-from assay.formats.mixeval import judging as judging  # registers the judges
-from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
+from assay.formats.mixeval.evaluation_prompts import (
+    FREE_FORM,
+    MULTIPLE_CHOICE,
+    is_original,
+    options_block,
+    original_messages,
+)
 from assay.formats.mixeval.freeform.answers import holds_answer
-from assay.interfaces import Score
+from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._judge_checks import check_panel
+from assay.scorers._judge_prompt import Question, Rendered, rendered
+from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
+from assay.text.answers import without_reasoning
 from assay.text.choices import find_choice
+from assay.text.fences import without_fenced
+from assay.text.verdict_words import FRACTION, Words
+from assay.text.verdicts import NoVerdict, is_refusal, read_verdict
 
+_LETTER = Words("the letter of an option", {}, {})
+_BRACKETED = re.compile(r"\[\[\s*([A-Za-z]|none)\s*\]\]", re.I)
+_AGAIN = "No verdict can be read from that. Reply with {what} between double square brackets and with nothing else."
+NO_OPTION = "none"
 Parser = Literal["rule", "rule-compat"]
+Reading = Literal["judged", "judged-compat"]
+Read = Callable[[str], float | str | None]
+
+
+class Judge(msgspec.Struct, frozen=True):
+    """Which model judges, and how it is asked.
+
+    Parameters:
+    model: the name of the model that judges
+    prompt: the name of a shipped prompt, a file, or the text; the protocol's own text is asked and read as there
+    tries: how often it is asked in all if its answer cannot be read
+    temperature: sent with each call; null sends none
+    params: further sampling parameters, such as `max_tokens`
+    trim_base: first cut off what a base model continued to ask itself
+    """
+
+    model: str | list[str] = ""
+    prompt: str = ""
+    tries: int = 3
+    temperature: float | None = 0.0
+    params: dict[str, Any] | None = None
+    trim_base: bool = False
 
 
 @scorer(name="mixeval.choice", version=1)
@@ -58,12 +106,20 @@ def _kind(item: Item) -> str:
     return str(item.metadata.get("problem_type") or item.data.get("problem_type"))
 
 
+def _options(item: Item) -> list[str]:
+    return [str(option) for option in item.data["options"]]
+
+
+def _is_right(item: Item, letter: Any) -> bool:
+    return letter == compat.letters(len(item.data["options"]))[item.ground_truth[0]]
+
+
 def _answer(response: Response, trim_base: bool, multiple: bool) -> str:
     return compat.trimmed(response.response, multiple_choice=multiple) if trim_base else response.response
 
 
 def _choice(item: Item, text: str, parser: Parser) -> Score:
-    options = [str(option) for option in item.data["options"]]
+    options = _options(item)
     known = compat.letters(len(options))
     if parser == "rule":
         found = find_choice(text, known, dict(zip(known, options, strict=True)))
@@ -71,7 +127,7 @@ def _choice(item: Item, text: str, parser: Parser) -> Score:
         found = compat.choose(text, options)
     if found is None:
         return Score(outcome="unparsed", error="the answer names no option, or more than one")
-    right = found == known[item.ground_truth[0]]
+    right = _is_right(item, found)
     return Score(passed=right, score=float(right), details={"parsed": found})
 
 
@@ -83,3 +139,162 @@ def _freeform(item: Item, text: str, parser: Parser) -> Score:
     if found is None:
         return Score(outcome="unparsed", error="the answer says nothing, refuses, or gives more than one answer")
     return Score(passed=found, score=float(found))
+
+
+def _check(kind: str, shown: str) -> Callable[[Mapping[str, Any], str], None]:
+    def check(params: Mapping[str, Any], where: str) -> None:
+        if len(params["model"]) != 1:
+            raise UserError("MixEval has one judge at a time", where=where, fix="use one scorer for each judge")
+        must = ("answer", shown)
+        prompt = params["prompt"]
+        if is_original(prompt, kind):
+            prompt = " ".join(f"{{{{{name}}}}}" for name in must)
+        check_panel({**params, "repeats": 1, "prompt": prompt}, where, must=must)
+
+    return check
+
+
+@scorer(name="mixeval.judge_freeform", judge=True, check=_check(FREE_FORM, "reference"), params=Judge, version=1)
+async def judge_freeform(
+    item: Item, response: Response, *, context: Context, prompt: str = "mixeval_freeform", **judge: Any
+) -> Score | list[Score]:
+    """A model gives a free-form answer a score from 0 to 1, given the question and all accepted answers."""
+    if _kind(item) != FREE_FORM:
+        return []
+    targets = [str(target) for target in item.ground_truth]
+    asks = _Asks(
+        kind=FREE_FORM,
+        question=Question({}, {}, FRACTION, 0.5),
+        gold="; ".join(f"<answer {number}> {target}" for number, target in enumerate(targets, 1)),
+        shown={"reference": "\n".join(dict.fromkeys(" ".join(target.split()) for target in targets))},
+        read_original=compat.judged_score,
+        read=lambda shown, said: _score_in(said, shown.judged, shown.mark),
+    )
+    score = await _judged(item, response, context, Judge(prompt=prompt, **judge), asks)
+    if score.outcome == "scored":
+        score.score = float(score.details["verdict"])
+        score.passed = score.score >= 0.5
+    return score
+
+
+@scorer(name="mixeval.judge_choice", judge=True, check=_check(MULTIPLE_CHOICE, "options"), params=Judge, version=1)
+async def judge_choice(
+    item: Item, response: Response, *, context: Context, prompt: str = "mixeval_choice", **judge: Any
+) -> Score | list[Score]:
+    """A model says which option a multiple-choice answer chose, without knowing which one is right."""
+    if _kind(item) != MULTIPLE_CHOICE:
+        return []
+    options = _options(item)
+    asks = _Asks(
+        kind=MULTIPLE_CHOICE,
+        question=Question({}, {}, _LETTER, 1.0),
+        gold=options_block(options),
+        shown={"options": options_block(options)},
+        read_original=compat.judged_option,
+        read=lambda shown, said: _option_in(said, options, shown.mark),
+    )
+    score = await _judged(item, response, context, Judge(prompt=prompt, **judge), asks)
+    if score.outcome == "scored":
+        score.passed = _is_right(item, score.details["verdict"])
+        score.score = float(score.passed)
+    return score
+
+
+@scorer(name="mixeval.judged", version=1)
+def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Score:
+    """The verdict of a judge file, without a call.
+
+    Parameters:
+    reading: judged (what the judge's text says, unparsed where it says nothing) or judged-compat (the stored verdict,
+      which the original draws where it can read none)
+    """
+    stored: dict[str, Any] = response.output or {}
+    text = str(stored.get("judge_response") or "")
+    details = {"judge_response": text[:RAW]}
+    if _kind(item) == MULTIPLE_CHOICE:
+        again = compat.judged_option(text) or _option_in(text, _options(item), "")
+        option = stored.get("judge_option") if reading == "judged-compat" else again
+        if option in (None, NO_OPTION):
+            return Score(outcome="unparsed", error="the judge names no option", details=details)
+        right = _is_right(item, option)
+        return Score(passed=right, score=float(right), details={**details, "verdict": option})
+    score = stored.get("judge_score") if reading == "judged-compat" else compat.judged_score(text)
+    if score is None and reading == "judged":
+        score = _score_in(text, [response.response], "")
+    if not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        return Score(outcome="unparsed", error="the judge gives no score from 0 to 1", details=details)
+    return Score(passed=score >= 0.5, score=float(score), details=details)
+
+
+class _Asks(NamedTuple):
+    """What the judges of the two kinds differ in: `gold` for the original's prompt, `shown` for ours, and how the
+    answers to each are read."""
+
+    kind: str
+    question: Question
+    gold: str
+    shown: dict[str, str]
+    read_original: Read
+    read: Callable[[Rendered, str], float | str | None]
+
+
+async def _judged(item: Item, response: Response, context: Context, judge: Judge, asks: _Asks) -> Score:
+    """One verdict in `details`, or why there is none. The original's prompt is sent again as it is."""
+    text = _answer(response, judge.trim_base, asks.kind == MULTIPLE_CHOICE)
+    question, read, again = asks.question, asks.read_original, ""
+    if is_original(judge.prompt, asks.kind):
+        values = {"P": item.data["prompt"], "G": asks.gold, "O": asks.gold, "R": text}
+        messages = original_messages(judge.prompt, asks.kind, **values)
+    else:
+        texts = {"question": item.data["prompt"], **asks.shown, "answer": without_reasoning(text)}
+        question = question._replace(texts=texts)
+        shown = rendered(judge.prompt, item, question)
+        messages, read = shown.messages, partial(asks.read, shown)
+        again = _AGAIN.format(what=question.scale.described)
+    return await _verdict(context, judge, question, messages, read, again)
+
+
+async def _verdict(
+    context: Context, judge: Judge, question: Question, messages: list[Message], read: Read, again: str
+) -> Score:
+    panel = Panel(judge.model, judge.prompt, 1, "mean", judge.tries, judge.temperature, judge.params, "never")
+    model = context.model(panel.models[0])
+    details: dict[str, Any] = {"judge": {"model": model.name, **identity(panel, question, model)}}
+    said = Completion()
+    for number in range(1, panel.tries + 1):
+        if number > 1 and again:
+            shown = said.text[:SHOWN_AGAIN].strip() or "(nothing)"
+            turns: list[Message] = [{"role": "assistant", "content": shown}, {"role": "user", "content": again}]
+            messages = [*messages, *turns]
+        try:
+            said = await context.complete(messages, model=model, step="judge", **panel.sent)
+        except PermanentError as error:
+            return Score(outcome="errored", error=error.what, details=details)
+        details["raw"] = said.text[:RAW]
+        found = read(said.text)
+        if found == NO_OPTION:
+            return Score(outcome="unparsed", error="the judge finds no option in the answer", details=details)
+        if found is not None:
+            return Score(details={**details, "verdict": found})
+        if said.refused or is_refusal(said.text):
+            return Score(outcome="errored", error="the judge refuses", details=details)
+    error = f"no verdict can be read in {panel.tries} tries"
+    return Score(outcome="unparsed", error=error, details={**details, "tries": panel.tries})
+
+
+def _score_in(text: str, judged: list[str], mark: str) -> float | None:
+    """Our own reading: the last explicit verdict that is not a repetition of the judged texts."""
+    try:
+        return float(read_verdict(text, FRACTION, judged=judged, mark=mark).value)
+    except NoVerdict:
+        return None
+
+
+def _option_in(text: str, options: list[str], mark: str) -> str | None:
+    said = without_fenced(without_reasoning(text), mark)
+    known = compat.letters(len(options))
+    bracketed = [found.lower() for found in _BRACKETED.findall(said)]
+    if bracketed:
+        last = bracketed[-1]
+        return NO_OPTION if last == NO_OPTION else last.upper() if last.upper() in known else None
+    return find_choice(said, known, dict(zip(known, options, strict=True)))

@@ -1,11 +1,12 @@
 """Questions as datasets: RAGiCamp's files in a config (`dataset: {type: ragicamp, path: outputs}`), and what an
 evaluator is given: an object that yields questions, or a path."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from assay.config import Config, load
+from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import UNKNOWN, name_of
@@ -48,47 +49,44 @@ def _results(name: str, wanted: str) -> Results:
     raise UserError(f"{what} in {name!r}", where="dataset.params.dataset", fix=fix)
 
 
-class Examples:
-    """A dataset's name and rows. Each pass begins anew, as long as the object that was given can be read again."""
+class Examples(NamedTuple):
+    """A dataset's name, and its (place, dataset row) pairs. Each pass begins anew, as long as the object that was given
+    can be read again."""
 
-    def __init__(self, given: Any) -> None:
-        self._results = None
-        self._config: Config | None = None
-        self._given: Iterable[Any] = ()
-        if isinstance(given, (str, Path)):
-            self._open(Path(given))
-            return
-        self.name = name_of(given)
-        found = given if isinstance(given, Iterable) else getattr(given, "examples", None)
-        if not isinstance(found, Iterable):
-            fix = "give a path, or an object with a `name` that yields id, question and answers"
-            raise UserError(
-                f"an object of the type {type(cast('Any', given)).__name__} is not a dataset", where="dataset", fix=fix
-            )
-        self._given = cast("Iterable[Any]", found)
+    name: str
+    rows: Callable[[], Iterator[tuple[str, Row]]]
 
-    def _open(self, path: Path) -> None:
-        if path.is_dir() or path.suffix == ".json":
-            found = read(path) if path.exists() else []
-            if len(found) > 1:
-                names = ", ".join(one.dataset for one in found)
-                raise UserError(f"there are several datasets in {str(path)!r}: {names}", fix="name one questions file")
-            if found:
-                self._results, self.name = found[0], found[0].dataset
-                return
-        self._config = load({"name": UNKNOWN, "dataset": str(path), "models": ["demo:none"]}, environ={})
-        self.name = path.name.partition(".")[0] or UNKNOWN
 
-    def rows(self) -> Iterator[tuple[str, Row]]:
-        """(place, dataset row) of each."""
-        if self._results is not None:
-            yield from self._results.items()
-        elif self._config is not None and self._config.dataset is not None:
-            yield from open_dataset(self._config.dataset, Path(self._config.base))
-        else:
-            for number, example in enumerate(self._given):
-                place = f"{self.name} [{number}]"
-                yield place, _row(example, number, place)
+def examples_of(given: Any) -> Examples:
+    """The examples of a path, or of an object that yields them."""
+    if isinstance(given, (str, Path)):
+        return _from_path(Path(given))
+    source = given if isinstance(given, Iterable) else getattr(given, "examples", None)
+    if not isinstance(source, Iterable):
+        fix = "give a path, or an object with a `name` that yields id, question and answers"
+        what = f"an object of the type {type(cast('Any', given)).__name__} is not a dataset"
+        raise UserError(what, where="dataset", fix=fix)
+    name = name_of(given)
+    return Examples(name, partial(_from_object, name, cast("Iterable[Any]", source)))
+
+
+def _from_path(path: Path) -> Examples:
+    if path.is_dir() or path.suffix == ".json":
+        results = read(path) if path.exists() else []
+        if len(results) > 1:
+            names = ", ".join(result.dataset for result in results)
+            raise UserError(f"there are several datasets in {str(path)!r}: {names}", fix="name one questions file")
+        if results:
+            return Examples(results[0].dataset, results[0].items)
+    config = load({"name": UNKNOWN, "dataset": str(path), "models": ["demo:none"]}, environ={})
+    assert config.dataset is not None
+    return Examples(path.name.partition(".")[0] or UNKNOWN, partial(open_dataset, config.dataset, Path(config.base)))
+
+
+def _from_object(name: str, examples: Iterable[Any]) -> Iterator[tuple[str, Row]]:
+    for number, example in enumerate(examples):
+        place = f"{name} [{number}]"
+        yield place, _row(example, number, place)
 
 
 def _row(example: Any, number: int, place: str) -> Row:

@@ -8,6 +8,7 @@ twice, and `assay compare` can tell agents apart.
 import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +24,9 @@ from assay.engine.experiment.sources import find_source
 from assay.engine.run.run import Runner
 from assay.errors import UserError
 from assay.formats.ragicamp.agent_task import AgentTask, name_of
-from assay.formats.ragicamp.dataset import Examples
-from assay.formats.ragicamp.metric_scorers import OVERALL, Metrics
+from assay.formats.ragicamp.dataset import Examples, examples_of
+from assay.formats.ragicamp.metric_scorers import Metrics
+from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest
@@ -37,6 +39,7 @@ ROWS = ".assay"
 Flat = dict[str, Any]
 
 
+@dataclass(eq=False)
 class Evaluator:
     """Evaluates one agent on one dataset.
 
@@ -45,31 +48,18 @@ class Evaluator:
     not asked again unless `retry_errors`; without `resume` everything is.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        dataset: Any,
-        metrics: Sequence[Any],
-        output_path: str | Path | None = None,
-        *,
-        batch_size: int | None = None,
-        max_concurrency: int | None = None,
-        judge_model: Any = None,
-        resume: bool = True,
-        retry_errors: bool = False,
-        plain_names: bool = False,
-    ) -> None:
-        self.agent = agent
-        self.dataset = dataset
-        self.metrics = metrics
-        self.output_path = output_path
-        self.batch_size = batch_size
-        self.max_concurrency = max_concurrency
-        self.judge_model = judge_model
-        self.resume = resume
-        self.retry_errors = retry_errors
-        self.plain_names = plain_names
-        self.notes: list[str] = []
+    agent: Any
+    dataset: Any
+    metrics: Sequence[Any]
+    output_path: str | Path | None = None
+    _: KW_ONLY
+    batch_size: int | None = None
+    max_concurrency: int | None = None
+    judge_model: Any = None
+    resume: bool = True
+    retry_errors: bool = False
+    plain_names: bool = False
+    notes: list[str] = field(default_factory=list[str], init=False)
 
     def evaluate(
         self,
@@ -95,19 +85,18 @@ class Evaluator:
         metrics = Metrics(self.metrics, self.judge_model)
         try:
             with _place(target) as place:
-                job = _Job(self, place, Examples(self.dataset), metrics)
+                job = _Job(self, place, examples_of(self.dataset), metrics)
                 return await job.run(num_examples, target)
         finally:
             await metrics.close()
 
     def compare_agents(self, agents: Sequence[Any], num_examples: int | None = None, **options: Any) -> dict[str, Flat]:
         """The results of each agent, one after the other, by name; options as in `evaluate`."""
-        _check_names(agents)
-        return {name_of(agent): self._with(agent).evaluate(num_examples, **options) for agent in agents}
-
-    def _with(self, agent: Any) -> "Evaluator":
-        settings = {name: value for name, value in vars(self).items() if name not in ("agent", "notes")}
-        return Evaluator(agent=agent, **settings)
+        names = [name_of(agent) for agent in agents]
+        if len(set(names)) < len(names):
+            fix = "give each its own `name`"
+            raise UserError(f"two agents are called {max(names, key=names.count)!r}", where="agents", fix=fix)
+        return {name_of(agent): replace(self, agent=agent).evaluate(num_examples, **options) for agent in agents}
 
 
 def compare_agents(
@@ -121,13 +110,6 @@ def compare_agents(
 ) -> dict[str, Flat]:
     """Evaluate several agents on one dataset: {agent: results}; settings as in Evaluator."""
     return Evaluator(None, dataset, metrics, output_path, **settings).compare_agents(agents, num_examples)
-
-
-def _check_names(agents: Sequence[Any]) -> None:
-    names = [name_of(agent) for agent in agents]
-    if len(set(names)) < len(names):
-        fix = "give each its own `name`"
-        raise UserError(f"two agents are called {max(names, key=names.count)!r}", where="agents", fix=fix)
 
 
 @contextmanager

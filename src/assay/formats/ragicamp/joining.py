@@ -1,8 +1,8 @@
 """An experiment's responses by agent and item, each with its evaluations: found by position, never held.
 
 Agents come in the order of their names and answers in the order of the items, so that equal rows give equal files in
-whatever order they stand on disk. Memory holds 12 bytes for a response, 20 where they are not in the order of the
-items, and 16 for an evaluation.
+whatever order they stand on disk. Memory holds 20 bytes for a response, 28 where they are not in the order of the
+items, and 8 for an evaluation.
 """
 
 from array import array
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from assay.analysis.look.export import Tables
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.fields import read_columns
-from assay.engine.aggregate.join import response_key
+from assay.engine.aggregate.join import Keys, response_key
 from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.rows import Agent, Row, question_of
 from assay.interfaces import Log
@@ -30,7 +30,7 @@ Samples = Literal["separate", "mean"]
 Ints = npt.NDArray[np.int64]
 _LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
 _PLACE = ("item_id", "sample_index", "model_name")
-_ADDRESS = (*_PLACE, "task", "total_samples", "timestamp", "outcome")
+_ADDRESS = ("key", *_PLACE, "task", "total_samples", "timestamp", "outcome")
 _TEMPLATE = "metadata.prompt_template"
 _LABEL = ("responses", "label", "scorer", *_PLACE)
 
@@ -101,8 +101,8 @@ class Joining:
         self._runs = _Logs(tables.logs("responses"))
         self._means = samples == "mean"
         self._cells: dict[Cell, _Of] = {}
-        self._read_responses()
-        self._evaluations = _Evaluations(_Logs(tables.source.logs("evaluation")))
+        keys = self._read_responses()
+        self._evaluations = _Evaluations(_Logs(tables.source.logs("evaluation")), keys)
         self.matches = self._evaluations.matches
 
     def groups(self) -> Iterator[Group]:
@@ -125,7 +125,7 @@ class Joining:
         """Each response of an agent with its (metric, evaluation) pairs, in the order of the metrics' names."""
         for number in map(int, group.rows):  # a list would take five times the memory
             response = self._runs.read(self._position[number])
-            yield response, self._evaluations.of(response)
+            yield response, self._evaluations.of(number, response)
 
     def by_item(self, group: Group) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
         """The same cases, those of one item together."""
@@ -136,11 +136,13 @@ class Joining:
         item = self._items.get(str(response.get("item_id")))
         return str(response.get("prompt") or "") if item is None else question_of(item)
 
-    def _read_responses(self) -> None:
-        cells, samples, items = array("i"), array("i"), array("q")
+    def _read_responses(self) -> Keys:
+        """The engine's key of each response."""
+        cells, samples, items, keys = array("i"), array("i"), array("q"), array("Q")
         for own, (templates,) in read_columns(self._runs.logs, "responses", _ADDRESS, (_TEMPLATE,)):
-            items.frombytes(self._places([str(id) for id in own[0]]).tobytes())
-            for _, sample, model, task, total, when, outcome, template in zip(*own, templates, strict=True):
+            items.frombytes(self._places([str(id) for id in own[1]]).tobytes())
+            for key, item, sample, model, task, total, when, outcome, template in zip(*own, templates, strict=True):
+                keys.append(response_key(key, (item, sample, model or "")))
                 name = "" if template in (None, msgspec.UNSET) else str(template)
                 cell = Cell(str(model or ""), name, str(task or ""), -1 if self._means else sample or 0)
                 of = self._cells.setdefault(cell, _Of(len(self._cells)))
@@ -153,6 +155,7 @@ class Joining:
                     samples.append(sample or 0)
         self._position = array("q", (position for position, _ in zip(self._runs.positions(), cells, strict=False)))
         self._sort(np.frombuffer(items, np.int64), np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32))
+        return np.frombuffer(keys, np.uint64)
 
     def _places(self, ids: Sequence[str]) -> Ints:
         """Where these items stand in the dataset."""
@@ -195,31 +198,33 @@ class _Logs:
 class _Evaluations:
     """The evaluations of each response, found by the engine's key of their response."""
 
-    def __init__(self, rows: _Logs) -> None:
+    def __init__(self, rows: _Logs, responses: Keys) -> None:
         self.matches = 0
         self._rows = rows
         self._scorers: dict[str, set[str]] = {}
         keys, positions = array("Q"), array("q")
         places = rows.positions()
         for columns, _ in read_columns(rows.logs, "evaluation rows", _LABEL, ()):
-            for responses, label, scorer, item, sample, model, position in zip(*columns, places, strict=False):
-                if len(responses or ()) > 1:
+            for responses_of, label, scorer, item, sample, model, position in zip(*columns, places, strict=False):
+                if len(responses_of or ()) > 1:
                     self.matches += 1  # of two answers: not a metric of one
                     continue
                 self._scorers.setdefault(str(label or ""), set()).add(str(scorer or ""))
-                keys.append(response_key(responses[0] if responses else None, (item, sample, model or "")))
+                keys.append(response_key(responses_of[0] if responses_of else None, (item, sample, model or "")))
                 positions.append(position)
-        order = np.argsort(np.frombuffer(keys, np.uint64), kind="stable")
-        self._at = np.frombuffer(positions, np.int64)[order]
-        del positions
-        self._keys = np.frombuffer(keys, np.uint64)[order]
+        sought = np.frombuffer(keys, np.uint64)
+        order = np.argsort(sought, kind="stable")
+        self._at = array("q", np.frombuffer(positions, np.int64)[order].tobytes())
+        sought = sought[order]
+        self._begins, self._ends = (
+            array("I", np.searchsorted(sought, responses, side).astype(np.uint32).tobytes())
+            for side in ("left", "right")
+        )
 
-    def of(self, response: Row) -> list[tuple[str, Row]]:
-        """(metric, evaluation) of a response, in the order of the metrics' names."""
+    def of(self, number: int, response: Row) -> list[tuple[str, Row]]:
+        """(metric, evaluation) of the response with this number, in the order of the metrics' names."""
         key = str(response.get("key") or "")
-        sought = np.uint64(response_key(key, [response.get(name) or "" for name in _PLACE]))
-        first, last = np.searchsorted(self._keys, sought), np.searchsorted(self._keys, sought, side="right")
-        rows = [self._rows.read(position) for position in self._at[first:last].tolist()]
+        rows = map(self._rows.read, self._at[self._begins[number] : self._ends[number]])
         rows = [row for row in rows if not key or not row.get("responses") or row["responses"][0] == key]
         return sorted(((self._metric(row), row) for row in rows), key=_by_metric)
 

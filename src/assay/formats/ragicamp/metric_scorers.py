@@ -19,6 +19,7 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import check_scorers
 from assay.engine.experiment.models import bind_models
 from assay.errors import UserError
+from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
 from assay.interfaces import Group, Model, Score, Values
@@ -29,7 +30,6 @@ from assay.text.template import question, variables
 
 _JUDGE = "judge_model"
 _OF_ITEM = ("data", "ground_truth", "metadata")
-OVERALL = "overall_metrics"  # the field of a metric row that has what `compute` gave
 
 
 class Metrics:

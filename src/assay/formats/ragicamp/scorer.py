@@ -14,6 +14,7 @@ from assay.registry import scorer
 from assay.scorers import bertscore as core_bertscore
 from assay.scorers import judge_correctness as core_correctness
 from assay.scorers._cases import Case
+from assay.scorers._retrieved import FUNCTION_WORDS
 from assay.scorers._transformers import check_model
 from assay.scorers.answer_in_context import answer_in_context as core_answer_in_context
 from assay.scorers.context_recall import context_recall as core_context_recall
@@ -22,7 +23,6 @@ from assay.scorers.f1 import f1 as core_f1
 from assay.scorers.faithfulness import faithfulness as core_faithfulness
 from assay.scorers.hallucination import hallucination as core_hallucination
 from assay.text.expected import answers_listed
-from assay.text.support import FUNCTION_WORDS
 
 NLI_MODEL = "microsoft/deberta-base-mnli"
 NAMES = (

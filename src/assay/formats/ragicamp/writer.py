@@ -18,8 +18,7 @@ from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining, Samples
 from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, put_in_place, shared
-from assay.formats.ragicamp.metric_scorers import OVERALL
-from assay.formats.ragicamp.rows import Row, counted, prediction_row
+from assay.formats.ragicamp.rows import OVERALL, Row, counted, prediction_row
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer

@@ -18,8 +18,8 @@ from assay.errors import UserError
 from assay.formats.sygra.graph.messages import SygraMessage, SygraState
 from assay.formats.sygra.graph.output import OutputGenerator
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
+from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, find_json, read_json
-from assay.text.reasoning import without_reasoning
 
 
 class NodePreProcessor(ABC):

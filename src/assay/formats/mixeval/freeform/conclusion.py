@@ -7,8 +7,7 @@ the last "therefore". Refusals are cut out: of an answer that only refuses, noth
 import re
 from typing import NamedTuple
 
-from assay.text.marks import last_box, spelled, without_markdown
-from assay.text.reasoning import without_reasoning
+from assay.text.answers import last_box, spelled, without_markdown, without_reasoning
 
 SHORT = 300  # letters: a short answer is all conclusion
 _LONGEST = 20_000  # letters at each end of a huge answer that are looked at

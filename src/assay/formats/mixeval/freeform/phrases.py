@@ -8,8 +8,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from assay.text.arithmetic import NUMBER_WORDS
 from assay.text.normalise import squad
+from assay.text.numbers import NUMBER_WORDS
 
 _REPLACED = {"and": "", **{word: str(number) for word, number in NUMBER_WORDS.items()}}
 _TITLES = frozenset(

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence
-from assay.formats.mixeval.freeform.units import unit_of
-from assay.text.arithmetic import NUMBER_WORDS
-from assay.text.numbers import Number, find_numbers, rewritten
+from assay.text.numbers import NUMBER_WORDS, Number, find_numbers, rewritten
 
 _WORDS = sorted(NUMBER_WORDS.keys() - {"one"}, key=len, reverse=True)
 _NUMBER_WORD = re.compile(
@@ -28,6 +26,40 @@ _LEAD = re.compile(
 _GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
 _FEW_WORDS = 4
 _BEFORE = 24  # letters before a number that may say what it is
+_SPELLINGS = {  # of units: km, kilometres and kilometers are the same
+    "metre": "m meter meters metre metres",
+    "kilometre": "km kms kilometer kilometers kilometre kilometres",
+    "centimetre": "cm centimeter centimeters centimetre centimetres",
+    "millimetre": "mm millimeter millimeters millimetre millimetres",
+    "mile": "mi mile miles",
+    "yard": "yd yds yard yards",
+    "foot": "ft foot feet",
+    "inch": "inch inches",
+    "gram": "g gram grams gramme grammes",
+    "kilogram": "kg kgs kilo kilos kilogram kilograms",
+    "tonne": "tonne tonnes ton tons",
+    "pound": "lb lbs pound pounds £",
+    "ounce": "oz ounce ounces",
+    "second": "s sec secs second seconds",
+    "minute": "min mins minute minutes",
+    "hour": "h hr hrs hour hours",
+    "day": "day days",
+    "week": "week weeks",
+    "month": "month months",
+    "year": "yr yrs year years",
+    "litre": "l liter liters litre litres",
+    "degree": "° degree degrees",
+    "cent": "cent cents ¢",
+    "dollar": "dollar dollars usd $",
+    "euro": "euro euros eur €",
+    "yen": "yen ¥",
+    "rupee": "rupee rupees ₹",
+    "percent": "% percent",
+    "point": "pt pts point points",
+}
+_UNITS = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings.split()}
+_UNIT = re.compile(r"[ \t-]{0,3}([^\W\d_]+|[°¢])")
+_CURRENCY = re.compile(r"[$€£¥₹]")
 
 
 class Quantity(NamedTuple):
@@ -114,6 +146,18 @@ def _candidates(text: str, unit: str, year: bool) -> list[Number]:
     units = [unit_of(text, number)[0] for number in numbers]
     same = [number for number, other in zip(numbers, units, strict=True) if other == unit]
     return same or [number for number, other in zip(numbers, units, strict=True) if not other]
+
+
+def unit_of(text: str, number: Number) -> tuple[str, int]:
+    """The known unit of a number of this (rewritten) text, empty if it has none, and where number and unit end."""
+    if number.percent:
+        return "percent", number.end
+    word = _UNIT.match(text, number.end)
+    unit = _UNITS.get(word[1].lower(), "") if word else ""
+    if unit and word:
+        return unit, word.end()
+    currency = _CURRENCY.search(text, number.start, number.end)
+    return (_UNITS[currency[0]] if currency else ""), number.end
 
 
 def _is_denied(text: str, number: Number) -> bool:

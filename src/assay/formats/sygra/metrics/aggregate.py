@@ -21,8 +21,7 @@ from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
 from assay.metrics.pass_at_k import pass_at_k
 from assay.metrics.pass_hat_k import pass_hat_k
 from assay.metrics.pass_rate import pass_rate
-from assay.metrics.step_efficiency import step_efficiency
-from assay.stats.attempts import attempt_counts, efficiency, first_passes
+from assay.metrics.step_efficiency import attempt_counts, efficiency, first_passes, step_efficiency
 from assay.store.keys import id_hash
 
 Key = Annotated[str, Meta(min_length=1)]

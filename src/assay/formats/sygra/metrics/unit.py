@@ -6,14 +6,15 @@ Whatever goes wrong in a comparison makes a wrong answer with the error in its m
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
 from assay.formats.sygra.metrics import BaseUnitMetric, BuiltIn, UnitMetricRegistry, UnitMetricResult, built_in
+from assay.scorers.edit_similarity import ratio
 from assay.scorers.within_box import contains
-from assay.text.blocks import differences, ratio
 from assay.text.normalise import normaliser
 
 DIRECTIONS = ("up", "down", "left", "right")
@@ -146,11 +147,18 @@ class TypedValueMatchMetric(_BuiltIn):
             "exact_match": exact,
             "similarity_score": similarity,
             "fuzzy_match": fuzzy,
-            "differences": [
-                {"operation": step.operation, "golden": step.first, "predicted": step.second}
-                for step in ([] if exact else differences(expected, actual))
-            ],
+            "differences": differences(expected, actual),
         }
+
+
+def differences(golden: str, predicted: str) -> list[dict[str, str]]:
+    """What to do with parts of the first text (`replace`, `delete`, `insert`) to get the second."""
+    steps = SequenceMatcher(None, golden, predicted).get_opcodes()
+    return [
+        {"operation": step, "golden": golden[a:b], "predicted": predicted[c:d]}
+        for step, a, b, c, d in steps
+        if step != "equal"
+    ]
 
 
 @_metric("action_within_bbox", "Action Within BBox", "Whether a point lies in a box")

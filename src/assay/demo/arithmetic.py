@@ -8,22 +8,13 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from assay.text.numbers import NUMBER_WORDS
+
 Number = int | Fraction
 
-_TO_NINETEEN = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen"""
-_FROM_TWENTY = "twenty thirty forty fifty sixty seventy eighty ninety"
 _OPERATORS = """
 % × · ∙ ÷ − ** x plus minus times over power divide divided multiply multiplied sum product difference add
 subtract squared cubed half twice double remainder percent mod modulo"""
-_UNITS = _TO_NINETEEN.split()
-_TENS = _FROM_TWENTY.split()
-NUMBER_WORDS = {
-    **{word: value for value, word in enumerate(_UNITS)},
-    **{ten: 20 + 10 * place for place, ten in enumerate(_TENS)},
-    **{f"{ten}-{_UNITS[n]}": 20 + 10 * place + n for place, ten in enumerate(_TENS) for n in range(1, 10)},
-}
 _NUMBER = r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 _WORD_NUMBER = re.compile(rf"\b({'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b", re.I)
 _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -54,7 +45,7 @@ _REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _WORD = re.compile(r"[a-z]+|[%×·∙÷−]|\*\*")
-_TRIGGERS = {*_OPERATORS.split(), *_UNITS, *_TENS}
+_TRIGGERS = {*_OPERATORS.split(), *NUMBER_WORDS}
 _GAP = r"[-(\s]{0,12}"
 _EXPRESSION = re.compile(rf"{_GAP}(?:{_NUMBER})(?:[\s)]{{0,12}}[-+*/^%]{_GAP}(?:{_NUMBER}))+[\s)]{{0,12}}")
 _TOKEN = re.compile(rf"\s*({_NUMBER}|[-+*/^%()])")
