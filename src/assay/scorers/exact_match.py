@@ -1,27 +1,22 @@
 """Equality with one of the accepted answers."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
-from assay.text.normalise import Normalisation, Stemming, normaliser
+from assay.scorers._parameters import Compared
+from assay.text.normalise import Stemming, normaliser
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Compared, version=1)
 def exact_match(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    expected_content: str | None = None,
-    response_field: str | None = None,
-    normalize: Normalisation = "none",
-    case_sensitive: bool = True,
     strip_whitespace: bool = True,
     stemming: Stemming = False,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """The answer equals one of the accepted answers.
 
@@ -33,17 +28,13 @@ def exact_match(
     Parameters:
     normalize: how both sides are made comparable
     """
-    answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    if response_field is None and not strip_reasoning:
-        text = response.response
-    else:
-        try:
-            text = answer_of(response, response_field, strip_reasoning)
-        except Unparsed as error:
-            return Score(outcome="unparsed", error=str(error))
-    comparable = normaliser(normalize, case_sensitive, strip_whitespace, stemming)
-    text = comparable(text)
-    for answer in answers:
+    compared = Compared(**texts)
+    pair = compared.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
+    comparable = normaliser(compared.normalize, compared.case_sensitive, strip_whitespace, stemming)
+    text = comparable(pair.answer)
+    for answer in pair.references:
         if text == comparable(answer):
             return Score(passed=True, score=1.0)
     return Score(passed=False, score=0.0)
