@@ -24,15 +24,9 @@ _WORDS = {
     dict: "a mapping",
 }
 _BOUNDS = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
-_TRUTH = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
+_TRUTH: dict[str, bool] = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 _MISSING = object()
 

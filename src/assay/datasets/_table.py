@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import opened
-from assay.datasets._rows import bad_row
+from assay.datasets._files import bad_row, opened
 
 LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than many documents
 

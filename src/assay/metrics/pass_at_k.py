@@ -8,7 +8,7 @@ import numpy as np
 from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._samples import Counts, Positive, too_few
 from assay.registry import metric
-from assay.stats.pass_at_k import pass_at_k as unbiased
+from assay.stats.subsets import pass_at_k as unbiased
 
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 

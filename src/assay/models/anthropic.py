@@ -7,18 +7,16 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from assay.errors import TransientError, UserError
-from assay.interfaces import Completion, Model, Request
-from assay.models._failures import WANTED_HEADERS, failure, unknown_model
+from assay.interfaces import Model, Request
+from assay.models._failures import WANTED_HEADERS
 from assay.models._messages_api import read_answer, split_system, tool, tool_choice
 from assay.models._transport import Transport
-from assay.models.openai import base_url
+from assay.models.openai import HttpModel, base_url
 from assay.registry import model
 
 DEFAULT_MAX_TOKENS = 1024
 _HOST = "api.anthropic.com"
 _NOT_SENT = {"num_samples", "think", "seed", "stop", "tools", "tool_choice", "max_tokens"}
-_KEY_FIX = "set the variable ANTHROPIC_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
 _encode = msgspec.json.encode
 
 
@@ -44,10 +42,12 @@ def anthropic(
     return AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {})
 
 
-class AnthropicModel:
-    """Sends requests to one address. The API has no seed: samples differ by its own randomness."""
+class AnthropicModel(HttpModel):
+    """The API has no seed: samples differ by its own randomness."""
 
-    keeps_time = True
+    owned = HttpModel.owned | {"system"}
+    key_fix = "set the variable ANTHROPIC_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+    read_answer = staticmethod(read_answer)
 
     def __init__(
         self,
@@ -58,34 +58,11 @@ class AnthropicModel:
         revision: str | None,
         extra_body: dict[str, Any],
     ) -> None:
-        if owned := {"messages", "system", "model"} & extra_body.keys():
-            raise UserError(f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}")
-        self.name = name
-        self.model_name = model_name
+        super().__init__(name, model_name, revision, extra_body, type="anthropic")
         self.base = base
-        self.identity: Mapping[str, Any] = {
-            "type": "anthropic",
-            "name": name,
-            "model_name": model_name,
-            "revision": revision,
-            "extra_body": extra_body,
-        }
-        self._extra = extra_body
         self._secrets = [value for key, value in headers.items() if key != "anthropic-version" and len(value) >= 6]
         sent = {"content-type": "application/json", **headers}
         self._transport = Transport(f"{base}/messages", sent, wanted=WANTED_HEADERS)
-
-    async def complete(self, request: Request) -> Completion:
-        reply = await self._transport.post(self.body(request), timeout=request.timeout)
-        where = self._transport.shown
-        if not 200 <= reply.status < 300:
-            error = failure(reply, model_name=self.model_name, where=where, key_fix=_KEY_FIX, secrets=self._secrets)
-            raise await unknown_model(reply, self._transport, self.base, self.model_name, error)
-        try:
-            return read_answer(reply.body, self._secrets)
-        except TransientError as error:
-            error.where = where
-            raise
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
@@ -103,6 +80,3 @@ class AnthropicModel:
         if system:
             sent["system"] = system
         return _encode({"model": self.model_name, **sent, **self._extra, "messages": turns})
-
-    async def close(self) -> None:
-        await self._transport.close()

@@ -1,12 +1,11 @@
 """What scorers of many cases at a time share: a case that cannot be scored must not cost the others their scores."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from assay.interfaces import Score
 from assay.records import Item, Response
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
+from assay.scorers._parameters import Pair, Texts
 
 
 class Case(Protocol):
@@ -16,24 +15,12 @@ class Case(Protocol):
     responses: list[Response]
 
 
-class Pair(NamedTuple):
-    """An answer and what it is compared with."""
-
-    answer: str
-    references: list[str]
-
-
-def pairs(
-    cases: Sequence[Case], expected: str | None, response_field: str | None, strip_reasoning: bool
-) -> list[Pair | Score]:
+def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
     """The texts of each case, or why it has none."""
     made: list[Pair | Score] = []
     for case in cases:
         try:
-            references = accepted(case.item.ground_truth, expected)
-            made.append(Pair(answer_of(case.responses[0], response_field, strip_reasoning), references))
-        except Unparsed as error:
-            made.append(Score(outcome="unparsed", error=str(error)))
+            made.append(texts.pair(case.item, case.responses[0]))
         except LookupError as error:
             made.append(failed(error))
     return made

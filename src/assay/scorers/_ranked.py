@@ -6,10 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from assay.records import Item, Response
-from assay.scorers._retrieved import relevant, retrieved
-
 Gain = Literal["linear", "exponential"]
+Cutoff = Annotated[int, Meta(ge=1)]
 
 
 def grades(ranked: Sequence[str], graded: Mapping[str, float], k: int | None = None) -> list[float]:
@@ -46,15 +44,3 @@ def ndcg(ranks: Sequence[float], graded: Mapping[str, float], k: int, gain: Gain
 def _discounted(ranks: Sequence[float], gain: Gain) -> float:
     gains = ranks if gain == "linear" else [2**grade - 1 for grade in ranks]
     return sum(value / math.log2(place + 1) for place, value in enumerate(gains, 1))
-
-
-Cutoff = Annotated[int, Meta(ge=1)]
-
-
-def graded_ranking(
-    item: Item, response: Response, documents: str | None, relevant_field: str | None, k: int | None = None
-) -> tuple[list[float], dict[str, float]]:
-    """The grade at each place of the ranking, and the grades of all relevant documents."""
-    wanted = relevant(item, relevant_field)
-    ranked = [document.id for document in retrieved(item, response, documents)]
-    return grades(ranked, wanted, k), wanted

@@ -15,8 +15,7 @@ from assay.formats.mixeval.judge_prompts import is_original, original_messages
 from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_checks import check_panel
-from assay.scorers._judge_prompt import Question, rendered
+from assay.scorers._judge_prompt import Question, check_panel, rendered
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
 from assay.text.choices import find_choice
 from assay.text.fences import without_fenced

@@ -68,7 +68,7 @@ def f1(item: Item, response: Response, *, normalize: bool = True, use_stemming: 
     return score
 
 
-@scorer(name="ragicamp.bertscore", batch=256, reads="ground_truth", check=core_bertscore.check, version=1)
+@scorer(name="ragicamp.bertscore", batch=256, reads="ground_truth", check=check_model, version=1)
 def bertscore(
     cases: Sequence[Case], *, model: str = "microsoft/deberta-xlarge-mnli", batch_size: int = 64
 ) -> list[list[Score]]:
