@@ -9,6 +9,8 @@ and Aggregator are the three steps by themselves, over a FlatStore (an experimen
 or a MemoryStore. Nothing is imported before it is used: the command line's start-up depends on it.
 """
 
+# pyright: reportUnusedImport=false
+# ruff: noqa: F401 - what is imported for type checkers is what this module offers
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,71 +49,7 @@ if TYPE_CHECKING:
 
     Source = str | Path | Mapping[str, Any] | Config
 
-__all__ = [
-    "AggregationRepository",
-    "Aggregator",
-    "DatasetRepository",
-    "EvaluationRepository",
-    "Evaluator",
-    "Experiment",
-    "FlatStore",
-    "FolderStore",
-    "Labelling",
-    "MemoryStore",
-    "Options",
-    "Plan",
-    "Result",
-    "RunRepository",
-    "Runner",
-    "Sheet",
-    "aggregate",
-    "bind_metric",
-    "bind_scorer",
-    "calibrate",
-    "compare",
-    "dataset",
-    "dataset_add",
-    "dataset_ls",
-    "dataset_show",
-    "dataset_verify",
-    "evaluate",
-    "evaluation",
-    "experiment",
-    "export",
-    "finish",
-    "frame",
-    "function_task",
-    "gate",
-    "import_",
-    "init",
-    "label",
-    "list",
-    "ls",
-    "metric",
-    "mock_server",
-    "model",
-    "open_store",
-    "plan",
-    "prompt",
-    "prompt_task",
-    "query",
-    "rank",
-    "reader",
-    "run",
-    "run_async",
-    "save",
-    "schema",
-    "scorer",
-    "sheet",
-    "show",
-    "sql",
-    "task",
-    "trace",
-    "validate",
-    "writer",
-]
-
-# Where each name is; `as` where it is called otherwise there. Names that are not in __all__ serve the command line.
+# Where each name is; `there=here` where it is called otherwise there.
 _HOMES = {
     "analysis.compare.compare": "compare",
     "analysis.compare.gate": "gate",
@@ -147,19 +85,26 @@ _HOMES = {
     "tasks.prompt": "prompt=prompt_task",
     "text.plain": "plain",
 }
+_FOR_COMMANDS = {  # not public: they serve the command line
+    *("ask", "checked_suffix", "csv_lines", "emit", "examples", "junit", "kinds", "label_screen", "nearest"),
+    *("parse_override", "plain", "watch", "write_file"),
+}
+
+
+def _names() -> dict[str, tuple[str, str]]:
+    """By name, the module that has it, and what it is called there."""
+    entries = [(module, *entry.partition("=")) for module, names in _HOMES.items() for entry in names.split()]
+    return {here or there: (f"assay.{module}", there) for module, there, _, here in entries}
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    for module, names in _HOMES.items():
-        for entry in names.split():
-            there, _, here = entry.partition("=")
-            if name == (here or there):
-                found = import_module(f"assay.{module}")
-                globals()[name] = value = getattr(found, there, None) or import_module(f"assay.{module}.{there}")
-                return value
-    raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
+    if name not in _names():
+        raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
+    module, there = _names()[name]
+    globals()[name] = value = getattr(import_module(module), there, None) or import_module(f"{module}.{there}")
+    return value
 
 
 def experiment(
@@ -254,19 +199,16 @@ def evaluate(
     *,
     scorers: Any = None,
     metrics: Any = None,
-    output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    retry_errors: bool = False,
-    budget: int | None = None,
+    **options: Any,
 ) -> "Result":
     """Score the responses of folders or files, again or for the first time, and compute the metrics; `scorers` and
     `metrics` (functions, names or mappings) replace the config's. With a `budget` only this many matches are played,
-    those that tell most about who is better."""
+    those that tell most about who is better. Further options: `output_dir`, `retry_errors`."""
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
-    options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
-    return run_blocking(lambda: finish(evaluation(paths, config, **options)))
+    return run_blocking(lambda: finish(evaluation(paths, config, overrides=overrides, **options)))
 
 
 def aggregate(
@@ -274,17 +216,15 @@ def aggregate(
     config: "Source | None" = None,
     *,
     metrics: Any = None,
-    output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    retry_errors: bool = False,
+    **options: Any,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files, several taken together; `metrics` (functions, names or
-    mappings) replace the config's."""
+    mappings) replace the config's. Further options: `output_dir`, `retry_errors`."""
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    overrides = _with_objects(overrides, metrics=metrics)
-    step = aggregate(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
+    step = aggregate(paths, config, overrides=_with_objects(overrides, metrics=metrics), **options)
     return run_blocking(lambda: finish(step))
 
 
@@ -304,3 +244,9 @@ def mock_server(**options: Any) -> None:
     from assay.server import Options, serve
 
     serve(Options(**options))
+
+
+_defined = [
+    name for name, value in globals().items() if getattr(value, "__module__", "") == __name__ and name[0] != "_"
+]
+__all__ = sorted({*_names(), *_defined} - _FOR_COMMANDS)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -5,6 +5,9 @@ from typing import Any, TypeVar
 
 import click
 
+from assay import api
+from assay.errors import UserError
+
 F = TypeVar("F", bound=Callable[..., Any])
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -71,15 +74,11 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
 
 def overrides(settings: Sequence[str]) -> dict[str, Any]:
     """KEY=VALUE pairs, values as YAML would read them."""
-    from assay import api
-
     return dict(api.parse_override(setting) for setting in settings)
 
 
 def facet_values(settings: Sequence[str]) -> dict[str, str]:
     """FACET=VALUE pairs."""
-    from assay.errors import UserError
-
     pairs = [setting.partition("=") for setting in settings]
     for facet, equals, value in pairs:
         if not facet or not equals:
@@ -92,8 +91,6 @@ def config_of(
     config: str | None, config_option: str | None, settings: Sequence[str], **options: Any
 ) -> tuple[str, dict[str, Any]]:
     """The config that `config_options` name, and the other arguments of `api.experiment`, `plan` and `run`."""
-    from assay.errors import UserError
-
     source = config or config_option
     if source is None or (config and config_option):
         raise UserError("name one config", fix="assay run config.yaml")

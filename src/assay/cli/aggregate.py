@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import existing_rows_options, overrides
 from assay.cli._output import format_option
@@ -21,8 +22,6 @@ def command(
 
     Several are taken together; the facet `source` tells them apart.
     """
-    from assay import api
-
     with failure_as_event(as_json):
         result = api.aggregate(paths, overrides=overrides(settings), **options)
         show_result(result, form, as_json=as_json, notes=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import facet_values, row_options
 from assay.cli._output import format_option, show
@@ -36,8 +37,6 @@ def command(
 
     The first is the baseline of the others. With --facet: one PATH, then the values to compare, or none for all.
     """
-    from assay import api
-
     chosen: Any = {"metric": metric or "mean", "level": level or 0.95, "where": facet_values(where), **options}
     places, values = (paths[:1], paths[1:]) if facet else (paths, ())
     show(api.compare(places, facet=facet, values=values, **chosen), form, as_json=as_json)

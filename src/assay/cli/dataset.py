@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import debug_option, overrides
 from assay.cli._output import format_option, show
@@ -28,8 +29,6 @@ def command() -> None:
 @debug_option
 def add(source: str, settings: tuple[str, ...], debug: bool, **options: Any) -> None:
     """Store the rows of SOURCE (a file, a pattern, hf:NAME, file.py:function) under a name."""
-    from assay import api
-
     show(api.dataset_add(source, settings=overrides(settings), **options))
 
 
@@ -39,8 +38,6 @@ def add(source: str, settings: tuple[str, ...], debug: bool, **options: Any) -> 
 @debug_option
 def ls(repository: str, form: str, as_json: bool, debug: bool) -> None:
     """List the stored datasets."""
-    from assay import api
-
     datasets = api.dataset_ls(repository=repository)
     if datasets or as_json:
         show(datasets, form, as_json=as_json)
@@ -56,8 +53,6 @@ def ls(repository: str, form: str, as_json: bool, debug: bool) -> None:
 @debug_option
 def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool, debug: bool) -> None:
     """Describe a stored dataset: hash, origin, duplicates, its first items."""
-    from assay import api
-
     show(api.dataset_show(name, head=head, repository=repository), form, as_json=as_json)
 
 
@@ -67,7 +62,5 @@ def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool
 @debug_option
 def verify(name: str, repository: str, debug: bool) -> None:
     """Check that a stored dataset has the bytes that were stored."""
-    from assay import api
-
     dataset = api.dataset_verify(name, repository=repository)
     click.echo(f"ok: {api.plain(name)} has its {dataset.items:,} items, hash {dataset.hash}")

@@ -4,10 +4,12 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import existing_rows_options, overrides
 from assay.cli._output import format_option
 from assay.cli._running import failure_as_event, run_and_show
+from assay.errors import UserError
 
 
 @click.command("evaluate", cls=Command)
@@ -35,9 +37,6 @@ def command(
     No model is called, unless a scorer calls one. The same command resumes where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
-    from assay import api
-    from assay.errors import UserError
-
     with failure_as_event(as_json):
         if (pairs == "active") != (budget is not None):
             raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")

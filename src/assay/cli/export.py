@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command, flag_name
 from assay.cli._options import debug_option, overrides, parameters_option
 from assay.cli._output import print_notes
@@ -11,8 +12,6 @@ from assay.cli._output import print_notes
 
 def _flags() -> dict[str, list[str]]:
     """The parameters of each format that are true or false; each is a flag as well."""
-    from assay import api
-
     flags: dict[str, list[str]] = {}
     for plug_in in api.list("writer"):
         described = api.show(plug_in.name, kind="writer")[0]
@@ -45,8 +44,6 @@ def command(
     debug: bool,
 ) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
-    from assay import api
-
     params: dict[str, Any] = {**_given_flags(ctx), **overrides(settings)}
     print_notes(api.export(path, format_name, table=table, output=output, params=params))
 

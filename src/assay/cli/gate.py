@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import facet_values, row_options
 from assay.cli._output import format_option, show
+from assay.errors import StoreError, UserError
 
 
 @click.command("gate", cls=Command)
@@ -50,9 +52,6 @@ def command(
 
     Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell.
     """
-    from assay import api
-    from assay.errors import UserError
-
     bounds = {"min": minimum, "max": maximum, "max_drop": max_drop}
     bounds = {name: value for name, value in bounds.items() if value is not None}
     chosen: dict[str, Any] = {"metric": metric, "label": label, "facets": facet_values(where)}
@@ -69,9 +68,6 @@ def command(
 
 
 def _write(gated: Any, junit_file: Path | None, markdown: Path | None, inconclusive: str) -> None:
-    from assay import api
-    from assay.errors import StoreError
-
     try:
         if junit_file is not None:
             junit_file.write_bytes(api.junit(gated, inconclusive=inconclusive))

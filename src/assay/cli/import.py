@@ -2,14 +2,13 @@
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import debug_option, overrides, parameters_option
 from assay.cli._output import print_json, print_notes, print_sheet
 
 
 def _formats() -> str:
-    from assay import api
-
     return "Formats: " + "; ".join(f"{plug_in.name}: {plug_in.about}" for plug_in in api.list("reader"))
 
 
@@ -22,8 +21,6 @@ def _formats() -> str:
 @debug_option
 def command(source: str, output: str, format_name: str, settings: tuple[str, ...], as_json: bool, debug: bool) -> None:
     """Read SOURCE, a folder or a file, as items, responses and evaluations of ours."""
-    from assay import api
-
     for imported in api.import_(source, output, format_name=format_name, params=overrides(settings)):
         if as_json:
             print_json(imported)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import LEVEL, debug_option
 from assay.cli._output import format_option, show
@@ -33,8 +34,6 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, debug: bo
     Labels are rows of item, sample and label (1 or 0, yes or no, pass or fail, a number), and where several models
     answered, model. The calibration is kept in the experiment's manifest.
     """
-    from assay import api
-
     show(api.calibrate(path, labels, **options), form, as_json=as_json)
 
 
@@ -58,8 +57,6 @@ def label(path: str, summary: bool, debug: bool, **options: Any) -> None:
 
     One key is one label, saved at once: ? shows the keys. The same command resumes where the last session ended.
     """
-    from assay import api
-
     labelling = api.label(path, choose=not summary, **options)
     if not summary:
         _session(labelling)

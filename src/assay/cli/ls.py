@@ -2,6 +2,7 @@
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import debug_option
 from assay.cli._output import format_option, print_json, show
@@ -13,8 +14,6 @@ from assay.cli._output import format_option, print_json, show
 @debug_option
 def command(folder: str, form: str, as_json: bool, debug: bool) -> None:
     """List the experiments in and below FOLDER, with their state, counts and metrics."""
-    from assay import api
-
     experiments = api.ls(folder)
     if as_json:
         for listed in experiments:

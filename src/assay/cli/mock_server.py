@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import debug_option
 
@@ -27,6 +28,4 @@ SHARE = click.FloatRange(0, 1)
 @debug_option
 def command(debug: bool, **options: Any) -> None:
     """Serve chat and text completions on 127.0.0.1; by default Assay's demo solver answers."""
-    from assay import api
-
     api.mock_server(**{name: value for name, value in options.items() if value is not None})

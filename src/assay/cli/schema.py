@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import debug_option
 
@@ -13,8 +14,6 @@ from assay.cli._options import debug_option
 @debug_option
 def command(output: Path | None, debug: bool) -> None:
     """Print the JSON Schema of a config file, with which editors complete and check it."""
-    from assay import api
-
     if output is None:
         click.echo(api.schema(), nl=False)
         return

@@ -5,9 +5,11 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import debug_option
 from assay.cli._output import format_option, has_colour
+from assay.errors import UserError
 
 
 @click.command("sql", cls=Command)
@@ -18,9 +20,6 @@ from assay.cli._output import format_option, has_colour
 @debug_option
 def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int, debug: bool) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
-    from assay import api
-    from assay.errors import UserError
-
     *paths, query = words
     if not paths or (as_json and as_csv):
         what = "name an experiment and a query" if not paths else "--json or --csv, not both"
@@ -50,8 +49,6 @@ def _print_json(answer: Any) -> None:
 
 def _show(answer: Any, form: str, most: int) -> None:
     """In another form than a table all rows; on a terminal that it does not fit, through the pager."""
-    from assay import api
-
     sheet = api.sheet(answer, most=most if most and form == "table" else None)
     shown = len(sheet.tables[0].rows)
     colour = form == "table" and has_colour()
