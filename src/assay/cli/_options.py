@@ -11,7 +11,7 @@ from assay.errors import UserError
 F = TypeVar("F", bound=Callable[..., Any])
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
-debug_option = click.option("--debug", is_flag=True, help="Show tracebacks.")
+debug_option = click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")  # see `main`
 settings_option = click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key of the config."
 )

@@ -15,9 +15,7 @@ from assay.cli._running import failure_as_event, show_result
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @existing_rows_options
 @format_option
-def command(
-    paths: tuple[str, ...], debug: bool, form: str, as_json: bool, settings: tuple[str, ...], **options: Any
-) -> None:
+def command(paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[str, ...], **options: Any) -> None:
     """Compute metrics from the evaluations in each PATH, an experiment's folder or any evaluation_results.jsonl.
 
     Several are taken together; the facet `source` tells them apart.

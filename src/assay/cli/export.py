@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command, flag_name
-from assay.cli._options import debug_option, overrides, parameters_option
+from assay.cli._options import overrides, parameters_option
 from assay.cli._output import print_notes
 
 
@@ -32,20 +32,10 @@ def _formats() -> str:
 @click.option("-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics.")
 @click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
 @parameters_option
-@debug_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    path: str,
-    format_name: str,
-    table: str,
-    output: str | None,
-    settings: tuple[str, ...],
-    debug: bool,
-) -> None:
+def command(ctx: click.Context, path: str, format_name: str, settings: tuple[str, ...], **options: Any) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
-    params: dict[str, Any] = {**_given_flags(ctx), **overrides(settings)}
-    print_notes(api.export(path, format_name, table=table, output=output, params=params))
+    print_notes(api.export(path, format_name, params={**_given_flags(ctx), **overrides(settings)}, **options))
 
 
 def _given_flags(ctx: click.Context) -> dict[str, bool]:

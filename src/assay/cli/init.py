@@ -7,7 +7,6 @@ from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 
 
 def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -18,8 +17,7 @@ def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.argument("folder", default=".", type=click.Path())
 @click.option("--example", default="qa", show_default=True, help="Which one.", shell_complete=complete_example)
 @click.option("--list", "as_list", is_flag=True, help="List the examples.")
-@debug_option
-def command(folder: str, example: str, as_list: bool, debug: bool) -> None:
+def command(folder: str, example: str, as_list: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""
     if as_list:
         width = max(map(len, api.examples()))

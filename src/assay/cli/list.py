@@ -5,7 +5,6 @@ from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option, show
 
 
@@ -16,8 +15,7 @@ def complete_kind(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.command("list", cls=Command)
 @click.argument("kind", default="", shell_complete=complete_kind)
 @format_option
-@debug_option
-def command(kind: str, form: str, as_json: bool, debug: bool) -> None:
+def command(kind: str, form: str, as_json: bool) -> None:
     """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every kind."""
     plug_ins = api.list(kind)
     if not as_json:

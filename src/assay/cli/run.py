@@ -23,7 +23,7 @@ from assay.cli._running import failure_as_event, run_and_show
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
 @format_option
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-def command(debug: bool, dry_run: bool, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
+def command(dry_run: bool, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
     """Run CONFIG: every model × prompt × item × sample, then scoring and metrics.
 
     The same command resumes where an earlier one stopped. With --json events are printed as JSON lines, and the last

@@ -7,7 +7,6 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option, has_colour
 from assay.errors import UserError
 
@@ -17,8 +16,7 @@ from assay.errors import UserError
 @format_option
 @click.option("--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read.")
 @click.option("--rows", type=click.IntRange(min=0), default=200, show_default=True, help="Most rows shown; 0: all.")
-@debug_option
-def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int, debug: bool) -> None:
+def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
     *paths, query = words
     if not paths or (as_json and as_csv):

@@ -11,7 +11,7 @@ from assay.cli._options import config_of, config_options
 
 @click.command("validate", cls=Command)
 @config_options
-def command(debug: bool, **options: Any) -> None:
+def command(**options: Any) -> None:
     """Check a config, its code, its dataset and its templates, without calling a model."""
     source, chosen = config_of(**options)
     experiment = api.experiment(source, **chosen)
