@@ -2,9 +2,25 @@
 
 from typing import Any
 
+import msgspec
+
 from assay.analysis.compare.across import Across, AcrossValue
 from assay.analysis.compare.compare import Comparison, Pair, SideStanding
-from assay.reports.sheet import Cell, Column, Line, Sheet, Style, Table, one_line, shortened
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Style,
+    Table,
+    columns_of,
+    failed_text,
+    fields_of,
+    one_line,
+    ranks_text,
+    shortened,
+    span_text,
+)
 
 _STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike", "inconclusive": "open"}
 _LONGEST_ANSWER = 60
@@ -18,20 +34,13 @@ def view(comparison: Comparison | Across) -> Sheet:
 def _comparison(comparison: Comparison) -> Sheet:
     interval = f"{comparison.level:.0%} interval"
     standings = Table(
-        columns=[
-            *(Column("rank"), Column("side", text=True), Column(comparison.metric), Column(interval)),
-            *(Column("items"), Column("samples"), Column("failed", folds=True)),
-        ],
+        columns=columns_of("rank", "<side", Column(comparison.metric), interval, "items", "samples", "~failed"),
         rows=[_standing(standing) for standing in comparison.standings],
     )
-    names = [name for name in Pair.__struct_fields__ if name != "flips"]
     pairs = Table(
-        columns=[
-            *(Column("pair", text=True), Column("difference"), Column(interval), Column("p"), Column("could show")),
-            *(Column("items"), Column("verdict", text=True)),
-        ],
+        columns=columns_of("<pair", "difference", interval, "p", "could show", "items", "<verdict"),
         rows=[_pair(pair) for pair in comparison.pairs],
-        data=(names, [[getattr(pair, name) for name in names] for pair in comparison.pairs]),
+        data=fields_of(comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]),
     )
     lead = Line(f"label {comparison.label}, {_explained(comparison)}", "quiet")
     return Sheet(parts=[lead, standings, pairs, *_flip_lines(comparison)], notes=comparison.notes)
@@ -46,13 +55,9 @@ def _explained(comparison: Comparison) -> str:
 
 
 def _standing(standing: SideStanding) -> list[str]:
-    low, high = standing.ranks
-    failed = ", ".join(f"{count:,} {name}" for name, count in standing.counts.items() if count and name != "skipped")
-    bounds = (standing.ci_low, standing.ci_high)
-    span = "–" if None in bounds else "–".join(f"{bound:.3f}" for bound in bounds)
-    rank = f"{low}" if low == high else f"{low}–{high}"
-    counts = (f"{standing.items:,}", f"{standing.samples:,}", failed or "0")
-    return [rank, standing.name, f"{standing.value:.3f}", span, *counts]
+    span = span_text(standing.ci_low, standing.ci_high)
+    counts = (f"{standing.items:,}", f"{standing.samples:,}", failed_text(standing.counts))
+    return [ranks_text(standing.ranks), standing.name, f"{standing.value:.3f}", span, *counts]
 
 
 def _pair(pair: Pair) -> list[str | Cell]:
@@ -63,7 +68,7 @@ def _pair(pair: Pair) -> list[str | Cell]:
     return [
         f"{pair.candidate} − {pair.baseline}",
         f"{pair.difference:+.3f}",
-        f"{pair.ci_low:+.3f} … {pair.ci_high:+.3f}",
+        span_text(pair.ci_low, pair.ci_high, "+.3f", " … "),
         f"{pair.p_corrected:.2g}" if pair.p_corrected >= 0.001 else "<0.001",
         f"{pair.smallest_difference:.3f}",
         f"{pair.items:,}",
@@ -93,23 +98,15 @@ def _answer(text: str | None) -> str:
 def _across(table: Across) -> Sheet:
     """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
     labels = [Column(f"{label}{' (less)' if label in table.lower else ''}") for label in table.labels]
-    rows = [
-        [
-            name,
-            *(f"{values[label].value:.3f}{_BEST if values[label].best else ''}" for label in table.labels),
-            f"{max(value.items for value in values.values()):,}",
-            f"{max(value.failed for value in values.values()):,}",
-        ]
-        for name, values in table.sides.items()
-    ]
-    fields = AcrossValue.__struct_fields__
-    exact: list[list[Any]] = [
-        [name, label, *(getattr(value, field) for field in fields)]
-        for name, values in table.sides.items()
-        for label, value in values.items()
-    ]
+    rows: list[list[str]] = []
+    exact: list[list[Any]] = []
+    for name, values in table.sides.items():
+        shown = [f"{values[label].value:.3f}{_BEST if values[label].best else ''}" for label in table.labels]
+        most = [max(value.items for value in values.values()), max(value.failed for value in values.values())]
+        rows.append([name, *shown, *(f"{number:,}" for number in most)])
+        exact += [[name, label, *msgspec.structs.astuple(value)] for label, value in values.items()]
     corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
-    columns = [Column("side", text=True), *labels, Column("items"), Column("failed")]
-    values = Table(columns=columns, rows=rows, data=(["side", "label", *fields], exact))
-    return Sheet(parts=[Line(lead, "quiet"), values], notes=table.notes)
+    names = ["side", "label", *AcrossValue.__struct_fields__]
+    cells = Table(columns=columns_of("<side", *labels, "items", "failed"), rows=rows, data=(names, exact))
+    return Sheet(parts=[Line(lead, "quiet"), cells], notes=table.notes)

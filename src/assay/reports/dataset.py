@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.look.dataset import StoredDataset
-from assay.reports.sheet import Column, Line, Sheet, Table
+from assay.reports.sheet import Line, Sheet, Table, columns_of, fields_of
 
 _FACTS = ("name", "id", "items", "hash", "labels", "stored", "origin")
 
@@ -30,15 +30,14 @@ def _added(dataset: StoredDataset, new: bool) -> Line:
 
 
 def _list(datasets: Sequence[StoredDataset]) -> Sheet:
-    columns = [Column("name", text=True), Column("items"), Column("hash", text=True), Column("labels", text=True)]
     table = Table(
-        columns=columns,
+        columns=columns_of("<name", "items", "<hash", "<labels"),
         rows=[
             [dataset.name, f"{dataset.items:,} items", dataset.hash, " ".join(dataset.labels)] for dataset in datasets
         ],
         compact=True,
         heads=False,
-        data=(_FACTS, [[getattr(dataset, name) for name in _FACTS] for dataset in datasets]),
+        data=fields_of(datasets, _FACTS),
     )
     return Sheet(parts=[table])
 

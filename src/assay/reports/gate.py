@@ -1,19 +1,15 @@
 """A gate's checks: what was measured, against which bound, and why each came out as it did."""
 
 from assay.analysis.compare.gate import Check, Gated
-from assay.reports.sheet import Cell, Column, Line, Sheet, Style, Table, one_line
+from assay.reports.sheet import Cell, Line, Sheet, Style, Table, columns_of, failed_text, fields_of, one_line
 
 _STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "inconclusive": "open"}
 
 
 def view(gated: Gated) -> Sheet:
-    columns = [
-        *(Column("check", text=True), Column("bound", text=True), Column("value"), Column("interval")),
-        *(Column("items"), Column("failed rows", folds=True), Column("outcome", text=True)),
-    ]
+    columns = columns_of("<check", "<bound", "value", "interval", "items", "~failed rows", "<outcome")
     names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples"]
-    exact = [[getattr(check, name) for name in names] for check in gated.checks]
-    table = Table(columns=columns, rows=[_row(check) for check in gated.checks], data=(names, exact))
+    table = Table(columns=columns, rows=[_row(check) for check in gated.checks], data=fields_of(gated.checks, names))
     why = [Line(f"{_title(check)}: {check.outcome}: {check.why}", _STYLES[check.outcome]) for check in gated.checks]
     return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
 
@@ -61,7 +57,6 @@ def _title(check: Check) -> str:
 
 
 def _row(check: Check) -> list[str | Cell]:
-    failed = ", ".join(f"{count:,} {name}" for name, count in check.counts.items() if count and name != "skipped")
     value = "–" if check.value is None else _number(check, check.value)
     outcome = Cell(check.outcome, _STYLES[check.outcome])
-    return [check.name, bound_text(check), value, _span(check), f"{check.items:,}", failed or "0", outcome]
+    return [check.name, bound_text(check), value, _span(check), f"{check.items:,}", failed_text(check.counts), outcome]

@@ -1,4 +1,4 @@
-"""What tables share: how they look, whether one fits the terminal, and text that stays on its line."""
+"""What tables made by rich share: how they look, and whether one fits the terminal."""
 
 from typing import Any
 
@@ -6,8 +6,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
-
-from assay.text.plain import plain
 
 
 def plain_table(*headers: str, **more: Any) -> Table:
@@ -18,8 +16,3 @@ def fits(table: Table, console: Console, *, folded: bool = True) -> bool:
     """Whether a table fits the terminal, with its long cells folded where they may be, or as it is."""
     width = Measurement.get(console, console.options.update(max_width=10_000), table)
     return (width.minimum if folded else width.maximum) <= console.width
-
-
-def one_line(text: str) -> str:
-    """Text from models and data with nothing that a terminal would obey."""
-    return plain(text).replace("\n", " ⏎ ")

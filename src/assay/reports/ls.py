@@ -4,22 +4,18 @@ import os
 from collections.abc import Sequence
 
 from assay.analysis.look.ls import Listed
-from assay.reports.sheet import Column, Sheet, Table
+from assay.reports.sheet import Sheet, Table, columns_of, fields_of
 
 _MOST_METRICS = 3
 
 
 def view(experiments: Sequence[Listed], root: str = "") -> Sheet:
     """Paths are relative to the folder `root`."""
-    names = [name for name in Listed.__struct_fields__ if name != "values"]
     table = Table(
-        columns=[
-            *(Column("experiment", text=True), Column("state", text=True), Column("items"), Column("rows")),
-            *(Column("errors"), Column("metrics", text=True)),
-        ],
+        columns=columns_of("<experiment", "<state", "items", "rows", "errors", "<metrics"),
         rows=[_row(listed, root) for listed in experiments],
         compact=True,
-        data=(names, [[getattr(listed, name) for name in names] for listed in experiments]),
+        data=fields_of(experiments, [name for name in Listed.__struct_fields__ if name != "values"]),
     )
     return Sheet(parts=[table])
 

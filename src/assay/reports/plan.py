@@ -4,8 +4,7 @@ import msgspec
 
 from assay.engine.experiment.models import price_list
 from assay.engine.experiment.plan import Plan
-from assay.reports.money import cost_text
-from assay.reports.sheet import Column, Line, Sheet, Table
+from assay.reports.sheet import Line, Sheet, Table, columns_of, cost_text
 
 
 def view(plan: Plan) -> Sheet:
@@ -17,30 +16,19 @@ def view(plan: Plan) -> Sheet:
         ["cost", "unknown" if plan.usd is None else cost_text(plan.usd, 0), _price_note(plan)],
         ["time", _time(plan.seconds), _time_note(plan)],
     ]
-    if plan.retried:
-        rows.append(["  again", f"{plan.retried:,}", "of them because they failed"])
-    if plan.stale:
-        rows.append(["set aside", f"{plan.stale:,}", "rows that the plan no longer has"])
-    if plan.returning:
-        rows.append(["brought back", f"{plan.returning:,}", "rows that had been set aside"])
-    columns = [Column("what", text=True), Column("number"), Column("meaning", text=True)]
+    more = [
+        ("  again", plan.retried, "of them because they failed"),
+        ("set aside", plan.stale, "rows that the plan no longer has"),
+        ("brought back", plan.returning, "rows that had been set aside"),
+    ]
+    rows += [[what, f"{number:,}", meaning] for what, number, meaning in more if number]
     tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
     title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples, folder {plan.folder}"
     exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name != "tasks"}
-    return Sheet(
-        parts=[
-            Line(title, wraps=False),
-            Table(
-                columns=columns,
-                rows=rows,
-                compact=True,
-                heads=False,
-                depth=1,
-                data=(["what", "value"], [list(pair) for pair in exact.items()]),
-            ),
-            Table(columns=[Column("cells"), Column("task", text=True)], rows=tasks, compact=True, heads=False, depth=1),
-        ]
-    )
+    facts = Table(columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1)
+    facts = facts._replace(data=(["what", "value"], [list(pair) for pair in exact.items()]))
+    cells = Table(columns_of("cells", "<task"), tasks, compact=True, heads=False, depth=1)
+    return Sheet(parts=[Line(title, wraps=False), facts, cells])
 
 
 def _price_note(plan: Plan) -> str:

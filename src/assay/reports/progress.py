@@ -12,7 +12,7 @@ import msgspec
 
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
-from assay.reports.money import cost_text
+from assay.reports.sheet import cost_text
 from assay.text.plain import plain
 
 T = TypeVar("T")

@@ -5,8 +5,18 @@ from typing import Any
 
 from assay.engine.experiment.experiment import Result
 from assay.records import MetricRow
-from assay.reports.money import cost_text
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, shortened
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Table,
+    columns_of,
+    cost_text,
+    counts_text,
+    shortened,
+    span_text,
+)
 
 _LONGEST_FACET = 40
 _FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_count": "refused"}
@@ -20,8 +30,7 @@ def view(result: Result) -> Sheet:
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
             if manifest is not None:
-                counts = ", ".join(f"{count:,} {outcome}" for outcome, count in manifest.counts.items())
-                parts.append(Line(f"{name}: {counts}"))
+                parts.append(Line(f"{name}: {counts_text(manifest.counts, '')}"))
     if result.run is not None and result.run.metadata.get("usage"):
         parts.append(_usage(result.run.metadata["usage"]))
     if result.folder:
@@ -69,21 +78,16 @@ def _numbers(row: MetricRow) -> list[str | Cell]:
     shown: str | Cell = Cell("null", "quiet")
     if value is not None:
         shown = f"{value:.4g}" if abs(value) >= 1000 else f"{value:.3f}"
-    interval = "–" if low is None or high is None else f"{low:.3f}–{high:.3f}"
     counts = [row.get(name) for name in ("total_item_count", "total_sample_count")]
     failures = [f"{row[name]:,} {word}" for name, word in _FAILURES.items() if row.get(name)]
     failed = Cell(", ".join(failures), "open") if failures else "0"  # 0 where every row has a verdict
-    return [shown, interval, *("–" if count is None else f"{count:,}" for count in counts), failed]
+    return [shown, span_text(low, high), *("–" if count is None else f"{count:,}" for count in counts), failed]
 
 
 def _reasons(rows: Sequence[MetricRow]) -> list[str]:
     """Why values are null and what the rows warn of, each once."""
-    reasons: dict[str, None] = {}
-    for row in rows:
-        for field in ("error", "reason", "warning"):
-            if row.get(field):
-                reasons[f"{row.get('metric_name')}: {row[field]}"] = None
-    return list(reasons)
+    fields = ((row, field) for row in rows for field in ("error", "reason", "warning"))
+    return list(dict.fromkeys(f"{row.get('metric_name')}: {row[field]}" for row, field in fields if row.get(field)))
 
 
 def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -95,5 +99,5 @@ def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
         answered = used["responses"] > used["errors"]
         cost = cost_text(used["cost"], used["unpriced"]) if answered else "–"
         rows.append([_facet(model), f"{used['responses']:,}", errors, *tokens, cost])
-    numbers = ("responses", "errors", "tokens in", "tokens out", "cost")
-    return Table(columns=[Column("model", text=True), *map(Column, numbers)], rows=rows)
+    columns = columns_of("<model", "responses", "errors", "tokens in", "tokens out", "cost")
+    return Table(columns=columns, rows=rows)

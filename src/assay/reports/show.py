@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from assay.analysis.look.plugins import Described, PlugIn
-from assay.reports.sheet import Column, Line, Sheet, Table
+from assay.reports.sheet import Line, Sheet, Table, columns_of
 
 
 def view(plug_ins: Sequence[PlugIn] | Sequence[Described]) -> Sheet:
@@ -29,7 +29,7 @@ def _list(plug_ins: Sequence[PlugIn]) -> Sheet:
             parts += [*([Line("")] if parts else []), Line(kind, "head")]
         parts.append(
             Table(
-                columns=[Column("name", text=True), Column("about", text=True)],
+                columns=columns_of("<name", "<about"),
                 rows=[[member.name, member.about] for member in members],
                 compact=True,
                 heads=False,
@@ -51,7 +51,7 @@ def _described(described: Described) -> list[Line | Table]:
     lines += [Line(""), Line("signature"), _text(f"({arguments}){returns}"), Line(""), Line("parameters")]
     names = ["name", "type", "required", "default"]
     parameters = Table(
-        columns=[Column("name", text=True), Column("type and default", text=True)],
+        columns=columns_of("<name", "<type and default"),
         rows=[[parameter["name"], f"{parameter['type']}, {_default(parameter)}"] for parameter in described.parameters],
         compact=True,
         heads=False,

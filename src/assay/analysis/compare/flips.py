@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Matched, Side, behind
+from assay.analysis.compare.paired import Matched, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 
@@ -63,7 +63,7 @@ def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
     """The answers behind evaluation rows, found in one pass over the responses."""
     wanted = {_place(row) for row in rows}
     answers: dict[Place, str] = {}
-    for log in behind(side.source, "run") if wanted else ():
+    for log in side.source.logs("run") if wanted else ():
         for _, line in log.scan():
             if len(answers) == len(wanted):
                 return answers

@@ -25,6 +25,10 @@ from assay.stats.power import items_for_difference
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
 
 
+Kind = Literal["min", "max", "max_drop"]
+Values = tuple[float | None, float | None, float | None]  # a number, and the ends of its interval
+
+
 class Gated(msgspec.Struct, kw_only=True):
     """All checks of an experiment: one that fails fails all, and one that is inconclusive leaves the rest open."""
 
@@ -63,7 +67,8 @@ def gate(
         if gate.calibration is not None:
             checks += calibration_checks(path, gate.calibration, point=point)
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
-            checks += _Gate(path, gate, loaded, used, point, seed).checks()
+            side = read_side(find_source(path, "evaluation"), gate.facets)
+            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point, seed).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -112,15 +117,9 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(
-        self, path: str | Path, gate: GateConfig, config: Config | None, level: float, point: bool, seed: int
-    ) -> None:
-        self.gate = gate
-        self.level = level
-        self.point = point
-        self.seed = seed
-        self.bound = _metric(gate.metric, config, level)
-        self.side = read_side(find_source(path, "evaluation"), gate.facets)
+    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, seed: int) -> None:
+        self.side, self.gate, self.bound = side, gate, bound
+        self.level, self.point, self.seed = bound.level, point, seed
         if gate.max_drop is not None and not gate.baseline:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
@@ -143,7 +142,7 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, kind: Literal["min", "max"], threshold: float, row: MetricRow) -> Check:
+    def _bounded(self, kind: Kind, threshold: float, row: MetricRow) -> Check:
         value, low, high = values = row["value"], row["ci_low"], row["ci_high"]
         open_because = self._undecided(row)
         if open_because:
@@ -192,15 +191,7 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _check(
-        self,
-        kind: Literal["min", "max", "max_drop"],
-        threshold: float,
-        row: MetricRow,
-        outcome: Outcome,
-        why: str,
-        values: tuple[float | None, float | None, float | None],
-    ) -> Check:
+    def _check(self, kind: Kind, threshold: float, row: MetricRow, outcome: Outcome, why: str, values: Values) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
         return Check(
             name=f"{self.bound.name} {row['label']}{facets}",

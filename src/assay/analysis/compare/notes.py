@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import Side, behind
+from assay.analysis.compare.paired import Side
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log
+from assay.store.repair import open_rows
 
 
 class _Served(msgspec.Struct):
@@ -46,7 +47,7 @@ def _served(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
-        for model, served in sorted({pair for log in behind(source, "run") for pair in _served_in(log)}):
+        for model, served in sorted({pair for log in source.logs("run") for pair in _served_in(log)}):
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
         if len(served) > 1:
@@ -54,14 +55,7 @@ def _served(sources: Sequence[Source]) -> Iterable[str]:
 
 
 def _served_in(log: Log) -> Iterable[tuple[str, str]]:
-    decode = msgspec.json.Decoder(_Served).decode
-    for _, line in log.scan():
-        if not line.strip():
-            continue
-        try:
-            row = decode(line)
-        except msgspec.DecodeError:
-            continue
+    for _, row in open_rows(log, None, msgspec.json.Decoder(_Served).decode):
         named = [part for part in (row.served_model, row.served_fingerprint) if part]
         if named:
             yield row.model_name, " ".join(named)

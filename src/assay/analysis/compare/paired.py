@@ -21,7 +21,7 @@ from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, bind_met
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Group, Log, Values
-from assay.records import Kind, MetricRow
+from assay.records import MetricRow
 from assay.registry import nearest
 from assay.stats.paired import Differences
 
@@ -98,18 +98,13 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     reader.read(log, where)
     columns = reader.columns()
     if missing(columns, facets):
-        sources = Sources([log], behind(source, "run"), behind(source, "dataset"))
+        sources = Sources([log], source.logs("run"), source.logs("dataset"))
         join_responses(columns, facets, sources)
         join_items(columns, facets, sources)
     for at, facet in enumerate(facets):
         if all(combination.values[at] is UNSET for combination in columns.combinations):
             raise unknown(facet, [decode_row(next(log.scan())[1], where)], where=where)
     return under_every_label(columns)
-
-
-def behind(source: Source, kind: Kind) -> list[Log]:
-    """The rows of a kind that the evaluations were made from, as far as they are there."""
-    return list(source.logs(kind))
 
 
 def read_side(source: Source, where: Mapping[str, Any]) -> Side:

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import behind
 from assay.analysis.judge.accuracy import (
     Corrected,
     Estimate,
@@ -274,7 +273,7 @@ def _of_people(agreement: Agreement, level: float) -> Estimate:
 
 
 def _items(source: Source) -> set[str]:
-    rows = (row for log in behind(source, "dataset") for _, row in open_rows(log, None, row_decoder(Item)))
+    rows = (row for log in source.logs("dataset") for _, row in open_rows(log, None, row_decoder(Item)))
     return {item.id for item in rows}
 
 

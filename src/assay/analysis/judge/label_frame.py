@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import behind, rows_of
+from assay.analysis.compare.paired import rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
@@ -147,7 +147,7 @@ def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
 def _unanswered(source: Source) -> set[Any]:
     """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
     keys: set[Any] = set()
-    logs = behind(source, "run")
+    logs = source.logs("run")
     if not logs:
         raise UserError(
             "the answers are not there: only their evaluations", where=str(source.path), fix="name the folder of a run"

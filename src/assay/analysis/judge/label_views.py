@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.paired import behind
 from assay.analysis.judge.label_frame import Address, Unit
 from assay.engine.experiment.sources import Source
 from assay.records import Item, Response
@@ -59,7 +58,7 @@ def _responses(source: Source, units: Sequence[Unit]) -> dict[Any, Response]:
     """By key; rows from elsewhere, which have none, by where they stand."""
     wanted: set[Any] = {key for unit in units for key in (unit.responses or (unit.address[:3],))}
     responses: dict[Any, Response] = {}
-    for log in behind(source, "run"):
+    for log in source.logs("run"):
         for _, row in open_rows(log, None, row_decoder(Response)):
             for key in (row.key, (row.item_id, row.sample_index, row.model_name)):
                 if key in wanted:
@@ -69,7 +68,7 @@ def _responses(source: Source, units: Sequence[Unit]) -> dict[Any, Response]:
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
     items: dict[str, Item] = {}
-    for log in behind(source, "dataset"):
+    for log in source.logs("dataset"):
         for number, (_, line) in enumerate(log.scan(), 1):
             if line.strip():
                 item = decode_item(line, f"items, line {number}")
