@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from assay.records import Item, Response
-from assay.scorers._ranked import average_precision, grades, ndcg, reciprocal_rank
-from assay.scorers._retrieved import Document, relevant, retrieved, texts
+from assay.scorers._retrieved import (
+    Document,
+    average_precision,
+    grades,
+    ndcg,
+    reciprocal_rank,
+    relevant,
+    retrieved,
+    texts,
+)
 from assay.text.support import flat, holds, sentences, supported
 
 TWO = [Document("a", "one"), Document("b", "two")]

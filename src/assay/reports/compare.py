@@ -1,4 +1,5 @@
-"""A comparison: a standing for each side, a verdict for each pair; or one table of all labels."""
+"""A comparison: a standing for each side, a verdict for each pair; or one table of all labels. A gate: its checks, what
+was measured, against which bound, and why each came out as it did."""
 
 from typing import Any
 
@@ -6,6 +7,7 @@ import msgspec
 
 from assay.analysis.compare.across import Across, AcrossValue
 from assay.analysis.compare.compare import Comparison, Pair, SideStanding
+from assay.analysis.compare.gate import Check, Gated
 from assay.reports.sheet import (
     Cell,
     Column,
@@ -23,11 +25,12 @@ from assay.reports.sheet import (
 )
 
 _STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike", "inconclusive": "open"}
+_OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad", "inconclusive": "open"}
 _LONGEST_ANSWER = 60
 _BEST = "*"
 
 
-def view(comparison: Comparison | Across) -> Sheet:
+def compare_view(comparison: Comparison | Across) -> Sheet:
     return _across(comparison) if isinstance(comparison, Across) else _comparison(comparison)
 
 
@@ -110,3 +113,69 @@ def _across(table: Across) -> Sheet:
     names = ["side", "label", *AcrossValue.__struct_fields__]
     cells = Table(columns=columns_of("<side", *labels, "items", "failed"), rows=rows, data=(names, exact))
     return Sheet(parts=[Line(lead, "quiet"), cells], notes=table.notes)
+
+
+def gate_view(gated: Gated) -> Sheet:
+    columns = columns_of("<check", "<bound", "value", "interval", "items", "~failed rows", "<outcome")
+    names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples"]
+    table = Table(columns=columns, rows=[_check(check) for check in gated.checks], data=fields_of(gated.checks, names))
+    why = [
+        Line(f"{_check_title(check)}: {check.outcome}: {check.why}", _OUTCOMES[check.outcome]) for check in gated.checks
+    ]
+    return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
+
+
+def gate_text(gated: Gated) -> str:
+    """A line for each check that did not pass."""
+    lines = [
+        one_line(f"{check.outcome}: {_check_title(check)}: {value_text(check)}: {check.why}")
+        for check in gated.checks
+        if check.outcome != "passed"
+    ]
+    return "\n".join(lines)
+
+
+def bound_text(check: Check) -> str:
+    if check.bound == "max_drop":
+        return f"drop of at most {check.threshold:g}"
+    if check.bound == "fresh":
+        return f"not older than {check.threshold:g} days" if check.threshold else "there"
+    return f"{'at least' if check.bound == 'min' else 'at most'} {check.threshold:g}"
+
+
+def value_text(check: Check) -> str:
+    """The value with its interval."""
+    if check.value is None:
+        return "no value"
+    return _check_number(check, check.value) + (f" ({_check_span(check)})" if check.low is not None else "")
+
+
+def _check_number(check: Check, value: float) -> str:
+    """A difference carries its sign, an age its unit."""
+    if check.bound == "fresh":
+        return f"{value:.1f} days"
+    return f"{value:+.3f}" if check.bound == "max_drop" else f"{value:.3f}"
+
+
+def _check_span(check: Check) -> str:
+    if check.low is None or check.high is None:
+        return "–"
+    return f"{_check_number(check, check.low)} … {_check_number(check, check.high)}"
+
+
+def _check_title(check: Check) -> str:
+    return one_line(f"{check.name}, {bound_text(check)}")
+
+
+def _check(check: Check) -> list[str | Cell]:
+    value = "–" if check.value is None else _check_number(check, check.value)
+    outcome = Cell(check.outcome, _OUTCOMES[check.outcome])
+    return [
+        check.name,
+        bound_text(check),
+        value,
+        _check_span(check),
+        f"{check.items:,}",
+        failed_text(check.counts),
+        outcome,
+    ]

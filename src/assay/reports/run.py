@@ -1,9 +1,15 @@
-"""What a run, an evaluation or an aggregation came to: metrics with their intervals, what is missing, what was used."""
+"""What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used; and what an
+import left behind."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from assay.engine.experiment.experiment import Result
+from assay.engine.experiment.import_rows import Imported
+from assay.engine.experiment.models import price_list
+from assay.engine.experiment.plan import Plan
 from assay.records import MetricRow
 from assay.reports.sheet import (
     Cell,
@@ -13,6 +19,7 @@ from assay.reports.sheet import (
     Table,
     columns_of,
     cost_text,
+    count,
     counts_text,
     shortened,
     span_text,
@@ -22,7 +29,7 @@ _LONGEST_FACET = 40
 _FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_count": "refused"}
 
 
-def view(result: Result) -> Sheet:
+def result_view(result: Result) -> Sheet:
     parts: list[Line | Table] = []
     if result.metrics:
         parts.append(_metrics(result.metrics))
@@ -101,3 +108,58 @@ def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
         rows.append([_facet(model), f"{used['responses']:,}", errors, *tokens, cost])
     columns = columns_of("<model", "responses", "errors", "tokens in", "tokens out", "cost")
     return Table(columns=columns, rows=rows)
+
+
+def plan_view(plan: Plan) -> Sheet:
+    rows = [
+        ["planned", f"{plan.planned:,}", "cells of the config"],
+        ["selected", f"{plan.selected:,}", "by --limit, --model, --num-samples"],
+        ["present", f"{plan.present:,}", "have their rows"],
+        ["to run", f"{plan.missing:,}", f"about {plan.prompt_tokens:,} + {plan.answer_tokens:,} tokens"],
+        ["cost", "unknown" if plan.usd is None else cost_text(plan.usd, 0), _price_note(plan)],
+        ["time", _time(plan.seconds), _time_note(plan)],
+    ]
+    more = [
+        ("  again", plan.retried, "of them because they failed"),
+        ("set aside", plan.stale, "rows that the plan no longer has"),
+        ("brought back", plan.returning, "rows that had been set aside"),
+    ]
+    rows += [[what, f"{number:,}", meaning] for what, number, meaning in more if number]
+    tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
+    title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples, folder {plan.folder}"
+    exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name != "tasks"}
+    facts = Table(columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1)
+    facts = facts._replace(data=(["what", "value"], [list(pair) for pair in exact.items()]))
+    cells = Table(columns_of("cells", "<task"), tasks, compact=True, heads=False, depth=1)
+    return Sheet(parts=[Line(title, wraps=False), facts, cells])
+
+
+def _price_note(plan: Plan) -> str:
+    if plan.usd is None:
+        return "a price is missing: add `price:` to the model"
+    return f"list prices are of {price_list()['as_of']}; a config's own win" if plan.usd else ""
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"
+
+
+def _time_note(plan: Plan) -> str:
+    if plan.seconds is None:
+        return "no earlier run tells the rate"
+    return "at the last run's rate and the limits per minute"
+
+
+def imports_view(imports: Sequence[Imported]) -> Sheet:
+    lines: list[Line] = []
+    for imported in imports:
+        lines += [
+            Line(f"{imported.dataset}: {imported.format}, {', '.join(imported.read_from)}", wraps=False),
+            Line(f"items: {imported.items:,}"),
+            Line(f"responses: {counts_text(imported.responses, 'none')} of {count(len(imported.agents), 'agent')}"),
+            Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
+            Line(f"files: {imported.folder}", wraps=False),
+        ]
+    return Sheet(parts=lines, notes=[note for imported in imports for note in imported.notes])

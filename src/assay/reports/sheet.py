@@ -174,7 +174,8 @@ def sheet(value: Any, **options: Any) -> Sheet:
     view = _VIEWS.get(type(shown).__name__)
     if view is None:
         raise UserError(f"there is no view of a {type(shown).__name__}", fix="pass what a function of assay returned")
-    return import_module(f"assay.reports.{view}").view(value, **options)
+    module, _, function = view.partition(".")
+    return getattr(import_module(f"assay.reports.{module}"), function)(value, **options)
 
 
 def save(value: Any, path: "str | Path") -> None:
@@ -202,19 +203,19 @@ def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
 
 
 _SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
-_VIEWS = {
-    "Across": "compare",
-    "Calibrated": "judge",
-    "Comparison": "compare",
-    "Described": "show",
-    "Gated": "gate",
-    "Imported": "import_",
-    "Listed": "ls",
-    "Plan": "plan",
-    "PlugIn": "show",
-    "QueryAnswer": "sql",
-    "Ranking": "rank",
-    "Result": "run",
-    "StoredDataset": "dataset",
-    "Trace": "trace",
+_VIEWS = {  # of each type the module and the function
+    "Across": "compare.compare_view",
+    "Calibrated": "judge.view",
+    "Comparison": "compare.compare_view",
+    "Described": "listings.descriptions",
+    "Gated": "compare.gate_view",
+    "Imported": "run.imports_view",
+    "Listed": "listings.experiments",
+    "Plan": "run.plan_view",
+    "PlugIn": "listings.plug_ins",
+    "QueryAnswer": "listings.answer",
+    "Ranking": "rank.view",
+    "Result": "run.result_view",
+    "StoredDataset": "listings.datasets",
+    "Trace": "trace.view",
 }

@@ -6,8 +6,7 @@ from msgspec import Meta, Struct
 
 from assay.interfaces import Score
 from assay.records import Item, Response
-from assay.scorers._ranked import grades
-from assay.scorers._retrieved import relevant, retrieved
+from assay.scorers._retrieved import grades, relevant, retrieved
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation

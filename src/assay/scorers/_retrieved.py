@@ -4,10 +4,12 @@ Retrieved documents are looked for in the response (its `output`, then its `meta
 text, or an object with a text or an id. Their order is their rank, unless each has a `rank` of its own.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
+from msgspec import Meta
 
 from assay.records import Item, Response
 from assay.registry import nearest
@@ -115,3 +117,43 @@ def _graded(entry: Any) -> tuple[str, float]:
         grade = next((fields[name] for name in _GRADES if isinstance(fields.get(name), (int, float))), 1.0)
         return _document(fields).id, float(grade)
     return str(entry), 1.0
+
+
+Gain = Literal["linear", "exponential"]
+Cutoff = Annotated[int, Meta(ge=1)]
+
+
+def grades(ranked: Sequence[str], graded: Mapping[str, float], k: int | None = None) -> list[float]:
+    """The grade at each of the first k places; 0 for what is not relevant or stood there before."""
+    seen: set[str] = set()
+    ranks: list[float] = []
+    for id in ranked[:k]:
+        ranks.append(0.0 if id in seen else graded.get(id, 0.0))
+        seen.add(id)
+    return ranks
+
+
+def reciprocal_rank(ranks: Sequence[float]) -> float:
+    """1 / the place of the first relevant document; 0 if there is none."""
+    return next((1 / place for place, grade in enumerate(ranks, 1) if grade > 0), 0.0)
+
+
+def average_precision(ranks: Sequence[float]) -> float:
+    """The mean, over the places with a relevant document, of the share of relevant ones up to there."""
+    hits, total = 0, 0.0
+    for place, grade in enumerate(ranks, 1):
+        if grade > 0:
+            hits += 1
+            total += hits / place
+    return total / hits if hits else 0.0
+
+
+def ndcg(ranks: Sequence[float], graded: Mapping[str, float], k: int, gain: Gain = "linear") -> float:
+    """Discounted cumulative gain as a share of that of the best possible ranking."""
+    best = _discounted(sorted(graded.values(), reverse=True)[:k], gain)
+    return _discounted(ranks[:k], gain) / best
+
+
+def _discounted(ranks: Sequence[float], gain: Gain) -> float:
+    gains = ranks if gain == "linear" else [2**grade - 1 for grade in ranks]
+    return sum(value / math.log2(place + 1) for place, value in enumerate(gains, 1))

@@ -8,13 +8,12 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._cases import Case, pairs
-from assay.scorers._encoder import Tokens, encoder
 from assay.scorers._parameters import Encoded, Pair
-from assay.scorers._transformers import check_model
+from assay.scorers._transformers import Tokens, check_model, encoder
 from assay.text.overlap import Overlap
 
 if TYPE_CHECKING:
-    from assay.scorers._encoder import Vectors
+    from assay.scorers._transformers import Vectors
 
 _LAYERS = {  # those that agree best with people, as the authors of the measure found
     "bert-base-uncased": 9, "bert-large-uncased": 18, "bert-base-multilingual-cased": 9, "distilbert-base-uncased": 5,

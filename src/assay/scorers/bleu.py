@@ -1,5 +1,6 @@
 """How many n-grams of an answer are in the references."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -8,7 +9,20 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Measured
-from assay.scorers._translation import check, measured
+from assay.text.translation import Measure, require_sacrebleu, segment
+
+
+def check(params: Mapping[str, Any], where: str) -> None:
+    require_sacrebleu(where)
+
+
+def measured(item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]) -> Score:
+    pair = texts.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
+    found = segment(measure, options, pair.answer, pair.references)
+    counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": found.counts}
+    return texts.scored(found.score, corpus=counted)
 
 
 @scorer(reads="ground_truth", check=check, params=Measured, version=1)

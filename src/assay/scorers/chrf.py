@@ -8,7 +8,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Measured
-from assay.scorers._translation import check, measured
+from assay.scorers.bleu import check, measured
 
 
 @scorer(reads="ground_truth", check=check, params=Measured, version=1)

@@ -4,8 +4,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts
-from assay.scorers._ranked import average_precision, grades
-from assay.scorers._retrieved import Document, relevant, retrieved
+from assay.scorers._retrieved import Document, average_precision, grades, relevant, retrieved
 from assay.text.expected import accepted
 from assay.text.support import flat, holds, shared
 

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._cases import Case, pairs
-from assay.scorers._encoder import Tokens, encoder
 from assay.scorers._parameters import Encoded, Pair
-from assay.scorers._transformers import check_model
+from assay.scorers._transformers import Tokens, check_model, encoder
 
 if TYPE_CHECKING:
-    from assay.scorers._encoder import Vectors
+    from assay.scorers._transformers import Vectors
 
 Pooling = Literal["mean", "first"]
 

@@ -6,7 +6,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Ranked, passing
-from assay.scorers._ranked import Cutoff, Gain, ndcg
+from assay.scorers._retrieved import Cutoff, Gain, ndcg
 
 
 @scorer(params=Ranked, version=1)

@@ -6,7 +6,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Ranked, passing
-from assay.scorers._ranked import Cutoff
+from assay.scorers._retrieved import Cutoff
 
 
 @scorer(params=Ranked, version=1)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
-from assay.analysis.compare.flips import Flip, find_flips
-from assay.analysis.compare.notes import notes, unmatched
+from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
 from assay.analysis.compare.paired import (
     Matched,
     Measured,

@@ -34,7 +34,7 @@ from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
-from assay.store.repair import open_rows, row_decoder
+from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
 
 Rows = str | Path | Iterable[Mapping[str, Any]]
@@ -273,8 +273,7 @@ def _of_people(agreement: Agreement, level: float) -> Estimate:
 
 
 def _items(source: Source) -> set[str]:
-    rows = (row for log in source.logs("dataset") for _, row in open_rows(log, None, row_decoder(Item)))
-    return {item.id for item in rows}
+    return {item.id for log in source.logs("dataset") for _, item in read_rows(log, Item)}
 
 
 def _keep(source: Source, result: Calibrated) -> None:
