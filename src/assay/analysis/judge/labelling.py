@@ -106,8 +106,8 @@ def waiting(
 
 
 class View(msgspec.Struct, kw_only=True):
-    """What is shown of an answer: nothing that tells who gave it. `answers` has one text, or two for a pair, in an order
-    that is drawn anew for each; `swapped`: the second player's stands first."""
+    """What is shown of an answer: nothing that tells who gave it. `answers` has one text, or two for a pair, in an
+    order that is drawn anew for each; `swapped`: the second player's stands first."""
 
     question: str = ""
     reference: str | None = None
