@@ -10,6 +10,7 @@ from assay.engine.evaluate.bind import bind_scorer
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.text.answers import Unparsed
 
 NEEDS_TRUTH = [
     "exact_match",
@@ -31,8 +32,10 @@ def score(name: str, answer: str, truth: Any = None, data: Any = None, **params:
 
 
 def verdict(name: str, answer: str, truth: Any = None, data: Any = None, **params: Any) -> bool | str | None:
-    found = score(name, answer, truth, data, **params)
-    return found.passed if found.outcome == "scored" else found.outcome
+    try:
+        return score(name, answer, truth, data, **params).passed
+    except Unparsed:  # the engine makes an unparsed row of it
+        return "unparsed"
 
 
 @pytest.mark.parametrize("name", NEEDS_TRUTH)

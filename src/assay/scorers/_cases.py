@@ -6,6 +6,7 @@ from typing import Protocol
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.scorers._parameters import Pair, Texts
+from assay.text.answers import Unparsed
 
 
 class Case(Protocol):
@@ -21,11 +22,13 @@ def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
     for case in cases:
         try:
             made.append(texts.pair(case.item, case.responses[0]))
-        except LookupError as error:
+        except (LookupError, Unparsed) as error:
             made.append(failed(error))
     return made
 
 
-def failed(error: LookupError) -> Score:
-    """An error row, worded as the engine words what a scorer raises."""
+def failed(error: LookupError | Unparsed) -> Score:
+    """The row that the engine makes of what a scorer raises."""
+    if isinstance(error, Unparsed):
+        return Score(outcome="unparsed", error=str(error))
     return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

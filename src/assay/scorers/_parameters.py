@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.scorers._retrieved import grades, relevant, retrieved
-from assay.text.answers import Unparsed, answer_of
+from assay.text.answers import answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation
 from assay.text.support import Words
@@ -55,13 +55,10 @@ class Texts(Answered, frozen=True, kw_only=True):
     def references(self, item: Item) -> list[str]:
         return accepted(item.ground_truth, self.expected)
 
-    def pair(self, item: Item, response: Response) -> Pair | Score:
-        """Both texts, or that the answer does not hold what is looked for."""
+    def pair(self, item: Item, response: Response) -> Pair:
+        """Both texts; Unparsed if the answer does not hold what is looked for."""
         references = self.references(item)
-        try:
-            return Pair(self.answer(response), references)
-        except Unparsed as error:
-            return Score(outcome="unparsed", error=str(error))
+        return Pair(self.answer(response), references)
 
 
 class Compared(Texts, frozen=True, kw_only=True):

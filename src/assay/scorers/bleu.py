@@ -18,8 +18,6 @@ def check(params: Mapping[str, Any], where: str) -> None:
 
 def measured(item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]) -> Score:
     pair = texts.pair(item, response)
-    if isinstance(pair, Score):
-        return pair
     found = segment(measure, options, pair.answer, pair.references)
     counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": found.counts}
     return texts.scored(found.score, corpus=counted)
