@@ -53,23 +53,24 @@ class Transport:
     async def post(self, body: bytes, *, timeout: float) -> Reply:
         """Send a body to the server's address and read the whole answer, if it is of a sane size."""
         if self._plain is not None or is_plain(self.url):
-            return await self._exchange_plainly("POST", self.url, body, timeout)
+            return await self._exchange_plainly("POST", self._path, body, timeout)
         client = self._client or self._open()
         return await self._exchange(client.post(self.url).body_bytes(body), timeout)
 
     async def get(self, url: str, *, timeout: float) -> Reply:
         """Read another address of the same server."""
         if self._plain is not None or is_plain(self.url):
-            return await self._exchange_plainly("GET", url, b"", timeout)
+            return await self._exchange_plainly("GET", path_of(url), b"", timeout)
         client = self._client or self._open()
         return await self._exchange(client.get(url), timeout)
 
-    async def _exchange_plainly(self, method: str, url: str, body: bytes, timeout: float) -> Reply:
-        if self._plain is None:
-            self._plain = self._open_plain()
-        path = self._path if url is self.url else path_of(url)
+    async def _exchange_plainly(self, method: str, path: str, body: bytes, timeout: float) -> Reply:
         try:
+            if self._plain is None:
+                self._plain = PlainClient(self.url, self._headers, self.max_body)
             status, head, content = await self._plain.send(method, path, body, timeout)
+        except ValueError:  # its text may hold the value of a header
+            raise self._unusable() from None
         except TooLarge as error:
             raise self._too_large(error.size) from None
         except TimeoutError:
@@ -82,14 +83,8 @@ class Transport:
             raise self._no_answer(reason_of(error)) from None
         if status == 200:
             return Reply(status, {}, content)
-        found = ((name, header(head, name.encode())) for name in self._wanted)
-        return Reply(status, {name: value.decode("latin-1") for name, value in found if value is not None}, content)
-
-    def _open_plain(self) -> PlainClient:
-        try:
-            return PlainClient(self.url, self._headers, self.max_body)
-        except ValueError:  # its text may hold the value of a header
-            raise self._unusable() from None
+        headers = ((name, header(head, name.encode())) for name in self._wanted)
+        return Reply(status, {name: value.decode("latin-1") for name, value in headers if value is not None}, content)
 
     async def _exchange(self, request: Any, timeout: float) -> Reply:
         limit = self._timeouts.get(timeout)
@@ -101,8 +96,8 @@ class Transport:
                 content = await self._read(response)
                 if status == 200:
                     return Reply(status, {}, content)
-                found = ((name, response.get_header(name)) for name in self._wanted)
-                return Reply(status, {name: value for name, value in found if value is not None}, content)
+                headers = ((name, response.get_header(name)) for name in self._wanted)
+                return Reply(status, {name: value for name, value in headers if value is not None}, content)
         except self._errors.RequestTimeoutError:
             raise self._late(timeout) from None
         except self._errors.PyreqwestError as error:

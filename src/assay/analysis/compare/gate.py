@@ -137,8 +137,7 @@ class _Gate:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
         if any(side.labels() for side in sides):
             return shared_label(sides, self.gate.label, self.bound)
-        rows = zip(self.side.columns.combinations, self.side.chosen, strict=True)
-        named = {combination.label: combination.scorer for combination, chosen in rows if chosen}
+        named = self.side.labels(verdicts=False)
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
@@ -172,7 +171,7 @@ class _Gate:
                 errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is not a mean over items"
             )
             return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
-        match = matched((self.side, candidate), (other, baseline), self.bound, label, scorer)
+        match = matched(candidate, baseline)
         differences = match.differences
         low, high = interval(differences, self.level, self.seed)
         outcome, why = decided(differences.mean + allowed, low + allowed, high + allowed, point=self.point)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Matched, Side
+from assay.analysis.compare.paired import Matched, Measured, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 from assay.engine.experiment.sources import Source
@@ -88,7 +88,7 @@ class Flip(msgspec.Struct, kw_only=True):
     baseline_answer: str | None = None
 
 
-def find_flips(candidate: Side, baseline: Side, match: Matched, label: str, count: int) -> list[Flip]:
+def find_flips(match: Matched, count: int) -> list[Flip]:
     """The largest changes, losses before gains."""
     changes = match.changes
     changed = np.flatnonzero(changes)
@@ -96,20 +96,21 @@ def find_flips(candidate: Side, baseline: Side, match: Matched, label: str, coun
     shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
     for at in ordered.tolist():
         rose = bool(changes[at] > 0)
-        first = _telling_row(candidate, label, match.items[at], highest=rose)
-        second = _telling_row(baseline, label, match.items[at], highest=not rose)
+        first = _telling_row(match.candidate, match.items[at], highest=rose)
+        second = _telling_row(match.baseline, match.items[at], highest=not rose)
         values = float(match.candidate.own[at]), float(match.baseline.own[at])
         shown.append((Flip(item_id=str(first["item_id"]), candidate=values[0], baseline=values[1]), first, second))
-    answers = _answers(candidate, (row for _, row, _ in shown)), _answers(baseline, (row for *_, row in shown))
+    candidate = _answers(match.candidate.side, (row for _, row, _ in shown))
+    baseline = _answers(match.baseline.side, (row for *_, row in shown))
     for flip, first, second in shown:
-        flip.candidate_answer, flip.baseline_answer = answers[0].get(_place(first)), answers[1].get(_place(second))
+        flip.candidate_answer, flip.baseline_answer = candidate.get(_place(first)), baseline.get(_place(second))
     return [flip for flip, _, _ in shown]
 
 
-def _telling_row(side: Side, label: str, item: Any, *, highest: bool) -> dict[str, Any]:
+def _telling_row(measure: Measured, item: Any, *, highest: bool) -> dict[str, Any]:
     """The sample of an item with its highest or lowest score; the first of them, if there are several."""
-    columns = side.columns
-    at = side.rows(label)
+    side, columns = measure.side, measure.side.columns
+    at = side.rows(measure.label)
     at = at[columns.ids[columns.item[at]] == item]
     outcome, _, score = verdicts(columns)
     value = np.where(outcome[at] == 0, score[at], min(0.0, float(score.min(initial=0.0))))
