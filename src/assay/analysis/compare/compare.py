@@ -17,6 +17,7 @@ from assay.analysis.compare.paired import (
     Measured,
     Side,
     bound_metric,
+    checked_level,
     matched,
     measured,
     read_side,
@@ -135,8 +136,7 @@ def compare(
 
 def checked(chosen: CompareOptions) -> CompareOptions:
     """The options, if they make sense."""
-    if not 0 < chosen.level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {chosen.level:g}", fix="0.95 is usual")
+    checked_level(chosen.level)
     if chosen.margin is not None and chosen.margin <= 0:
         raise UserError(f"a margin must be above 0, got {chosen.margin:g}", fix="--margin 0.02")
     return chosen

@@ -11,7 +11,16 @@ from typing import Any, Literal
 import msgspec
 
 from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
-from assay.analysis.compare.paired import Side, bound_metric, matched, measured, read_side, shared_label, text_of
+from assay.analysis.compare.paired import (
+    Side,
+    bound_metric,
+    checked_level,
+    matched,
+    measured,
+    read_side,
+    shared_label,
+    text_of,
+)
 from assay.config import Config, GateConfig, load
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.bind import bind_metrics
@@ -59,9 +68,7 @@ def gate(
     loaded = _config(path, config)
     chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
     chosen = _completed(chosen, str(baseline), max_error_rate)
-    used = level or (loaded.ci_level if loaded else 0.95)
-    if not 0 < used < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {used:g}", fix="0.95 is usual")
+    used = checked_level(level or (loaded.ci_level if loaded else 0.95))
     checks: list[Check] = []
     for gate in chosen:
         if gate.calibration is not None:

@@ -152,6 +152,12 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     return sorted(distinct.values(), key=order)
 
 
+def checked_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
+    return level
+
+
 def text_of(value: Any) -> str:
     """A facet's value as one writes it on a command line."""
     return value if isinstance(value, str) else typed(value).decode()

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.paired import checked_level
 from assay.analysis.judge.accuracy import (
     Corrected,
     Estimate,
@@ -122,8 +123,7 @@ def calibrate(
     `label`: only this judge's; `annotators`: only these people's labels; `threshold`: where labels are numbers, the
     least that is a pass.
     """
-    if not 0 < level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
+    checked_level(level)
     source = find_source(path, "evaluation")
     everything = read_judged(source)
     judged = _chosen(everything, label, source)
