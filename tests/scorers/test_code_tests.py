@@ -11,7 +11,7 @@ import pytest
 from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
-from assay.scorers import code_tests as code_tests_module
+from assay.scorers import code_tests as module
 from assay.scorers.code_tests import Limits, Verdict, code_of, code_tests, run_tests
 from tests.support import Lab
 
@@ -117,8 +117,8 @@ def test_it_has_a_folder_of_its_own_that_is_gone_afterwards() -> None:
 def test_where_it_cannot_be_closed_off_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     child = tmp_path / "child.py"
     broken = "raise OSError('no namespaces here')"
-    child.write_text(code_tests_module._CHILD.read_text().replace("uid, gid = os.getuid(), os.getgid()\n", f"{broken}\n", 1))
-    monkeypatch.setattr(code_tests_module, "_CHILD", child)
+    child.write_text(module._CHILD.read_text().replace("uid, gid = os.getuid(), os.getgid()\n", f"{broken}\n", 1))
+    monkeypatch.setattr(module, "_CHILD", child)
     with pytest.raises(UserError, match="cannot be closed off here: no namespaces"):
         ran("x = 1")
     open_limits = HASTY._replace(allow_unsafe=True)

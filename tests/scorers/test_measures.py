@@ -11,6 +11,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.text.answers import Unparsed
+from tests.support import Lab
 
 NEEDS_TRUTH = [
     "exact_match",
@@ -270,3 +271,14 @@ def test_length_check_needs_a_bound() -> None:
 )
 def test_is_json(answer: str, params: dict[str, Any], expected: bool) -> None:
     assert verdict("is_json", answer, **params) is expected
+
+
+def test_a_scorer_that_raises_unparsed_leaves_an_unparsed_row(lab: Lab) -> None:
+    lab.config["evaluation_methods"] = [{"name": "exact_match", "params": {"response_field": "city"}}]
+    lab.run()
+    rows = lab.read("evaluation_results.jsonl")
+    assert rows
+    assert {(row["label"], row["outcome"], row.get("error_kind")) for row in rows} == {
+        ("exact_match", "unparsed", None)
+    }
+    assert all("JSON" in row["error"] or "city" in row["error"] for row in rows)

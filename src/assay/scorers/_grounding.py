@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.scorers._cases import Case, failed
-from assay.scorers._parameters import Grounded
+from assay.scorers._parameters import Case, Grounded, failed
 from assay.scorers._retrieved import retrieved, texts
 from assay.scorers._transformers import check_model, chunks, load
 from assay.text.answers import Unparsed

@@ -1,13 +1,14 @@
 """The parameters that scorers share, described once (see `assay.parameters`), and what they mean for a response."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.scorers._retrieved import grades, relevant, retrieved
-from assay.text.answers import answer_of
+from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation
 from assay.text.support import Words
@@ -138,3 +139,31 @@ class Grounded(Answered, frozen=True, kw_only=True):
     model: str = ""
     revision: str | None = None
     batch_size: Annotated[int, Meta(ge=1)] = 16
+
+
+# ---- many cases at a time: one that cannot be scored must not cost the others their scores
+
+
+class Case(Protocol):
+    """An item and its response, as the engine hands them to a batch."""
+
+    item: Item
+    responses: list[Response]
+
+
+def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
+    """The texts of each case, or why it has none."""
+    made: list[Pair | Score] = []
+    for case in cases:
+        try:
+            made.append(texts.pair(case.item, case.responses[0]))
+        except (LookupError, Unparsed) as error:
+            made.append(failed(error))
+    return made
+
+
+def failed(error: LookupError | Unparsed) -> Score:
+    """The row that the engine makes of what a scorer raises."""
+    if isinstance(error, Unparsed):
+        return Score(outcome="unparsed", error=str(error))
+    return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

@@ -7,8 +7,7 @@ from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case, pairs
-from assay.scorers._parameters import Encoded, Pair
+from assay.scorers._parameters import Case, Encoded, Pair, pairs
 from assay.scorers._transformers import Tokens, check_model, encoder
 from assay.text.overlap import Overlap
 
@@ -43,12 +42,12 @@ def bertscore(
     layer: the layer that gives the vectors; by default the one that the authors recommend for the model, else the last
     """
     encoded = Encoded(**texts)
-    given = pairs(cases, encoded)
+    cases_read = pairs(cases, encoded)
     encodes = encoder(encoded.model, encoded.revision, _LAYERS.get(encoded.model) if layer is None else layer)
-    known = [text for pair in given if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
-    vectors = {text: _unit(tokens) for text, tokens in encodes.encode(known, encoded.batch_size).items()}
+    needed = [text for pair in cases_read if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
+    vectors = {text: _unit(tokens) for text, tokens in encodes.encode(needed, encoded.batch_size).items()}
     labels: list[list[Score]] = []
-    for pair in given:
+    for pair in cases_read:
         if isinstance(pair, Score):
             labels.append([pair])
             continue

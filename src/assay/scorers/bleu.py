@@ -18,9 +18,9 @@ def check(params: Mapping[str, Any], where: str) -> None:
 
 def measured(item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]) -> Score:
     pair = texts.pair(item, response)
-    found = segment(measure, options, pair.answer, pair.references)
-    counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": found.counts}
-    return texts.scored(found.score, corpus=counted)
+    result = segment(measure, options, pair.answer, pair.references)
+    counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": result.counts}
+    return texts.scored(result.score, corpus=counted)
 
 
 @scorer(reads="ground_truth", check=check, params=Measured, version=1)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case, pairs
-from assay.scorers._parameters import Encoded, Pair
+from assay.scorers._parameters import Case, Encoded, Pair, pairs
 from assay.scorers._transformers import Tokens, check_model, encoder
 
 if TYPE_CHECKING:
@@ -36,12 +35,12 @@ def embedding_similarity(
     threshold: the least score that passes
     """
     encoded = Encoded(threshold=threshold, **texts)
-    given = pairs(cases, encoded)
+    cases_read = pairs(cases, encoded)
     encodes = encoder(encoded.model, encoded.revision, None)
-    known = [text for pair in given if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
-    vectors = {text: _pooled(tokens, pooling) for text, tokens in encodes.encode(known, encoded.batch_size).items()}
+    needed = [text for pair in cases_read if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
+    vectors = {text: _pooled(tokens, pooling) for text, tokens in encodes.encode(needed, encoded.batch_size).items()}
     scores: list[Score] = []
-    for pair in given:
+    for pair in cases_read:
         if isinstance(pair, Score):
             scores.append(pair)
             continue

@@ -5,9 +5,8 @@ from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case
 from assay.scorers._grounding import Grounds, check, grounds
-from assay.scorers._parameters import Grounded
+from assay.scorers._parameters import Case, Grounded
 
 
 @scorer(batch=64, check=check, params=Grounded, version=1)
@@ -28,8 +27,8 @@ def faithfulness(
     Parameters:
     threshold: the least score that passes
     """
-    found = grounds(cases, Grounded(**grounded))
-    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in found]
+    support = grounds(cases, Grounded(**grounded))
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in support]
 
 
 def _scored(grounds: Grounds, threshold: float) -> Score:

@@ -5,9 +5,8 @@ from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case
 from assay.scorers._grounding import Grounds, check, grounds
-from assay.scorers._parameters import Grounded
+from assay.scorers._parameters import Case, Grounded
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 
@@ -31,8 +30,8 @@ def hallucination(
     Parameters:
     threshold: the score from which an answer fails
     """
-    found = grounds(cases, Grounded(**grounded))
-    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in found]
+    support = grounds(cases, Grounded(**grounded))
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in support]
 
 
 def _scored(grounds: Grounds, threshold: float) -> Score:

@@ -16,6 +16,6 @@ def hit_at_k(item: Item, response: Response, *, k: Cutoff = 10, **ranked: Any) -
     Score: 1 if it is so, else 0. Its mean is the hit rate, also called success@k. Where documents and relevance come
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
-    found, _ = Ranked(**ranked).grades(item, response, k)
-    hit = any(found)
+    ranks, _ = Ranked(**ranked).grades(item, response, k)
+    hit = any(ranks)
     return Score(passed=hit, score=float(hit))

@@ -19,6 +19,6 @@ def mrr(item: Item, response: Response, *, k: Cutoff | None = None, **ranked: An
     Parameters:
     k: how many documents count; all if null
     """
-    found, _ = Ranked(**ranked).grades(item, response, k)
-    score = reciprocal_rank(found)
+    ranks, _ = Ranked(**ranked).grades(item, response, k)
+    score = reciprocal_rank(ranks)
     return Score(passed=score > 0, score=score)

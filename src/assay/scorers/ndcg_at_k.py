@@ -29,5 +29,5 @@ def ndcg_at_k(
     Parameters:
     gain: what a grade is worth
     """
-    found, wanted = Ranked(**ranked).grades(item, response, k)
-    return passing(ndcg(found, wanted, k, gain), threshold)
+    ranks, wanted = Ranked(**ranked).grades(item, response, k)
+    return passing(ndcg(ranks, wanted, k, gain), threshold)

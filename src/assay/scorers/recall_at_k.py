@@ -16,6 +16,6 @@ def recall_at_k(item: Item, response: Response, *, k: Cutoff = 10, threshold: fl
     Score: relevant documents among the first k / all relevant documents. Passes above 0, or from `threshold` on. Where
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
-    found, wanted = Ranked(**ranked).grades(item, response, k)
-    recall = sum(grade > 0 for grade in found) / len(wanted)
+    ranks, wanted = Ranked(**ranked).grades(item, response, k)
+    recall = sum(grade > 0 for grade in ranks) / len(wanted)
     return passing(recall, threshold)

@@ -13,7 +13,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers import bertscore as core_bertscore
 from assay.scorers import judge_correctness as core_correctness
-from assay.scorers._cases import Case
+from assay.scorers._parameters import Case
 from assay.scorers._transformers import check_model
 from assay.scorers.answer_in_context import answer_in_context as core_answer_in_context
 from assay.scorers.context_recall import context_recall as core_context_recall
