@@ -85,7 +85,9 @@ def grounds(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
         try:
             passages = texts(retrieved(case.item, case.responses[0], reading.documents))
             support.append(Grounds(reading.answer(case.responses[0]), passages))
-        except (LookupError, Unparsed) as error:
+        except Unparsed as error:
+            support.append(Score(outcome="unparsed", error=str(error)))
+        except LookupError as error:
             support.append(failed(error))
     if reading.method == "nli":
         return _inferred(support, reading)

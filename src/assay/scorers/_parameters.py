@@ -56,10 +56,13 @@ class Texts(Answered, frozen=True, kw_only=True):
     def references(self, item: Item) -> list[str]:
         return accepted(item.ground_truth, self.expected)
 
-    def pair(self, item: Item, response: Response) -> Pair:
-        """Both texts; Unparsed if the answer does not hold what is looked for."""
+    def pair(self, item: Item, response: Response) -> Pair | Score:
+        """Both texts, or that the answer does not hold what is looked for."""
         references = self.references(item)
-        return Pair(self.answer(response), references)
+        try:
+            return Pair(self.answer(response), references)
+        except Unparsed as error:
+            return Score(outcome="unparsed", error=str(error))
 
 
 class Compared(Texts, frozen=True, kw_only=True):
@@ -157,13 +160,11 @@ def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
     for case in cases:
         try:
             made.append(texts.pair(case.item, case.responses[0]))
-        except (LookupError, Unparsed) as error:
+        except LookupError as error:
             made.append(failed(error))
     return made
 
 
-def failed(error: LookupError | Unparsed) -> Score:
-    """The row that the engine makes of what a scorer raises."""
-    if isinstance(error, Unparsed):
-        return Score(outcome="unparsed", error=str(error))
+def failed(error: LookupError) -> Score:
+    """An error row, worded as the engine words what a scorer raises."""
     return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

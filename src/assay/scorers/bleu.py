@@ -18,6 +18,8 @@ def check(params: Mapping[str, Any], where: str) -> None:
 
 def measured(item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]) -> Score:
     pair = texts.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
     result = segment(measure, options, pair.answer, pair.references)
     counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": result.counts}
     return texts.scored(result.score, corpus=counted)

@@ -45,9 +45,12 @@ def choice(
     """
     texts, names = _options(item, options, list(labels) if labels is not None else None)
     right = _label(expected_content if expected_content is not None else expectation(item, expected), texts, names)
-    chosen = find_choice(answer_of(response, response_field), names, texts)
+    try:
+        chosen = find_choice(answer_of(response, response_field), names, texts)
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
     if chosen is None:
-        raise Unparsed("the answer names no option, or more than one")
+        return Score(outcome="unparsed", error="the answer names no option, or more than one")
     return Score(passed=chosen in right, score=float(chosen in right), details={"choice": chosen})
 
 

@@ -16,7 +16,6 @@ from assay.errors import UserError
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.answers import Unparsed
 from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced
 from assay.text.reasoning import without_reasoning
@@ -174,7 +173,7 @@ async def code_tests(
     name = entry_point or _field(item, "entry_point")
     code = code_of(response.response, name)
     if code is None:
-        raise Unparsed("the answer holds no Python code that compiles")
+        return Score(outcome="unparsed", error="the answer holds no Python code that compiles")
     limits = Limits(seconds, memory_mb << 20, file_mb << 20, processes, allow_unsafe)
     result = await context.thread(lambda: run_tests(code, tests, name, limits))
     problems = {"problems": result.problems} if result.problems else {}

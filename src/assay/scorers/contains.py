@@ -6,6 +6,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Compared
+from assay.text.answers import Unparsed
 from assay.text.normalise import Stemming, normaliser
 
 
@@ -33,7 +34,10 @@ def contains(
     wanted = [comparable(answer) for answer in compared.references(item)]
     if "" in wanted:
         raise ValueError("the expected text is empty, so every answer would contain it")
-    given = comparable(compared.answer(response))
+    try:
+        given = comparable(compared.answer(response))
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
     hits = sum(text in given for text in wanted)
     score = hits / len(wanted) if require == "all" else float(hits > 0)
     return Score(passed=score == 1.0, score=score)

@@ -80,6 +80,8 @@ def edit_similarity(
     """
     compared = Compared(**texts)
     pair = compared.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
     comparable = normaliser(compared.normalize, compared.case_sensitive, strip_whitespace)
     text = comparable(pair.answer)
     alike = similarity if method == "levenshtein" else ratio

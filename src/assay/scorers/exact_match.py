@@ -4,7 +4,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Compared
-from assay.text.answers import answer_of
+from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
 
@@ -34,8 +34,13 @@ def exact_match(
     normalize: how both sides are made comparable
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    plain = response_field is None and not strip_reasoning
-    text = response.response if plain else answer_of(response, response_field, strip_reasoning)
+    if response_field is None and not strip_reasoning:
+        text = response.response
+    else:
+        try:
+            text = answer_of(response, response_field, strip_reasoning)
+        except Unparsed as error:
+            return Score(outcome="unparsed", error=str(error))
     comparable = normaliser(normalize, case_sensitive, strip_whitespace, stemming)
     text = comparable(text)
     for answer in answers:

@@ -29,6 +29,8 @@ def f1(
     """
     compared = Compared(normalize=normalize, **texts)
     pair = compared.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
     comparable = normaliser(normalize, compared.case_sensitive, True, stemming)
     text = comparable(pair.answer)
     best = max(overlap(text, comparable(answer)) for answer in pair.references)

@@ -7,7 +7,7 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.answers import json_of
+from assay.text.answers import Unparsed, json_of
 from assay.text.expected import expectation
 from assay.text.json_out import NoJson, at_path, read_json
 
@@ -23,7 +23,7 @@ class Comparison:
 
 
 def compare(wanted: Any, actual: Any, comparison: Comparison, strict: bool, tolerance: float, path: str = "") -> None:
-    """Add to `comparison` what `wanted` expects of `actual`: one expectation for each value at the end of a path."""
+    """Add to `found` what `wanted` expects of `given`: one expectation for each value at the end of a path."""
     if isinstance(wanted, dict) and wanted:
         if not isinstance(actual, dict):
             _count_all(wanted, comparison)
@@ -104,7 +104,10 @@ def json_match(
     response_field: compare this part (a dotted path) of the JSON in the answer
     """
     wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
-    actual = json_of(response, response_field)
+    try:
+        actual = json_of(response, response_field)
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
     comparison = Comparison()
     for path in expected_keys or ():
         comparison.total += 1

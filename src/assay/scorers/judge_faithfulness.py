@@ -9,7 +9,7 @@ from assay.registry import scorer
 from assay.scorers._judge_prompt import Question, answer_text, check_panel, check_threshold, texts_of
 from assay.scorers._judging import Panel, judged
 from assay.scorers._retrieved import retrieved, texts
-from assay.text.answers import answer_of
+from assay.text.answers import Unparsed, answer_of
 from assay.text.verdict_words import FRACTION, YES_NO, Scale
 
 Verdicts = Literal["binary", "fractional"]
@@ -54,7 +54,10 @@ async def judge_faithfulness(
     most_documents: show only this many passages, the best ranked ones; all if null
     """
     passages = texts(retrieved(item, response, documents))[:most_documents]
-    field = answer_of(response, response_field, strip_reasoning) if response_field else None
+    try:
+        field = answer_of(response, response_field, strip_reasoning) if response_field else None
+    except Unparsed as error:
+        return [Score(outcome="unparsed", error=str(error))]
     if passages:
         shown = texts_of(item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field)
         asked = Question({**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold)

@@ -72,5 +72,7 @@ def meteor(
     """
     measured = Measured(**texts)
     pair = measured.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
     wanted, answer = map(words, pair.references), words(pair.answer)
     return measured.scored(max(meteor_of(answer, one, alpha=alpha, beta=beta, gamma=gamma) for one in wanted))

@@ -48,7 +48,10 @@ def numeric_match(
     position: which number counts if nothing in the answer says so
     """
     wanted = _wanted(expected_value if expected_value is not None else expectation(item, expected, "expected_value"))
-    given = _given(response, response_field, extract_pattern, position)
+    try:
+        given = _given(response, response_field, extract_pattern, position)
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
     best, passed, value = 0.0, False, given.value
     for number in wanted:
         least = tolerance if number.value or zero_tolerance is None else zero_tolerance

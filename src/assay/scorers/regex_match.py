@@ -8,7 +8,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts
 from assay.scorers._regex_child import search
-from assay.text.answers import answer_of
+from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted, expectation
 
 _LETTERS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "u": re.UNICODE}
@@ -43,7 +43,10 @@ def regex_match(
     """
     patterns = [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
     compiled = [_compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags)) for text in patterns]
-    given = answer_of(response, response_field, strip_reasoning)
+    try:
+        given = answer_of(response, response_field, strip_reasoning)
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
     for expression in compiled:
         found = search(expression, given, full, seconds)
         if found is not None:

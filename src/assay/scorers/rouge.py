@@ -46,6 +46,8 @@ def rouge(
     """
     measured = Measured(**texts)
     pair = measured.pair(item, response)
+    if isinstance(pair, Score):
+        return [pair]
     labels: list[Score] = []
     for variant in variants:
         overlaps = [_rouge(variant, pair.answer, reference, stemming) for reference in pair.references]

@@ -24,11 +24,13 @@ def within_box(item: Item, response: Response, *, expected: str | None = None, x
     y: the field that has the second one
     """
     box = _box(item, expected)
-    given = json_of(response)
     try:
+        given = json_of(response)
         point = float(at_path(given, x)), float(at_path(given, y))
+    except Unparsed as error:
+        return Score(outcome="unparsed", error=str(error))
     except (KeyError, TypeError, ValueError):
-        raise Unparsed(f"the answer has no numbers in {x!r} and {y!r}") from None
+        return Score(outcome="unparsed", error=f"the answer has no numbers in {x!r} and {y!r}")
     inside = contains(box, *point)
     return Score(passed=inside, score=float(inside), details={"point": list(point)})
 

@@ -8,7 +8,7 @@ from assay.text.reasoning import without_reasoning
 
 
 class Unparsed(ValueError):
-    """The answer does not hold what is looked for: the row of a scorer that raises it is unparsed."""
+    """The answer does not hold what is looked for."""
 
 
 def answer_of(response: Response, field: str | None = None, strip_reasoning: bool = False) -> str:

@@ -12,7 +12,6 @@ from assay.engine.evaluate.cases import Call
 from assay.errors import CallError
 from assay.interfaces import Score
 from assay.records import Evaluation
-from assay.text.answers import Unparsed
 
 Result = tuple[Any, BaseException | None]
 """What a scorer returned, and what it raised."""
@@ -36,9 +35,7 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
                 scores, more = _storable(*labels_of(value, call.scorer.name))
             except Exception as raised:  # a scorer is user code: whatever it returns is this row's result
                 failure = raised
-        if isinstance(failure, Unparsed):
-            scores = [Score(label=call.scorer.name, outcome="unparsed", error=str(failure))]
-        elif failure is not None:
+        if failure is not None:
             error, kind = _described(failure)
             scores = [Score(label=call.scorer.name, outcome="errored", error=error)]
     if not scores:
