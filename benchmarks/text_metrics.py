@@ -47,8 +47,7 @@ def bertscore() -> list[Line]:
     from threadpoolctl import threadpool_limits
 
     from assay.engine.evaluate.bind import Case
-    from assay.scorers._encoder import encoder
-    from assay.scorers._transformers import load
+    from assay.scorers._transformers import encoder, load
     from assay.scorers.bertscore import bertscore as score
 
     texts = _texts(CASES + CASES // 2, 5, 40)

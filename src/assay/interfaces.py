@@ -32,19 +32,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     FloatArray = npt.NDArray[np.float64]
-else:
-
-    def __getattr__(name: str) -> Any:
-        """`FloatArray` when it is asked for: commands that only look at files should not wait for numpy."""
-        if name != "FloatArray":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        import numpy as np
-        import numpy.typing as npt
-
-        return npt.NDArray[np.float64]
-
-
-# ---- models
+else:  # commands that only look at files should not wait for numpy
+    FloatArray = Any
 
 
 class Request(msgspec.Struct, gc=False):
@@ -114,9 +103,6 @@ class Limits(msgspec.Struct, frozen=True):
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
-
-
-# ---- prompts and tasks
 
 
 class Prompt(Protocol):
@@ -213,9 +199,6 @@ class Task(Protocol):
     async def run(self, work: Work, context: Context) -> Answer: ...
 
 
-# ---- scorers
-
-
 class Score(msgspec.Struct, kw_only=True, gc=False):
     """One label. A missing score comes from `passed` (1 or 0), a missing `passed` from the score (> 0). A label that
     begins with a dot is the scorer's name and what follows it. `players`: a match among responses that are scored
@@ -229,9 +212,6 @@ class Score(msgspec.Struct, kw_only=True, gc=False):
     error: str | None = None
     value: Any = None
     players: tuple[str, str] | None = None
-
-
-# ---- metrics
 
 
 class Group(msgspec.Struct, kw_only=True):
@@ -259,13 +239,8 @@ class Group(msgspec.Struct, kw_only=True):
 
         if not len(self.item):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        begins = np.ones(len(self.item), np.bool_)
-        np.not_equal(self.item[1:], self.item[:-1], out=begins[1:])
-        starts = np.flatnonzero(begins)
-        samples = np.empty_like(starts)
-        np.subtract(starts[1:], starts[:-1], out=samples[:-1])
-        samples[-1] = len(self.item) - starts[-1]
-        return samples, np.add.reduceat(self.passed, starts, dtype=np.int64)
+        starts = np.flatnonzero(np.append(True, self.item[1:] != self.item[:-1]))
+        return np.diff(starts, append=len(self.item)), np.add.reduceat(self.passed, starts, dtype=np.int64)
 
 
 class Resampled(msgspec.Struct, frozen=True):
@@ -287,7 +262,3 @@ class Values(msgspec.Struct, kw_only=True):
     resampled: Resampled | None = None
     interval: tuple[float, float, str] | None = None
     reason: str | None = None
-
-
-MetricFunction = Callable[..., Values | float | Mapping[str, Any] | None]
-ScorerFunction = Callable[..., Any]

@@ -136,10 +136,9 @@ def add_group(function: Callable[..., Any], group: type) -> None:
 def _fields(group: type) -> list[inspect.Parameter]:
     import msgspec
 
-    parameters: list[inspect.Parameter] = []
-    for field in msgspec.structs.fields(group):
-        default = inspect.Parameter.empty if field.required else field.default
-        parameters.append(
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
-        )
-    return parameters
+    fields = msgspec.structs.fields(group)
+    defaults = [inspect.Parameter.empty if field.required else field.default for field in fields]
+    return [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
+        for field, default in zip(fields, defaults, strict=True)
+    ]

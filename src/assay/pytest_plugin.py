@@ -24,7 +24,7 @@ def _gate(path: str | Path, *, inconclusive: Literal["fail", "pass", "skip"] = "
         pytest.fail(str(error), pytrace=False)
     if gated.outcome == "passed" or (gated.outcome == "inconclusive" and inconclusive == "pass"):
         return gated
-    from assay.reports.gate import gate_text
+    from assay.reports.compare import gate_text
 
     reasons = gate_text(gated)
     if gated.outcome == "inconclusive" and inconclusive == "skip":

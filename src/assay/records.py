@@ -135,9 +135,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     segments: list[Segment] = []
 
 
-# ---- where rows are kept
-
-
 class Log(Protocol):
     """An append-only sequence of JSON lines. Positions are opaque and stay valid until `replace`."""
 
@@ -193,9 +190,6 @@ class Store(Protocol):
     def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
         """One writer at a time; LockedError names the holder."""
         ...
-
-
-# ---- rows of any origin, as dicts
 
 
 def find(row: Any, facet: str) -> Any:

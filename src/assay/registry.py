@@ -76,9 +76,19 @@ class Registry:
 
     def get(self, name: str, *, base: Path | None = None, where: str = "") -> Callable[..., Any]:
         """The function called `name`; `base` is the folder that relative files are found in."""
+        inline = self._inline.get(name)
+        if inline is not None:
+            return inline
         if name.startswith(INLINE):
-            return self._object(name, where)
-        function = self._found.get(name) or self._built_in(name) or self.of_format(name) or self._entry_point(name)
+            short = name.rpartition(".")[2]
+            raise UserError(
+                f"the {self.kind} {short!r} was an object of the Python session that made this config",
+                where=where,
+                fix=f"pass {short!r} to the Python function again, or put it into a file and name it `file.py:{short}`",
+            )
+        function = self._found.get(name) or self._built_in(name) or self.of_format(name)
+        if function is None and (entry := _entry_points(f"assay.{self.kind}s").get(name)):
+            function = entry.load()
         if function is None and ".py:" in name:
             path, _, attribute = name.rpartition(":")
             function = load_function(path, attribute, base=base, where=where)
@@ -94,29 +104,21 @@ class Registry:
         self._inline[key] = function
         return key
 
-    def _object(self, name: str, where: str) -> Callable[..., Any]:
-        function = self._inline.get(name)
-        if function is None:
-            short = name.rpartition(".")[2]
-            raise UserError(
-                f"the {self.kind} {short!r} was an object of the Python session that made this config",
-                where=where,
-                fix=f"pass {short!r} to the Python function again, or put it into a file and name it `file.py:{short}`",
-            )
-        return function
-
     def names(self) -> list[str]:
         """Every name that needs no import of user code: built-ins, formats' readers and writers, registered ones,
         entry points. Namespaced names of formats are left out: which of them exist depends on what was imported."""
-        built_in = []
-        if self.package:
-            package = importlib.import_module(self.package)
-            built_in = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name[0] != "_"]
         spelled = {module: name for name, module in _FILES.items()}
-        built_in = [spelled.get(module, module) for module in built_in]
+        folder = importlib.import_module(self.package).__path__ if self.package else []
+        built_in = [
+            spelled.get(entry.name, entry.name) for entry in pkgutil.iter_modules(folder) if entry.name[0] != "_"
+        ]
         if self.kind in ("reader", "writer"):  # those of a format are called like it
             built_in += formats(self.kind)
-        registered = [name for name, found in self._found.items() if "." not in name or not _is_formats(found)]
+        registered = [
+            name
+            for name, function in self._found.items()
+            if "." not in name or not function.__module__.startswith("assay.formats.")
+        ]
         return sorted({*built_in, *registered, *_entry_points(f"assay.{self.kind}s")})
 
     def _built_in(self, name: str) -> Callable[..., Any] | None:
@@ -139,10 +141,6 @@ class Registry:
             for format in formats(self.kind):
                 importlib.import_module(f"assay.formats.{format}.{self.kind}")
         return self._found.get(name)
-
-    def _entry_point(self, name: str) -> Callable[..., Any] | None:
-        entry = _entry_points(f"assay.{self.kind}s").get(name)
-        return None if entry is None else entry.load()
 
 
 @cache
@@ -210,10 +208,6 @@ def _dotted(name: str, where: str) -> Callable[..., Any] | None:
             return None
         raise UserError(f"{name!r} cannot be imported: {type(error).__name__}: {error}", where=where) from error
     return function if callable(function) else None
-
-
-def _is_formats(function: Callable[..., Any]) -> bool:
-    return str(getattr(function, "__module__", "")).startswith("assay.formats.")
 
 
 def _defined_as(function: Callable[..., Any]) -> tuple[str, str]:

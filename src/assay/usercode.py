@@ -127,14 +127,11 @@ def sources(file: Path, module: str = "") -> list[Path]:
     parts = module.split(".")
     if len(parts) > 1 and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
         roots.append(file.parents[len(parts) - 1])
-    visited: dict[Path, None] = {}
-    waiting = [file]
+    visited, waiting = {file}, [file]
     while waiting:
-        current = waiting.pop()
-        if current in visited:
-            continue
-        visited[current] = None
-        waiting.extend(path for path in _imports(current, roots) if path not in visited)
+        fresh = set(_imports(waiting.pop(), roots)) - visited
+        visited |= fresh
+        waiting.extend(fresh)
     return sorted(visited)
 
 
@@ -146,16 +143,13 @@ def _imports(file: Path, roots: list[Path]) -> list[Path]:
         return []
     paths: list[Path] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [(root, alias.name) for alias in node.names for root in roots]
-        elif isinstance(node, ast.ImportFrom):
-            bases = roots if node.level == 0 else [file.parents[node.level - 1]]
-            inside = [".".join(filter(None, (node.module, alias.name))) for alias in node.names]
-            names = [(base, name) for base in bases for name in filter(None, (node.module, *inside))]
-        else:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
-        for base, name in names:
-            paths.extend(_files_of(base, name))
+        bases, names = roots, [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            bases = roots if node.level == 0 else [file.parents[node.level - 1]]
+            names = [*filter(None, [node.module]), *(".".join(filter(None, (node.module, name))) for name in names)]
+        paths += [path for base in bases for name in names for path in _files_of(base, name)]
     return paths
 
 
@@ -241,12 +235,9 @@ def raised(error: BaseException) -> str:
 
 
 def _line_in(error: BaseException, file: Path) -> str:
-    line = ""
-    frame = error.__traceback__
-    while frame is not None:
-        if frame.tb_frame.f_code.co_filename == str(file):
-            line = f":{frame.tb_lineno}"
-        frame = frame.tb_next
+    import traceback
+
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(file)]
     if isinstance(error, SyntaxError) and error.filename == str(file):
-        line = f":{error.lineno}"
-    return line
+        lines.append(error.lineno or 0)
+    return f":{lines[-1]}" if lines else ""

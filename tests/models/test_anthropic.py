@@ -6,8 +6,7 @@ import pytest
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Request
-from assay.models._messages_api import read_answer
-from assay.models.anthropic import AnthropicModel, anthropic
+from assay.models.anthropic import AnthropicModel, anthropic, read_answer
 
 KEY = "sk-ant-secret-0123456789"
 Ask = Callable[..., Completion]

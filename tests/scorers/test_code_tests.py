@@ -11,9 +11,8 @@ import pytest
 from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
-from assay.scorers import _sandbox
-from assay.scorers._sandbox import Limits, Verdict, run_tests
-from assay.scorers.code_tests import code_of, code_tests
+from assay.scorers import code_tests as module
+from assay.scorers.code_tests import Limits, Verdict, code_of, code_tests, run_tests
 from tests.support import Lab
 
 LIMITS = Limits(seconds=10, memory=256 << 20, files=1 << 20, processes=8, allow_unsafe=False)
@@ -118,8 +117,8 @@ def test_it_has_a_folder_of_its_own_that_is_gone_afterwards() -> None:
 def test_where_it_cannot_be_closed_off_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     child = tmp_path / "child.py"
     broken = "raise OSError('no namespaces here')"
-    child.write_text(_sandbox._CHILD.read_text().replace("uid, gid = os.getuid(), os.getgid()\n", f"{broken}\n", 1))
-    monkeypatch.setattr(_sandbox, "_CHILD", child)
+    child.write_text(module._CHILD.read_text().replace("uid, gid = os.getuid(), os.getgid()\n", f"{broken}\n", 1))
+    monkeypatch.setattr(module, "_CHILD", child)
     with pytest.raises(UserError, match="cannot be closed off here: no namespaces"):
         ran("x = 1")
     open_limits = HASTY._replace(allow_unsafe=True)

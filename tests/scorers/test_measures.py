@@ -10,6 +10,7 @@ from assay.engine.evaluate.bind import bind_scorer
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from tests.support import Lab
 
 NEEDS_TRUTH = [
     "exact_match",
@@ -267,3 +268,12 @@ def test_length_check_needs_a_bound() -> None:
 )
 def test_is_json(answer: str, params: dict[str, Any], expected: bool) -> None:
     assert verdict("is_json", answer, **params) is expected
+
+
+def test_an_answer_without_the_field_leaves_an_unparsed_row(lab: Lab) -> None:
+    lab.config["evaluation_methods"] = [{"name": "exact_match", "params": {"response_field": "city"}}]
+    lab.run()
+    rows = lab.read("evaluation_results.jsonl")
+    assert {(row["label"], row["outcome"], row.get("error_kind")) for row in rows} == {
+        ("exact_match", "unparsed", None)
+    }

@@ -131,7 +131,7 @@ def test_the_identity_of_the_model_is_in_every_row(model: str, tmp_path: Path) -
 
 
 def test_each_text_goes_through_the_model_once(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.scorers._encoder import Encoder, encoder
+    from assay.scorers._transformers import Encoder, encoder
 
     seen: list[str] = []
     forward = Encoder._forward

@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from assay.records import Item, Response
-from assay.scorers._ranked import average_precision, grades, ndcg, reciprocal_rank
-from assay.scorers._retrieved import Document, flat, holds, relevant, retrieved, sentences, supported, texts
+from assay.scorers._retrieved import (
+    Document,
+    average_precision,
+    flat,
+    grades,
+    holds,
+    ndcg,
+    reciprocal_rank,
+    relevant,
+    retrieved,
+    sentences,
+    supported,
+    texts,
+)
 
 TWO = [Document("a", "one"), Document("b", "two")]
 

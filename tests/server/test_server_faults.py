@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from assay.errors import UserError
 from assay.server import Options, running, stats
-from assay.server.faults import Faults, uniform
 from assay.server.http import HUGE_BODY
+from assay.server.options import Faults, uniform
 
 QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "What is 2+2?"}]}
 

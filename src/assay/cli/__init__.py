@@ -77,11 +77,14 @@ class Commands(click.Group):
 
 
 class Command(click.Command):
-    """Long flags may be written with `_` for `-`. `more` is asked for the end of the help when that is shown."""
+    """Has `--debug`, which `main` obeys. Long flags may be written with `_` for `-`. `more` is asked for the end of
+    the help when that is shown."""
 
     def __init__(self, *arguments: Any, more: Callable[[], str] | None = None, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.more = more
+        if not any("--debug" in parameter.opts for parameter in self.params):
+            self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [_with_dashes(argument) for argument in args])

@@ -5,10 +5,12 @@ from typing import Any, TypeVar
 
 import click
 
+from assay import api
+from assay.errors import UserError
+
 F = TypeVar("F", bound=Callable[..., Any])
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
-debug_option = click.option("--debug", is_flag=True, help="Show tracebacks.")
 settings_option = click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key of the config."
 )
@@ -43,7 +45,6 @@ config_options = _all_of(  # of `run`, `plan` and `validate`
         click.option("--limit", type=click.IntRange(min=0), help="Only the first N items."),
         click.option("--num-samples", type=click.IntRange(min=1), help="Only the first N samples of each item."),
         click.option("--retry-errors", is_flag=True, help="Try permanent errors again, too."),
-        debug_option,
     )
 )
 
@@ -53,13 +54,11 @@ existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
         click.option("-o", "--output-dir", help="The folder to write to; default: the one that was read."),
         settings_option,
         click.option("--retry-errors", is_flag=True, help="Try what failed again."),
-        debug_option,
     )
 )
 
 row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
     (
-        debug_option,
         click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0."),
         click.option("--level", type=LEVEL, help="Of the intervals."),
         click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."),
@@ -71,15 +70,11 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
 
 def overrides(settings: Sequence[str]) -> dict[str, Any]:
     """KEY=VALUE pairs, values as YAML would read them."""
-    from assay import api
-
     return dict(api.parse_override(setting) for setting in settings)
 
 
 def facet_values(settings: Sequence[str]) -> dict[str, str]:
     """FACET=VALUE pairs."""
-    from assay.errors import UserError
-
     pairs = [setting.partition("=") for setting in settings]
     for facet, equals, value in pairs:
         if not facet or not equals:
@@ -92,8 +87,6 @@ def config_of(
     config: str | None, config_option: str | None, settings: Sequence[str], **options: Any
 ) -> tuple[str, dict[str, Any]]:
     """The config that `config_options` name, and the other arguments of `api.experiment`, `plan` and `run`."""
-    from assay.errors import UserError
-
     source = config or config_option
     if source is None or (config and config_option):
         raise UserError("name one config", fix="assay run config.yaml")

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from assay import api
+
 F = TypeVar("F", bound=Callable[..., Any])
 FORMATS = ("table", "markdown", "latex", "csv", "html")
 
@@ -23,7 +25,6 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
     if as_json:
         print_json(value)
         return
-    from assay import api
 
     print_sheet(api.sheet(value, **view), form)
 
@@ -56,7 +57,5 @@ def print_json(value: Any) -> None:
 
 def print_notes(notes: Any) -> None:
     """What a person should know, on standard error."""
-    from assay import api
-
     for note in notes:
         click.echo(f"note: {api.plain(note)}", err=True)

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from assay import api
 from assay.cli._output import only_json, print_notes, show
 from assay.errors import RunFailed
 
@@ -15,8 +16,6 @@ class TotalFailure(RunFailed):
 
 def run_and_show(step: Any, form: str = "table", *, as_json: bool, no_progress: bool) -> None:
     """Run an experiment, or the part of one, and show what came of it to a person or to a program."""
-    from assay import api
-
     result = _watched(step, lambda stop: api.finish(step, stop), as_json=as_json, no_progress=no_progress)
     show_result(result, form, as_json=as_json, notes=no_progress)
 
@@ -27,8 +26,6 @@ def run_step(step: Any, *, as_json: bool, no_progress: bool) -> Any:
 
 
 def _watched(step: Any, run: Any, *, as_json: bool, no_progress: bool) -> Any:
-    from assay import api
-
     display = "none" if no_progress else "events" if as_json else "live" if sys.stderr.isatty() else "lines"
     return api.watch(step.progress, run, display)
 
@@ -37,8 +34,6 @@ def show_result(result: Any, form: str = "table", *, as_json: bool, notes: bool)
     """A result for a program, or for a person; `notes` where no display has shown them."""
     if as_json:
         import msgspec
-
-        from assay import api
 
         api.emit({"event": "result", "ok": not result.failed, **msgspec.to_builtins(result)})
     else:
@@ -56,7 +51,5 @@ def failure_as_event(as_json: bool) -> Generator[None]:
             yield
     except Exception as error:
         if as_json and not isinstance(error, TotalFailure):
-            from assay import api
-
             api.emit({"event": "result", "ok": False, "error": str(error), "exit_code": getattr(error, "exit_code", 1)})
         raise

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import existing_rows_options, overrides
 from assay.cli._output import format_option
@@ -14,15 +15,11 @@ from assay.cli._running import failure_as_event, show_result
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @existing_rows_options
 @format_option
-def command(
-    paths: tuple[str, ...], debug: bool, form: str, as_json: bool, settings: tuple[str, ...], **options: Any
-) -> None:
+def command(paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[str, ...], **options: Any) -> None:
     """Compute metrics from the evaluations in each PATH, an experiment's folder or any evaluation_results.jsonl.
 
     Several are taken together; the facet `source` tells them apart.
     """
-    from assay import api
-
     with failure_as_event(as_json):
         result = api.aggregate(paths, overrides=overrides(settings), **options)
         show_result(result, form, as_json=as_json, notes=True)

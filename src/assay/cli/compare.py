@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import facet_values, row_options
 from assay.cli._output import format_option, show
@@ -22,22 +23,12 @@ from assay.cli._output import format_option, show
 @click.option("--lower", multiple=True, metavar="LABEL", help="With --all-labels: less is better under this label.")
 @format_option
 def command(
-    paths: tuple[str, ...],
-    facet: str,
-    metric: str | None,
-    level: float | None,
-    where: tuple[str, ...],
-    debug: bool,
-    form: str,
-    as_json: bool,
-    **options: Any,
+    paths: tuple[str, ...], facet: str, where: tuple[str, ...], form: str, as_json: bool, **options: Any
 ) -> None:
     """Tell whether the experiments in each PATH differ: folders, or files of evaluation rows.
 
     The first is the baseline of the others. With --facet: one PATH, then the values to compare, or none for all.
     """
-    from assay import api
-
-    chosen: Any = {"metric": metric or "mean", "level": level or 0.95, "where": facet_values(where), **options}
+    options |= {"metric": options["metric"] or "mean", "level": options["level"] or 0.95, "where": facet_values(where)}
     places, values = (paths[:1], paths[1:]) if facet else (paths, ())
-    show(api.compare(places, facet=facet, values=values, **chosen), form, as_json=as_json)
+    show(api.compare(places, facet=facet, values=values, **options), form, as_json=as_json)

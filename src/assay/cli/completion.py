@@ -3,13 +3,11 @@
 import click
 
 from assay.cli import Command
-from assay.cli._options import debug_option
 
 
 @click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@debug_option
-def command(shell: str, debug: bool) -> None:
+def command(shell: str) -> None:
     """Print the completion script of a SHELL; evaluate it in the shell's start-up file."""
     from click.shell_completion import get_completion_class
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option, overrides
+from assay.cli._options import overrides
 from assay.cli._output import format_option, show
 
 _repository = click.option(
@@ -25,22 +26,16 @@ def command() -> None:
 @click.option("--label", "labels", multiple=True, help="A word to find it by; may be repeated.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of `dataset:`, such as fields.id.")
 @_repository
-@debug_option
-def add(source: str, settings: tuple[str, ...], debug: bool, **options: Any) -> None:
+def add(source: str, settings: tuple[str, ...], **options: Any) -> None:
     """Store the rows of SOURCE (a file, a pattern, hf:NAME, file.py:function) under a name."""
-    from assay import api
-
     show(api.dataset_add(source, settings=overrides(settings), **options))
 
 
 @command.command("ls", cls=Command)
 @_repository
 @format_option
-@debug_option
-def ls(repository: str, form: str, as_json: bool, debug: bool) -> None:
+def ls(repository: str, form: str, as_json: bool) -> None:
     """List the stored datasets."""
-    from assay import api
-
     datasets = api.dataset_ls(repository=repository)
     if datasets or as_json:
         show(datasets, form, as_json=as_json)
@@ -53,21 +48,15 @@ def ls(repository: str, form: str, as_json: bool, debug: bool) -> None:
 @click.option("--head", type=click.IntRange(min=0), default=3, show_default=True, help="How many items to print.")
 @_repository
 @format_option
-@debug_option
-def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool, debug: bool) -> None:
+def show_dataset(name: str, head: int, repository: str, form: str, as_json: bool) -> None:
     """Describe a stored dataset: hash, origin, duplicates, its first items."""
-    from assay import api
-
     show(api.dataset_show(name, head=head, repository=repository), form, as_json=as_json)
 
 
 @command.command("verify", cls=Command)
 @click.argument("name")
 @_repository
-@debug_option
-def verify(name: str, repository: str, debug: bool) -> None:
+def verify(name: str, repository: str) -> None:
     """Check that a stored dataset has the bytes that were stored."""
-    from assay import api
-
     dataset = api.dataset_verify(name, repository=repository)
     click.echo(f"ok: {api.plain(name)} has its {dataset.items:,} items, hash {dataset.hash}")

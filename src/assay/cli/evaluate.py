@@ -4,10 +4,12 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import existing_rows_options, overrides
 from assay.cli._output import format_option
 from assay.cli._running import failure_as_event, run_and_show
+from assay.errors import UserError
 
 
 @click.command("evaluate", cls=Command)
@@ -19,27 +21,14 @@ from assay.cli._running import failure_as_event, run_and_show
     "--budget", type=click.IntRange(min=1), help="How many matches, with --pairs active; existing ones count."
 )
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-def command(
-    paths: tuple[str, ...],
-    debug: bool,
-    form: str,
-    as_json: bool,
-    no_progress: bool,
-    settings: tuple[str, ...],
-    pairs: str,
-    budget: int | None,
-    **options: Any,
-) -> None:
+def command(paths: tuple[str, ...], pairs: str, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
     """Score the responses in PATH, an experiment's folder or any responses.jsonl, then compute the metrics.
 
     No model is called, unless a scorer calls one. The same command resumes where an earlier one stopped. Several PATHs
     are taken together: their answers meet in matches, and runs that met before do not meet again.
     """
-    from assay import api
-    from assay.errors import UserError
-
     with failure_as_event(as_json):
-        if (pairs == "active") != (budget is not None):
+        if (pairs == "active") != (options["budget"] is not None):
             raise UserError("--pairs active and --budget go together", fix="--pairs active --budget 500")
-        step = api.evaluation(paths, overrides=overrides(settings), budget=budget, **options)
+        step = api.evaluation(paths, overrides=overrides(options.pop("settings")), **options)
         run_and_show(step, form, as_json=as_json, no_progress=no_progress)

@@ -4,15 +4,14 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command, flag_name
-from assay.cli._options import debug_option, overrides, parameters_option
+from assay.cli._options import overrides, parameters_option
 from assay.cli._output import print_notes
 
 
 def _flags() -> dict[str, list[str]]:
     """The parameters of each format that are true or false; each is a flag as well."""
-    from assay import api
-
     flags: dict[str, list[str]] = {}
     for plug_in in api.list("writer"):
         described = api.show(plug_in.name, kind="writer")[0]
@@ -33,22 +32,10 @@ def _formats() -> str:
 @click.option("-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics.")
 @click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
 @parameters_option
-@debug_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    path: str,
-    format_name: str,
-    table: str,
-    output: str | None,
-    settings: tuple[str, ...],
-    debug: bool,
-) -> None:
+def command(ctx: click.Context, path: str, format_name: str, settings: tuple[str, ...], **options: Any) -> None:
     """Write a table of PATH, an experiment's folder or a file of rows, in another format."""
-    from assay import api
-
-    params: dict[str, Any] = {**_given_flags(ctx), **overrides(settings)}
-    print_notes(api.export(path, format_name, table=table, output=output, params=params))
+    print_notes(api.export(path, format_name, params={**_given_flags(ctx), **overrides(settings)}, **options))
 
 
 def _given_flags(ctx: click.Context) -> dict[str, bool]:

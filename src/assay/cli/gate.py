@@ -6,16 +6,18 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import facet_values, row_options
 from assay.cli._output import format_option, show
+from assay.errors import StoreError, UserError
 
 
 @click.command("gate", cls=Command)
 @click.argument("path", type=click.Path())
 @click.option("-c", "--config", type=click.Path(), help="A config with `gates:`; default: the folder's own.")
-@click.option("--min", "minimum", type=float, help="The least value that passes.")
-@click.option("--max", "maximum", type=float, help="The largest value that passes.")
+@click.option("--min", type=float, help="The least value that passes.")
+@click.option("--max", type=float, help="The largest value that passes.")
 @click.option("--max-drop", type=click.FloatRange(min=0), help="The largest drop below the baseline that passes.")
 @click.option("--baseline", type=click.Path(), default="", help="The experiment that a drop is measured from.")
 @row_options
@@ -27,40 +29,25 @@ from assay.cli._output import format_option, show
     default="exit",
     help="What is inconclusive exits with 4 (the default), 0 or 3.",
 )
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Append a Markdown summary to this file.")
 @format_option
 def command(
-    path: str,
-    minimum: float | None,
-    maximum: float | None,
-    max_drop: float | None,
-    metric: str | None,
-    label: str,
-    where: tuple[str, ...],
-    debug: bool,
-    inconclusive: str,
-    junit_file: Path | None,
-    markdown: Path | None,
-    form: str,
-    as_json: bool,
-    **options: Any,
+    path: str, inconclusive: str, form: str, as_json: bool, junit: Path | None, markdown: Path | None, **options: Any
 ) -> None:
     """Check the experiment in PATH against bounds or a baseline.
 
     Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell.
     """
-    from assay import api
-    from assay.errors import UserError
-
-    bounds = {"min": minimum, "max": maximum, "max_drop": max_drop}
+    options["facets"] = facet_values(options.pop("where"))
+    bounds = {name: options.pop(name) for name in ("min", "max", "max_drop")}
     bounds = {name: value for name, value in bounds.items() if value is not None}
-    chosen: dict[str, Any] = {"metric": metric, "label": label, "facets": facet_values(where)}
+    chosen = {name: options.pop(name) for name in ("metric", "label", "facets")}
     chosen = {name: value for name, value in chosen.items() if value}
     if chosen and not bounds:
         raise UserError(f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop")
     gated = api.gate(path, **options, **bounds, **chosen)
-    _write(gated, junit_file, markdown, inconclusive)
+    _write(gated, junit, markdown, inconclusive)
     show(gated, form, as_json=as_json)
     if form == "table" and not as_json:
         click.echo(f"gate: {gated.outcome}")
@@ -69,9 +56,6 @@ def command(
 
 
 def _write(gated: Any, junit_file: Path | None, markdown: Path | None, inconclusive: str) -> None:
-    from assay import api
-    from assay.errors import StoreError
-
     try:
         if junit_file is not None:
             junit_file.write_bytes(api.junit(gated, inconclusive=inconclusive))

@@ -2,14 +2,13 @@
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option, overrides, parameters_option
+from assay.cli._options import overrides, parameters_option
 from assay.cli._output import print_json, print_notes, print_sheet
 
 
 def _formats() -> str:
-    from assay import api
-
     return "Formats: " + "; ".join(f"{plug_in.name}: {plug_in.about}" for plug_in in api.list("reader"))
 
 
@@ -19,11 +18,8 @@ def _formats() -> str:
 @click.option("--from", "format_name", default="", help="The format; default: found out from the files.")
 @parameters_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each dataset.")
-@debug_option
-def command(source: str, output: str, format_name: str, settings: tuple[str, ...], as_json: bool, debug: bool) -> None:
+def command(source: str, output: str, format_name: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Read SOURCE, a folder or a file, as items, responses and evaluations of ours."""
-    from assay import api
-
     for imported in api.import_(source, output, format_name=format_name, params=overrides(settings)):
         if as_json:
             print_json(imported)

@@ -5,13 +5,11 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 
 
 def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from assay import api
-
     return [CompletionItem(name, help=about) for name, about in api.examples().items() if name.startswith(incomplete)]
 
 
@@ -19,11 +17,8 @@ def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.argument("folder", default=".", type=click.Path())
 @click.option("--example", default="qa", show_default=True, help="Which one.", shell_complete=complete_example)
 @click.option("--list", "as_list", is_flag=True, help="List the examples.")
-@debug_option
-def command(folder: str, example: str, as_list: bool, debug: bool) -> None:
+def command(folder: str, example: str, as_list: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""
-    from assay import api
-
     if as_list:
         width = max(map(len, api.examples()))
         for name, about in api.examples().items():

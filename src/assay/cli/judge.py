@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL, debug_option
+from assay.cli._options import LEVEL
 from assay.cli._output import format_option, show
 
 
@@ -26,15 +27,12 @@ def command() -> None:
 @click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0.")
 @format_option
-@debug_option
-def calibrate(path: str, labels: str | None, form: str, as_json: bool, debug: bool, **options: Any) -> None:
+def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options: Any) -> None:
     """Compare the judges of the experiment in PATH with people's labels.
 
     Labels are rows of item, sample and label (1 or 0, yes or no, pass or fail, a number), and where several models
     answered, model. The calibration is kept in the experiment's manifest.
     """
-    from assay import api
-
     show(api.calibrate(path, labels, **options), form, as_json=as_json)
 
 
@@ -52,14 +50,11 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, debug: bo
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice; the same for all annotators.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; default PATH/labels.jsonl.")
 @click.option("--summary", is_flag=True, help="Only show what is labelled, and how far annotators agree.")
-@debug_option
-def label(path: str, summary: bool, debug: bool, **options: Any) -> None:
+def label(path: str, summary: bool, **options: Any) -> None:
     """Label the answers of the experiment in PATH by hand, without seeing who gave them or what the judge said.
 
     One key is one label, saved at once: ? shows the keys. The same command resumes where the last session ended.
     """
-    from assay import api
-
     labelling = api.label(path, choose=not summary, **options)
     if not summary:
         _session(labelling)

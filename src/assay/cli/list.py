@@ -3,25 +3,20 @@
 import click
 from click.shell_completion import CompletionItem
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option, show
 
 
 def complete_kind(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from assay import api
-
     return [CompletionItem(kind) for kind in api.kinds() if kind.startswith(incomplete)]
 
 
 @click.command("list", cls=Command)
 @click.argument("kind", default="", shell_complete=complete_kind)
 @format_option
-@debug_option
-def command(kind: str, form: str, as_json: bool, debug: bool) -> None:
+def command(kind: str, form: str, as_json: bool) -> None:
     """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every kind."""
-    from assay import api
-
     plug_ins = api.list(kind)
     if not as_json:
         show(plug_ins, form)

@@ -2,19 +2,16 @@
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option, print_json, show
 
 
 @click.command("ls", cls=Command)
 @click.argument("folder", default=".", type=click.Path())
 @format_option
-@debug_option
-def command(folder: str, form: str, as_json: bool, debug: bool) -> None:
+def command(folder: str, form: str, as_json: bool) -> None:
     """List the experiments in and below FOLDER, with their state, counts and metrics."""
-    from assay import api
-
     experiments = api.ls(folder)
     if as_json:
         for listed in experiments:

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 
 SHARE = click.FloatRange(0, 1)
 
@@ -24,9 +24,6 @@ SHARE = click.FloatRange(0, 1)
 @click.option("--rate-huge", type=SHARE, default=0, help="Share of answers of 200 MB.")
 @click.option("--answers", help="A JSONL file of answers, or file.py:function.")
 @click.option("--processes", type=click.IntRange(min=1), default=1, show_default=True)
-@debug_option
-def command(debug: bool, **options: Any) -> None:
+def command(**options: Any) -> None:
     """Serve chat and text completions on 127.0.0.1; by default Assay's demo solver answers."""
-    from assay import api
-
     api.mock_server(**{name: value for name, value in options.items() if value is not None})

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import config_of, config_options
 from assay.cli._output import format_option, only_json, show
@@ -12,10 +13,8 @@ from assay.cli._output import format_option, only_json, show
 @click.command("plan", cls=Command)
 @config_options
 @format_option
-def command(debug: bool, form: str, as_json: bool, **options: Any) -> None:
+def command(form: str, as_json: bool, **options: Any) -> None:
     """Show how many cells there are, how many have rows, how many would run."""
-    from assay import api
-
     config, chosen = config_of(**options)
     with only_json(as_json):
         show(api.plan(config, **chosen), form, as_json=as_json)

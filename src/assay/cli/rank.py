@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL, debug_option
+from assay.cli._options import LEVEL
 from assay.cli._output import format_option, show
 
 
@@ -33,13 +34,8 @@ from assay.cli._output import format_option, show
     help="Write it to a file, too: .json, .csv, .md, .tex or .html; may be repeated.",
 )
 @format_option
-@debug_option
-def command(
-    paths: tuple[str, ...], outputs: tuple[Path, ...], form: str, as_json: bool, debug: bool, **options: Any
-) -> None:
+def command(paths: tuple[str, ...], outputs: tuple[Path, ...], form: str, as_json: bool, **options: Any) -> None:
     """Rank the players in the matches of each PATH: experiments' folders, or files of evaluation rows."""
-    from assay import api
-
     for path in outputs:  # a name that tells no format is refused before the work
         api.checked_suffix(path)
     ranking = api.rank(paths, **options)

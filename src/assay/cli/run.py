@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import config_of, config_options
 from assay.cli._output import format_option, show
@@ -22,14 +23,12 @@ from assay.cli._running import failure_as_event, run_and_show
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
 @format_option
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-def command(debug: bool, dry_run: bool, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
+def command(dry_run: bool, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
     """Run CONFIG: every model × prompt × item × sample, then scoring and metrics.
 
     The same command resumes where an earlier one stopped. With --json events are printed as JSON lines, and the last
     line is the result.
     """
-    from assay import api
-
     with failure_as_event(as_json):
         config, chosen = config_of(**options)
         if dry_run:

@@ -4,17 +4,14 @@ from pathlib import Path
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 
 
 @click.command("schema", cls=Command)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-@debug_option
-def command(output: Path | None, debug: bool) -> None:
+def command(output: Path | None) -> None:
     """Print the JSON Schema of a config file, with which editors complete and check it."""
-    from assay import api
-
     if output is None:
         click.echo(api.schema(), nl=False)
         return

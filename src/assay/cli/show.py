@@ -3,16 +3,14 @@
 import click
 from click.shell_completion import CompletionItem
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option
 from assay.cli._output import show as show_value
 from assay.cli.list import complete_kind
 
 
 def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from assay import api
-
     names = {name for plug_ins in api.kinds().values() for name in plug_ins.names()}
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
@@ -21,11 +19,8 @@ def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.argument("name", shell_complete=complete_name)
 @click.option("--kind", default="", help="Where one name is of several kinds.", shell_complete=complete_kind)
 @format_option
-@debug_option
-def command(name: str, kind: str, form: str, as_json: bool, debug: bool) -> None:
+def command(name: str, kind: str, form: str, as_json: bool) -> None:
     """Describe the plug-in NAME, which may also be `file.py:function` or a dotted name."""
-    from assay import api
-
     described = api.show(name, kind=kind)
     if not as_json:
         show_value(described, form)

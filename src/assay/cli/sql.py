@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option, has_colour
+from assay.errors import UserError
 
 
 @click.command("sql", cls=Command)
@@ -15,12 +16,8 @@ from assay.cli._output import format_option, has_colour
 @format_option
 @click.option("--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read.")
 @click.option("--rows", type=click.IntRange(min=0), default=200, show_default=True, help="Most rows shown; 0: all.")
-@debug_option
-def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int, debug: bool) -> None:
+def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
-    from assay import api
-    from assay.errors import UserError
-
     *paths, query = words
     if not paths or (as_json and as_csv):
         what = "name an experiment and a query" if not paths else "--json or --csv, not both"
@@ -50,8 +47,6 @@ def _print_json(answer: Any) -> None:
 
 def _show(answer: Any, form: str, most: int) -> None:
     """In another form than a table all rows; on a terminal that it does not fit, through the pager."""
-    from assay import api
-
     sheet = api.sheet(answer, most=most if most and form == "table" else None)
     shown = len(sheet.tables[0].rows)
     colour = form == "table" and has_colour()

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
-from assay.cli._options import debug_option
 from assay.cli._output import format_option, show
 
 
@@ -16,9 +16,6 @@ from assay.cli._output import format_option, show
 @click.option("-m", "--model", help="Only rows of this model.")
 @click.option("--full", is_flag=True, help="Do not cut long texts.")
 @format_option
-@debug_option
-def command(path: str, item_id: str, full: bool, form: str, as_json: bool, debug: bool, **only: Any) -> None:
+def command(path: str, item_id: str, full: bool, form: str, as_json: bool, **only: Any) -> None:
     """Follow the item ITEM_ID of the experiment in PATH: messages, calls, response, labels, metric rows."""
-    from assay import api
-
     show(api.trace(path, item_id, **only), form, as_json=as_json, full=full)

@@ -4,16 +4,15 @@ from typing import Any
 
 import click
 
+from assay import api
 from assay.cli import Command
 from assay.cli._options import config_of, config_options
 
 
 @click.command("validate", cls=Command)
 @config_options
-def command(debug: bool, **options: Any) -> None:
+def command(**options: Any) -> None:
     """Check a config, its code, its dataset and its templates, without calling a model."""
-    from assay import api
-
     source, chosen = config_of(**options)
     experiment = api.experiment(source, **chosen)
     for warning in experiment.validate():

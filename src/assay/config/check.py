@@ -24,7 +24,10 @@ _WORDS = {
     dict: "a mapping",
 }
 _BOUNDS = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
-_TRUTH = {**dict.fromkeys(("true", "yes", "on", "1"), True), **dict.fromkeys(("false", "no", "off", "0"), False)}
+_TRUTH: dict[str, bool] = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 _MISSING = object()
 
 

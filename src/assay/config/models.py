@@ -48,7 +48,7 @@ def _check_provider(model: Mapping[str, Any], key: Key, document: Document) -> N
     """`qwen3:8b` is a name at a local server; what stands before the colon may also be meant as a provider."""
     prefix, _, name = str(model["name"]).partition(":")
     types = registry.model.names()
-    if not name or model.keys() != {"name"}:
+    if not name or len(model) > 1:
         return
     close = difflib.get_close_matches(prefix.lower(), types, n=1, cutoff=0.75)
     if close or prefix.lower() in _OTHER_PROVIDERS:

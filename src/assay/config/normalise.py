@@ -43,15 +43,8 @@ _PROMPT_KEYS = {field.name for field in msgspec.structs.fields(PromptConfig)}
 def normalise(document: Document) -> None:
     data = document.data
     _lift(document)
-    _entries(document, "models", long_model)
-    _entries(
-        document,
-        "evaluation_methods",
-        lambda entry, key, document: _method(entry, key, document, _METHOD_KEYS),
-    )
-    _entries(document, "metrics", _metric)
-    _entries(document, "tasks", _task)
-    _entries(document, "outputs", _output)
+    for name, long in _LONG.items():
+        _entries(document, name, long)
     if "prompts" in data:
         data["prompts"] = _prompts(data["prompts"], document)
     if data.get("dataset") is not None:
@@ -95,7 +88,7 @@ def _entries(document: Document, name: str, long: Callable[[Any, Key, Document],
         document.data[name] = [long(entry, (name, n), document) for n, entry in enumerate(value)]
 
 
-def _method(entry: Any, key: Key, document: Document, fields: set[str]) -> Any:
+def _method(entry: Any, key: Key, document: Document, fields: set[str] = _METHOD_KEYS) -> Any:
     """`name`, `{name: params}` or the keys themselves, with a plug-in's name or `custom` as the type."""
     if isinstance(entry, str):
         entry = {"name": entry}
@@ -169,6 +162,15 @@ def _output(entry: Any, key: Key, document: Document) -> Any:
         document.moved((*key, "params"), (*key, name))
         return {"type": name, "params": params or {}}
     return entry
+
+
+_LONG: dict[str, Callable[[Any, Key, Document], Any]] = {
+    "models": long_model,
+    "evaluation_methods": _method,
+    "metrics": _metric,
+    "tasks": _task,
+    "outputs": _output,
+}
 
 
 def _prompts(value: Any, document: Document) -> Any:

@@ -207,28 +207,30 @@ def _expanded(text: str, base: Path, within: list[Path], done: list[Path]) -> st
 
 
 def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) -> str:
+    # the file that holds the tag; a template in the config itself has its place from there
+    holder = within[-1] if within else None
+    place = "" if holder is None else str(holder.relative_to(base) if holder.is_relative_to(base) else holder)
     quoted = _QUOTED.fullmatch(written)
     if quoted is None:
         what = f"an include names one file: {{% include {written.strip()} %}} cannot be read before the run"
-        raise UserError(what, where=_shown(within, base), fix='write {% include "fragment.txt" %}')
+        raise UserError(what, where=place, fix='write {% include "fragment.txt" %}')
     name = quoted[1] or quoted[2]
     file = _inside(base, name)
     if file is None:
-        fix = f"move it into {base}"
-        raise UserError(f"the fragment {name!r} is outside the config's folder", where=_shown(within, base), fix=fix)
+        what = f"the fragment {name!r} is outside the config's folder"
+        raise UserError(what, where=place, fix=f"move it into {base}")
     if file in within:
         chain = " → ".join(step.name for step in [*within[within.index(file) :], file])
-        raise UserError(f"{name!r} includes itself: {chain}", where=_shown(within, base), fix="remove one include")
+        raise UserError(f"{name!r} includes itself: {chain}", where=place, fix="remove one include")
     done.append(file)
     if len(done) > MOST_FRAGMENTS:
-        raise UserError(f"the template includes more than {MOST_FRAGMENTS} fragments", where=_shown(within, base))
+        raise UserError(f"the template includes more than {MOST_FRAGMENTS} fragments", where=place)
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:
-        what, fix = f"there is no fragment {name!r}", similar_files(file)
-        raise UserError(what, where=_shown(within, base), fix=fix) from None
+        raise UserError(f"there is no fragment {name!r}", where=place, fix=similar_files(file)) from None
     except (OSError, UnicodeDecodeError):
-        raise UserError(f"{name!r} cannot be read as UTF-8 text", where=_shown(within, base)) from None
+        raise UserError(f"{name!r} cannot be read as UTF-8 text", where=place) from None
     return _expanded(text.removesuffix("\n"), base, [*within, file], done)
 
 
@@ -239,10 +241,3 @@ def _inside(base: Path, name: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):
         return None
     return file if file.is_relative_to(base) else None
-
-
-def _shown(within: list[Path], base: Path) -> str:
-    """The file that holds the tag; a template in the config itself has its place from there."""
-    if not within:
-        return ""
-    return str(within[-1].relative_to(base) if within[-1].is_relative_to(base) else within[-1])

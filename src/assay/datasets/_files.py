@@ -1,6 +1,10 @@
-"""The files behind a dataset: patterns become paths, and `.gz` and `.zst` are read as the text inside, streamed."""
+"""The files behind a dataset: patterns become paths, and `.gz` and `.zst` are read as the text inside, streamed.
+
+And what the row formats share: JSON as others write it, and the errors for rows that cannot be read.
+"""
 
 import io
+import json
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,9 +12,12 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from assay.errors import UserError
 
 _BLOCK = 1 << 17
+_strict = msgspec.json.Decoder().decode
 
 
 def files(paths: str | Sequence[str], *, where: str = "dataset.path") -> list[Path]:
@@ -104,3 +111,24 @@ def _unpackable(path: Path, error: Exception) -> UserError:
     return UserError(
         f"the compressed dataset is corrupt: {error}", where=str(path), fix="copy or download the file again"
     )
+
+
+def bad_row(what: str, place: str) -> UserError:
+    return UserError(f"a dataset row cannot be read: {what}", where=place, fix="mend or remove this row")
+
+
+def checked(row: Any, place: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise bad_row(f"expected an object, found {type(row).__name__}", place)
+    return row
+
+
+def decoded(text: bytes, place: str) -> Any:
+    """A JSON value; NaN and Infinity, which others write, are taken too."""
+    try:
+        return _strict(text)
+    except (ValueError, RecursionError) as error:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise bad_row(f"not JSON: {error}", place) from None

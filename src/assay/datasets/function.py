@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from assay.datasets._rows import bad_row, checked
+from assay.datasets._files import bad_row, checked
 from assay.errors import UserError
 from assay.registry import dataset
 

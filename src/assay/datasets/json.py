@@ -5,8 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import opened
-from assay.datasets._rows import bad_row, checked
+from assay.datasets._files import bad_row, checked, opened
 from assay.registry import dataset
 from assay.text.json_stream import BrokenJson, json_entries
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import opened
-from assay.datasets._rows import checked, decoded
+from assay.datasets._files import checked, decoded, opened
 from assay.registry import dataset
 
 

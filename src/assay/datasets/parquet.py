@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._rows import bad_row, checked, decoded
+from assay.datasets._files import bad_row, checked, decoded
 from assay.errors import UserError
 from assay.registry import dataset
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.datasets._rows import checked, decoded
+from assay.datasets._files import checked, decoded
 from assay.errors import StoreError, UserError
 from assay.records import Manifest
 from assay.registry import dataset, nearest

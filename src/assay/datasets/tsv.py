@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._table import table
+from assay.datasets.csv import table
 from assay.registry import dataset
 
 

@@ -5,7 +5,8 @@ is picked out of it; only an answer without a choice is an error, and worth anot
 """
 
 from collections.abc import Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,6 +14,8 @@ from assay.errors import TransientError
 from assay.interfaces import Completion
 from assay.models._failures import excerpt, scrub_body, server_message
 from assay.text.messages import content_text
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class _Message(msgspec.Struct):
@@ -108,46 +111,27 @@ def _count(value: int | None) -> int | None:
 
 
 def _pick(body: bytes) -> _Answer:
-    """Whatever is usable in JSON that does not keep to the API."""
-    content: Any = msgspec.json.decode(body)
-    if not isinstance(content, dict):
-        return _Answer([])
-    answer: dict[str, Any] = content
+    """Whatever is usable in JSON that does not keep to the API: fields of another type are left out."""
+    answer = _fields(msgspec.json.decode(body))
     choices: Any = answer.get("choices")
-    first: Any = choices[0] if isinstance(choices, list) and choices else None
-    return _Answer(
-        choices=[_pick_choice(first)] if isinstance(first, dict) else [],
-        id=_text(answer.get("id")),
-        model=_text(answer.get("model")),
-        system_fingerprint=_text(answer.get("system_fingerprint")),
-        usage=_pick_usage(answer.get("usage")),
-    )
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return _Answer([])
+    message = _fields(choice.get("message"))
+    if message.get("content") is not None:
+        message["content"] = content_text(message["content"])
+    sane = {**choice, "message": _sane(_Message, message)}
+    whole = {**answer, "choices": [_sane(_Choice, sane)], "usage": _sane(_Usage, _fields(answer.get("usage")))}
+    return _sane(_Answer, whole)
 
 
-def _pick_choice(choice: dict[str, Any]) -> _Choice:
-    found: Any = choice.get("message")
-    message: dict[str, Any] = found if isinstance(found, dict) else {}
-    calls: Any = message.get("tool_calls")
-    return _Choice(
-        message=_Message(
-            content=None if message.get("content") is None else content_text(message["content"]),
-            reasoning_content=_text(message.get("reasoning_content")),
-            reasoning=_text(message.get("reasoning")),
-            refusal=_text(message.get("refusal")),
-            tool_calls=calls if isinstance(calls, list) else None,
-        ),
-        text=_text(choice.get("text")),
-        finish_reason=_text(choice.get("finish_reason")),
-        logprobs=choice.get("logprobs"),
-    )
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _pick_usage(usage: Any) -> _Usage | None:
-    if not isinstance(usage, dict):
-        return None
-    counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
-    return _Usage(**{name: value for name, value in counts.items() if type(value) is int})
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _sane(struct: type[S], values: dict[str, Any]) -> S:
+    sane: dict[str, Any] = {}
+    for field in msgspec.structs.fields(struct):
+        with suppress(msgspec.ValidationError):
+            sane[field.name] = msgspec.convert(values.get(field.name), field.type)
+    return struct(**sane)

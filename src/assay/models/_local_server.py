@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from assay.errors import LaneError, TransientError
 from assay.models._transport import Transport
@@ -26,12 +27,11 @@ _TAIL = 16 * 1024
 _SUPERVISOR = Path(__file__).with_name("_supervise.py")
 
 
-class Launch:
+class Launch(NamedTuple):
     """How a server is started: its command line, and what removes what ending the command may leave behind."""
 
-    def __init__(self, command: Sequence[str], cleanup: Sequence[str] = ()) -> None:
-        self.command = list(command)
-        self.cleanup = list(cleanup)
+    command: Sequence[str]
+    cleanup: Sequence[str] = ()
 
 
 class LocalServer:

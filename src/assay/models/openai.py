@@ -1,7 +1,7 @@
 """Any server that speaks the OpenAI API, chat or completions, over HTTP."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -11,12 +11,11 @@ from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
-from assay.models._transport import Reply, Transport
+from assay.models._transport import Transport
 from assay.registry import model
 from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed"}
-_FILTERED = {"content_filter", "content_policy_violation"}
 _LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
 _encode = msgspec.json.encode
@@ -40,10 +39,57 @@ def openai(
     return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {})
 
 
-class OpenAIModel:
-    """Sends requests to one address. What is the same for all requests is encoded once."""
+class HttpModel:
+    """Sends requests to one address, and reads what comes back. A provider's own class makes the body."""
 
     keeps_time = True
+    owned = frozenset({"messages", "model"})  # keys of a request that the engine fills
+    key_fix = _KEY_FIX
+    filtered = frozenset[str]()  # codes of a prompt that the server's filter stopped
+    read_answer = staticmethod(read_answer)
+    base: str
+    _transport: Transport
+    _secrets: Sequence[str]
+
+    def __init__(
+        self, name: str, model_name: str, revision: str | None, extra_body: dict[str, Any], **identity: str
+    ) -> None:
+        if owned := self.owned & extra_body.keys():
+            raise UserError(f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}")
+        self.name = name
+        self.model_name = model_name
+        own: dict[str, Any] = {"name": name, "model_name": model_name, "revision": revision, "extra_body": extra_body}
+        self.identity: Mapping[str, Any] = {**identity, **own}
+        self._extra = extra_body
+
+    def body(self, request: Request) -> bytes:
+        """The JSON of a request."""
+        raise NotImplementedError
+
+    async def complete(self, request: Request) -> Completion:
+        """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
+        reply = await self._transport.post(self.body(request), timeout=request.timeout)
+        where = self._transport.shown
+        if 200 <= reply.status < 300:
+            try:
+                return self.read_answer(reply.body, self._secrets)
+            except TransientError as error:
+                error.where = where
+                raise
+        if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
+            return Completion(finish_reason="content_filter", refused=True)
+        error = failure(reply, model_name=self.model_name, where=where, key_fix=self.key_fix, secrets=self._secrets)
+        raise await unknown_model(reply, self._transport, self.base, self.model_name, error)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+class OpenAIModel(HttpModel):
+    """What is the same for all requests is encoded once."""
+
+    owned = HttpModel.owned | {"prompt"}
+    filtered = frozenset({"content_filter", "content_policy_violation"})
 
     def __init__(
         self,
@@ -56,20 +102,8 @@ class OpenAIModel:
         extra_body: dict[str, Any],
         headers: Mapping[str, str],
     ) -> None:
-        if owned := {"messages", "prompt", "model"} & extra_body.keys():
-            raise UserError(f"extra_body must not hold {min(owned)!r}: the engine fills it", where=f"model {name!r}")
-        self.name = name
-        self.model_name = model_name
-        self.identity: Mapping[str, Any] = {
-            "type": "openai",
-            "name": name,
-            "model_name": model_name,
-            "api": api,
-            "revision": revision,
-            "extra_body": extra_body,
-        }
+        super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
         self.chat = api == "chat"
-        self._extra = extra_body
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._params: dict[str, Any] | None = None
@@ -85,29 +119,6 @@ class OpenAIModel:
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
         path = "/chat/completions" if self.chat else "/completions"
         self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
-
-    async def complete(self, request: Request) -> Completion:
-        reply = await self._transport.post(self.body(request), timeout=request.timeout)
-        if not 200 <= reply.status < 300:
-            return await self._refusal(reply)
-        try:
-            return read_answer(reply.body, self._secrets)
-        except TransientError as error:
-            error.where = self._transport.shown
-            raise
-
-    async def _refusal(self, reply: Reply) -> Completion:
-        """A prompt that the server's filter stopped is a refused answer; all else is an error."""
-        if reply.status == 400 and server_message(reply.body)[0] in _FILTERED:
-            return Completion(finish_reason="content_filter", refused=True)
-        error = failure(
-            reply,
-            model_name=self.model_name,
-            where=self._transport.shown,
-            key_fix=_KEY_FIX,
-            secrets=self._secrets,
-        )
-        raise await unknown_model(reply, self._transport, self.base, self.model_name, error)
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
@@ -127,9 +138,6 @@ class OpenAIModel:
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 def base_url(endpoint: str, *, where: str = "") -> str:

@@ -16,6 +16,10 @@ from assay.registry import model
 from assay.text.messages import messages_text
 
 _encode = msgspec.json.Encoder().encode
+REPLAYED = (  # the fields that a row has from its completion as they are
+    "prompt_tokens", "completion_tokens", "total_tokens", "served_model", "served_fingerprint", "reasoning",
+    "tool_calls", "logprobs",
+)  # fmt: skip
 
 
 @model
@@ -102,15 +106,8 @@ def _row_of(request: Request, answer: Completion, model_name: str, seconds: floa
             "finish_reason": answer.finish_reason,
             "response_id": answer.response_id,
         },
-        total_tokens=answer.total_tokens,
-        prompt_tokens=answer.prompt_tokens,
-        completion_tokens=answer.completion_tokens,
         outcome="refused" if answer.refused else "ok",
         messages=request.messages,
-        reasoning=answer.reasoning,
-        tool_calls=answer.tool_calls,
         cost=answer.cost,
-        served_model=answer.served_model,
-        served_fingerprint=answer.served_fingerprint,
-        logprobs=answer.logprobs,
+        **{field: getattr(answer, field) for field in REPLAYED},
     )

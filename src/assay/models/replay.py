@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Message, Model, Request
+from assay.models.record import REPLAYED
 from assay.records import ROWS_FILE, Response
 from assay.registry import model, nearest
 from assay.text.messages import messages_text
@@ -158,13 +159,6 @@ def _completion_of(row: Response) -> Completion:
         text=row.response,
         finish_reason=row.metadata.get("finish_reason"),
         response_id=row.metadata.get("response_id"),
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens,
-        total_tokens=row.total_tokens,
-        served_model=row.served_model,
-        served_fingerprint=row.served_fingerprint,
-        reasoning=row.reasoning,
-        tool_calls=row.tool_calls,
         refused=row.outcome == "refused",
-        logprobs=row.logprobs,
+        **{field: getattr(row, field) for field in REPLAYED},
     )

@@ -1,37 +1,49 @@
-"""A comparison: a standing for each side, a verdict for each pair; or one table of all labels."""
+"""A comparison: a standing for each side, a verdict for each pair; or one table of all labels. A gate: its checks, what
+was measured, against which bound, and why each came out as it did."""
 
 from typing import Any
 
+import msgspec
+
 from assay.analysis.compare.across import Across, AcrossValue
 from assay.analysis.compare.compare import Comparison, Pair, SideStanding
-from assay.reports.sheet import Cell, Column, Line, Sheet, Style, Table, one_line, shortened
+from assay.analysis.compare.gate import Check, Gated
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Style,
+    Table,
+    columns_of,
+    failed_text,
+    fields_of,
+    one_line,
+    ranks_text,
+    shortened,
+    span_text,
+)
 
 _STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike", "inconclusive": "open"}
+_OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad", "inconclusive": "open"}
 _LONGEST_ANSWER = 60
 _BEST = "*"
 
 
-def view(comparison: Comparison | Across) -> Sheet:
+def compare_view(comparison: Comparison | Across) -> Sheet:
     return _across(comparison) if isinstance(comparison, Across) else _comparison(comparison)
 
 
 def _comparison(comparison: Comparison) -> Sheet:
     interval = f"{comparison.level:.0%} interval"
     standings = Table(
-        columns=[
-            *(Column("rank"), Column("side", text=True), Column(comparison.metric), Column(interval)),
-            *(Column("items"), Column("samples"), Column("failed", folds=True)),
-        ],
+        columns=columns_of("rank", "<side", Column(comparison.metric), interval, "items", "samples", "~failed"),
         rows=[_standing(standing) for standing in comparison.standings],
     )
-    names = [name for name in Pair.__struct_fields__ if name != "flips"]
     pairs = Table(
-        columns=[
-            *(Column("pair", text=True), Column("difference"), Column(interval), Column("p"), Column("could show")),
-            *(Column("items"), Column("verdict", text=True)),
-        ],
+        columns=columns_of("<pair", "difference", interval, "p", "could show", "items", "<verdict"),
         rows=[_pair(pair) for pair in comparison.pairs],
-        data=(names, [[getattr(pair, name) for name in names] for pair in comparison.pairs]),
+        data=fields_of(comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]),
     )
     lead = Line(f"label {comparison.label}, {_explained(comparison)}", "quiet")
     return Sheet(parts=[lead, standings, pairs, *_flip_lines(comparison)], notes=comparison.notes)
@@ -46,13 +58,9 @@ def _explained(comparison: Comparison) -> str:
 
 
 def _standing(standing: SideStanding) -> list[str]:
-    low, high = standing.ranks
-    failed = ", ".join(f"{count:,} {name}" for name, count in standing.counts.items() if count and name != "skipped")
-    bounds = (standing.ci_low, standing.ci_high)
-    span = "–" if None in bounds else "–".join(f"{bound:.3f}" for bound in bounds)
-    rank = f"{low}" if low == high else f"{low}–{high}"
-    counts = (f"{standing.items:,}", f"{standing.samples:,}", failed or "0")
-    return [rank, standing.name, f"{standing.value:.3f}", span, *counts]
+    span = span_text(standing.ci_low, standing.ci_high)
+    counts = (f"{standing.items:,}", f"{standing.samples:,}", failed_text(standing.counts))
+    return [ranks_text(standing.ranks), standing.name, f"{standing.value:.3f}", span, *counts]
 
 
 def _pair(pair: Pair) -> list[str | Cell]:
@@ -63,7 +71,7 @@ def _pair(pair: Pair) -> list[str | Cell]:
     return [
         f"{pair.candidate} − {pair.baseline}",
         f"{pair.difference:+.3f}",
-        f"{pair.ci_low:+.3f} … {pair.ci_high:+.3f}",
+        span_text(pair.ci_low, pair.ci_high, "+.3f", " … "),
         f"{pair.p_corrected:.2g}" if pair.p_corrected >= 0.001 else "<0.001",
         f"{pair.smallest_difference:.3f}",
         f"{pair.items:,}",
@@ -93,23 +101,82 @@ def _answer(text: str | None) -> str:
 def _across(table: Across) -> Sheet:
     """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
     labels = [Column(f"{label}{' (less)' if label in table.lower else ''}") for label in table.labels]
-    rows = [
-        [
-            name,
-            *(f"{values[label].value:.3f}{_BEST if values[label].best else ''}" for label in table.labels),
-            f"{max(value.items for value in values.values()):,}",
-            f"{max(value.failed for value in values.values()):,}",
-        ]
-        for name, values in table.sides.items()
-    ]
-    fields = AcrossValue.__struct_fields__
-    exact: list[list[Any]] = [
-        [name, label, *(getattr(value, field) for field in fields)]
-        for name, values in table.sides.items()
-        for label, value in values.items()
-    ]
+    rows: list[list[str]] = []
+    exact: list[list[Any]] = []
+    for name, values in table.sides.items():
+        shown = [f"{values[label].value:.3f}{_BEST if values[label].best else ''}" for label in table.labels]
+        most = [max(value.items for value in values.values()), max(value.failed for value in values.values())]
+        rows.append([name, *shown, *(f"{number:,}" for number in most)])
+        exact += [[name, label, *msgspec.structs.astuple(value)] for label, value in values.items()]
     corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
-    columns = [Column("side", text=True), *labels, Column("items"), Column("failed")]
-    values = Table(columns=columns, rows=rows, data=(["side", "label", *fields], exact))
-    return Sheet(parts=[Line(lead, "quiet"), values], notes=table.notes)
+    names = ["side", "label", *AcrossValue.__struct_fields__]
+    cells = Table(columns=columns_of("<side", *labels, "items", "failed"), rows=rows, data=(names, exact))
+    return Sheet(parts=[Line(lead, "quiet"), cells], notes=table.notes)
+
+
+def gate_view(gated: Gated) -> Sheet:
+    columns = columns_of("<check", "<bound", "value", "interval", "items", "~failed rows", "<outcome")
+    names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples"]
+    table = Table(columns=columns, rows=[_check(check) for check in gated.checks], data=fields_of(gated.checks, names))
+    why = [
+        Line(f"{_check_title(check)}: {check.outcome}: {check.why}", _OUTCOMES[check.outcome]) for check in gated.checks
+    ]
+    why += [Line(f"errors: {reason}", "open") for reason in gated.reasons if gated.outcome != "passed"]
+    return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
+
+
+def gate_text(gated: Gated) -> str:
+    """A line for each check that did not pass."""
+    lines = [
+        one_line(f"{check.outcome}: {_check_title(check)}: {value_text(check)}: {check.why}")
+        for check in gated.checks
+        if check.outcome != "passed"
+    ]
+    return "\n".join(lines)
+
+
+def bound_text(check: Check) -> str:
+    if check.bound == "max_drop":
+        return f"drop of at most {check.threshold:g}"
+    if check.bound == "fresh":
+        return f"not older than {check.threshold:g} days" if check.threshold else "there"
+    return f"{'at least' if check.bound == 'min' else 'at most'} {check.threshold:g}"
+
+
+def value_text(check: Check) -> str:
+    """The value with its interval."""
+    if check.value is None:
+        return "no value"
+    return _check_number(check, check.value) + (f" ({_check_span(check)})" if check.low is not None else "")
+
+
+def _check_number(check: Check, value: float) -> str:
+    """A difference carries its sign, an age its unit."""
+    if check.bound == "fresh":
+        return f"{value:.1f} days"
+    return f"{value:+.3f}" if check.bound == "max_drop" else f"{value:.3f}"
+
+
+def _check_span(check: Check) -> str:
+    if check.low is None or check.high is None:
+        return "–"
+    return f"{_check_number(check, check.low)} … {_check_number(check, check.high)}"
+
+
+def _check_title(check: Check) -> str:
+    return one_line(f"{check.name}, {bound_text(check)}")
+
+
+def _check(check: Check) -> list[str | Cell]:
+    value = "–" if check.value is None else _check_number(check, check.value)
+    outcome = Cell(check.outcome, _OUTCOMES[check.outcome])
+    return [
+        check.name,
+        bound_text(check),
+        value,
+        _check_span(check),
+        f"{check.items:,}",
+        failed_text(check.counts),
+        outcome,
+    ]

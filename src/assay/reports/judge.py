@@ -2,9 +2,10 @@
 
 from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibrated, Calibration
-from assay.reports.sheet import Column, Line, Sheet, Table, count, one_line
+from assay.reports.sheet import Column, Line, Sheet, Table, columns_of, count, one_line
 
 _EXACT = ["label", "judge", "measure", "value", "low", "high", "answers", "method"]
+_FIELDS = ["value", "low", "high", "n", "method"]
 
 
 def view(calibrated: Calibrated) -> Sheet:
@@ -55,22 +56,10 @@ def _measures(calibration: Calibration) -> Table:
         [name, _value(estimate, form), _span(estimate, form), f"{estimate.n:,}"] for name, estimate, form in estimates
     ]
     rows.insert(3, ["  with one label for all", f"{calibration.agreement.by_majority:.3f}", "", ""])
-    exact = [
-        [
-            calibration.label,
-            calibration.judge,
-            name,
-            estimate.value,
-            estimate.low,
-            estimate.high,
-            estimate.n,
-            estimate.method,
-        ]
-        for name, estimate, _ in estimates
-    ]
-    interval = f"{calibration.level:.0%} interval"
+    judge = (calibration.label, calibration.judge)
+    exact = [[*judge, name, *(getattr(estimate, field) for field in _FIELDS)] for name, estimate, _ in estimates]
     return Table(
-        columns=[Column("measure", text=True), Column("value"), Column(interval), Column("answers")],
+        columns=columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
         rows=[row for row in rows if row[1]],
         data=(_EXACT, exact),
     )
@@ -107,10 +96,7 @@ def _words(calibration: Calibration) -> tuple[str, str]:
 def _corrected(calibration: Calibration) -> Table:
     who = "pair" if calibration.match else "model"
     return Table(
-        columns=[
-            Column(who, text=True),
-            *(Column(name) for name in ("answers", "by the judge", "Rogan–Gladen", "PPI")),
-        ],
+        columns=columns_of(f"<{who}", "answers", "by the judge", "Rogan–Gladen", "PPI"),
         rows=[
             [model, f"{rates.raw.n:,}", *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi))]
             for model, rates in calibration.corrected.items()

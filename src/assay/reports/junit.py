@@ -4,7 +4,7 @@ import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from assay.analysis.compare.gate import Gated
-from assay.reports.gate import bound_text, value_text
+from assay.reports.compare import bound_text, value_text
 from assay.text.plain import plain
 
 _NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")

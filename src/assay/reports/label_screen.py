@@ -6,9 +6,9 @@ from rich.console import Console, Group
 from rich.segment import SegmentLines
 from rich.text import Text
 
+from assay.analysis.judge.label import Summary
 from assay.analysis.judge.label_frame import Frame
-from assay.analysis.judge.label_records import Summary
-from assay.analysis.judge.label_views import View
+from assay.analysis.judge.labelling import View
 from assay.text.plain import plain
 
 HELP = (

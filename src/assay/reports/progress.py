@@ -13,7 +13,7 @@ import msgspec
 
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
-from assay.reports.money import cost_text
+from assay.reports.sheet import Cell, Column, Line, Sheet, Table, columns_of, cost_text
 from assay.text.plain import plain
 
 STOPPING = "stopping: no new call begins; those under way have 10 s, or none if asked again"
@@ -69,11 +69,15 @@ class Live(_Display):
         from rich.console import Console
         from rich.live import Live as RichLive
 
-        self._live = RichLive(self._table(), console=Console(stderr=True), auto_refresh=False)
+        self._live = RichLive(console=Console(stderr=True), auto_refresh=False)
         self._live.start()
+        self.show()
 
     def show(self) -> None:
-        self._live.update(self._table(), refresh=True)
+        from rich.text import Text
+
+        width = self._live.console.width
+        self._live.update(Text.from_ansi(self._sheet().form(width=width, colour=True)), refresh=True)
 
     def end(self) -> None:
         self.show()
@@ -82,30 +86,18 @@ class Live(_Display):
     def stopping(self) -> None:
         self._live.console.print(STOPPING)
 
-    def _table(self) -> Any:
-        from rich.console import Group
-        from rich.text import Text
-
-        from assay.reports.look import plain_table
-
-        table = plain_table()
-        for name in ("step", "", "done"):
-            table.add_column(name, overflow="ellipsis", no_wrap=True)
-        for name in ("rate", "left", "errors", "retries", "tokens", "cost"):
-            table.add_column(name, justify="right", no_wrap=True)
+    def _sheet(self) -> Sheet:
+        name = Column("", text=True)
+        columns = columns_of("<step", name, "<done", "rate", "left", "errors", "retries", "tokens", "cost")
+        rows: list[list[str | Cell]] = []
         for (step, _), lane in self.progress.lanes.items():
-            errors = Text(str(lane.errors), style="yellow" if lane.errors else "")
-            name = Text(plain(lane.name))
-            done = Text(_done(lane))
-            table.add_row(
-                step, name, done, _rate(lane), _left(lane), errors, str(lane.retries), f"{lane.tokens:,}", _cost(lane)
+            errors = Cell(str(lane.errors), "open" if lane.errors else "")
+            speed = (_rate(lane), _left(lane))
+            rows.append(
+                [step, lane.name, _done(lane), *speed, errors, str(lane.retries), f"{lane.tokens:,}", _cost(lane)]
             )
-        waiting = [(lane.name, why) for lane in self.progress.lanes.values() if (why := _why(lane))]
-        return Group(
-            table,
-            *(Text(f"{plain(name)}: {why}", style="dim") for name, why in waiting),
-            *(Text(f"note: {plain(note)}", style="yellow") for note in self.progress.notes),
-        )
+        waiting = [Line(f"{lane.name}: {why}", "quiet") for lane in self.progress.lanes.values() if (why := _why(lane))]
+        return Sheet([Table(columns, rows), *waiting], self.progress.notes)
 
 
 class Lines(_Display):

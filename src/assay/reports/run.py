@@ -1,15 +1,32 @@
-"""What a run, an evaluation or an aggregation came to: metrics with their intervals, what is missing, what was used."""
+"""What a run would cost, and what it came to: metrics with their intervals, what is missing, what was used; and what an
+import left behind."""
 
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
+import msgspec
+
 from assay.engine.calls.failures import Failures
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
+from assay.engine.experiment.import_rows import Imported
+from assay.engine.experiment.models import price_list
+from assay.engine.experiment.plan import CallPlan, Plan
 from assay.records import MetricRow
-from assay.reports.money import cost_text
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, shortened
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Sheet,
+    Table,
+    columns_of,
+    cost_text,
+    count,
+    counts_text,
+    shortened,
+    span_text,
+)
 from assay.text.plain import plain
 
 _LONGEST_FACET = 40
@@ -18,7 +35,7 @@ _MOST_REASONS = 3
 _FAILURES = {"errored_count": "errored", "unparsed_count": "unparsed", "refused_count": "refused"}
 
 
-def view(result: Result) -> Sheet:
+def result_view(result: Result) -> Sheet:
     parts: list[Line | Table] = []
     if result.metrics:
         parts.append(_metrics(result.metrics))
@@ -26,8 +43,7 @@ def view(result: Result) -> Sheet:
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
             if manifest is not None:
-                counts = ", ".join(f"{count:,} {outcome}" for outcome, count in manifest.counts.items())
-                parts.append(Line(f"{name}: {counts}"))
+                parts.append(Line(f"{name}: {counts_text(manifest.counts, '')}"))
     used = _used(result)
     if used:
         parts.append(_usage(used))
@@ -77,21 +93,16 @@ def _numbers(row: MetricRow) -> list[str | Cell]:
     shown: str | Cell = Cell("null", "quiet")
     if value is not None:
         shown = f"{value:.4g}" if abs(value) >= 1000 else f"{value:.3f}"
-    interval = "–" if low is None or high is None else f"{low:.3f}–{high:.3f}"
     counts = [row.get(name) for name in ("total_item_count", "total_sample_count")]
     failures = [f"{row[name]:,} {word}" for name, word in _FAILURES.items() if row.get(name)]
     failed = Cell(", ".join(failures), "open") if failures else "0"  # 0 where every row has a verdict
-    return [shown, interval, *("–" if count is None else f"{count:,}" for count in counts), failed]
+    return [shown, span_text(low, high), *("–" if count is None else f"{count:,}" for count in counts), failed]
 
 
 def _reasons(rows: Sequence[MetricRow]) -> list[str]:
     """Why values are null and what the rows warn of, each once."""
-    reasons: dict[str, None] = {}
-    for row in rows:
-        for field in ("error", "reason", "warning"):
-            if row.get(field):
-                reasons[f"{row.get('metric_name')}: {row[field]}"] = None
-    return list(reasons)
+    fields = ((row, field) for row in rows for field in ("error", "reason", "warning"))
+    return list(dict.fromkeys(f"{row.get('metric_name')}: {row[field]}" for row, field in fields if row.get(field)))
 
 
 def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Table]:
@@ -127,5 +138,69 @@ def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
         answered = used["responses"] > used["errors"]
         cost = cost_text(used["cost"], used["unpriced"]) if answered else "–"
         rows.append([_facet(model), f"{used['responses']:,}", errors, *tokens, cost])
-    numbers = ("responses", "errors", "tokens in", "tokens out", "cost")
-    return Table(columns=[Column("model", text=True), *map(Column, numbers)], rows=rows)
+    columns = columns_of("<model", "responses", "errors", "tokens in", "tokens out", "cost")
+    return Table(columns=columns, rows=rows)
+
+
+def plan_view(plan: Plan) -> Sheet:
+    rows = [
+        ["planned", f"{plan.planned:,}", "cells of the config"],
+        ["selected", f"{plan.selected:,}", "by --limit, --model, --num-samples"],
+        ["present", f"{plan.present:,}", "have their rows"],
+        ["to run", f"{plan.missing:,}", f"about {plan.prompt_tokens:,} + {plan.answer_tokens:,} tokens"],
+        ["cost", "unknown" if plan.usd is None else cost_text(plan.usd, 0), _price_note(plan)],
+        ["time", _time(plan.seconds), _time_note(plan)],
+    ]
+    more = [
+        ("  again", plan.retried, "of them because they failed"),
+        ("set aside", plan.stale, "rows that the plan no longer has"),
+        ("brought back", plan.returning, "rows that had been set aside"),
+    ]
+    rows += [[what, f"{number:,}", meaning] for what, number, meaning in more if number]
+    tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
+    title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples, folder {plan.folder}"
+    exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name not in ("tasks", "calls")}
+    facts = Table(columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1)
+    facts = facts._replace(data=(["what", "value"], [list(pair) for pair in exact.items()]))
+    cells = Table(columns_of("cells", "<task"), tasks, compact=True, heads=False, depth=1)
+    calls = [Line(_call(call), depth=1) for call in plan.calls]
+    warnings = [Line(f"warning: {warning}", "open") for warning in plan.warnings]
+    return Sheet(parts=[Line(title, wraps=False), facts, cells, *calls, *warnings])
+
+
+def _call(call: CallPlan) -> str:
+    if call.calls is None:
+        return f"{call.owner} asks models by itself: no earlier run tells how often"
+    tokens = f"about {call.prompt_tokens:,} + {call.answer_tokens:,} tokens"
+    return f"{call.calls:,} calls to {call.model} for {call.owner}, {tokens}"
+
+
+def _price_note(plan: Plan) -> str:
+    if plan.usd is None:
+        return "a price is missing: add `price:` to the model"
+    return f"list prices are of {price_list()['as_of']}; a config's own win" if plan.usd else ""
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"
+
+
+def _time_note(plan: Plan) -> str:
+    if plan.seconds is None:
+        return "no earlier run tells the rate"
+    return "at the last run's rate and the limits per minute"
+
+
+def imports_view(imports: Sequence[Imported]) -> Sheet:
+    lines: list[Line] = []
+    for imported in imports:
+        lines += [
+            Line(f"{imported.dataset}: {imported.format}, {', '.join(imported.read_from)}", wraps=False),
+            Line(f"items: {imported.items:,}"),
+            Line(f"responses: {counts_text(imported.responses, 'none')} of {count(len(imported.agents), 'agent')}"),
+            Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
+            Line(f"files: {imported.folder}", wraps=False),
+        ]
+    return Sheet(parts=lines, notes=[note for imported in imports for note in imported.notes])

@@ -4,7 +4,7 @@ A view (`reports/<verb>.py`) turns a result into a Sheet and puts texts in as th
 control characters are shown as their codes, and whatever a form would obey is escaped.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from assay.errors import UserError
@@ -115,6 +115,48 @@ def count(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
+def cost_text(cost: float, unpriced: int) -> str:
+    """Dollars, and whether something without a known price is missing from them; never 0 for what is unknown."""
+    if unpriced and not cost:
+        return "unknown"
+    if not cost:
+        return "$0"
+    text = f"${cost:,.2f}" if cost >= 1 else f"${cost:.4f}" if cost >= 0.01 else f"${cost:.3g}"
+    return f"{text} + unknown" if unpriced else text
+
+
+def span_text(low: float | None, high: float | None, form: str = ".3f", between: str = "–") -> str:
+    """An interval, or a dash where there is none."""
+    return "–" if low is None or high is None else f"{low:{form}}{between}{high:{form}}"
+
+
+def ranks_text(ranks: tuple[int, int]) -> str:
+    return f"{ranks[0]}" if ranks[0] == ranks[1] else f"{ranks[0]}–{ranks[1]}"
+
+
+def counts_text(counts: Mapping[str, int], none: str) -> str:
+    """`3 errored, 1 refused`."""
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items()) or none
+
+
+def failed_text(counts: Mapping[str, int]) -> str:
+    """The rows without a verdict; those that were skipped need none."""
+    return counts_text({what: number for what, number in counts.items() if number and what != "skipped"}, "0")
+
+
+def columns_of(*names: str | Column) -> list[Column]:
+    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold."""
+    return [
+        name if isinstance(name, Column) else Column(name.lstrip("<~"), text=name[0] == "<", folds=name[0] == "~")
+        for name in names
+    ]
+
+
+def fields_of(values: Sequence[Any], names: Sequence[str]) -> tuple[Sequence[str], list[list[Any]]]:
+    """The unrounded values of a table: these attributes of each."""
+    return names, [[getattr(value, name) for name in names] for value in values]
+
+
 def text_of(cell: str | Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
@@ -132,7 +174,8 @@ def sheet(value: Any, **options: Any) -> Sheet:
     view = _VIEWS.get(type(shown).__name__)
     if view is None:
         raise UserError(f"there is no view of a {type(shown).__name__}", fix="pass what a function of assay returned")
-    return import_module(f"assay.reports.{view}").view(value, **options)
+    module, _, function = view.partition(".")
+    return getattr(import_module(f"assay.reports.{module}"), function)(value, **options)
 
 
 def save(value: Any, path: "str | Path") -> None:
@@ -160,19 +203,19 @@ def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
 
 
 _SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
-_VIEWS = {
-    "Across": "compare",
-    "Calibrated": "judge",
-    "Comparison": "compare",
-    "Described": "show",
-    "Gated": "gate",
-    "Imported": "import_",
-    "Listed": "ls",
-    "Plan": "plan",
-    "PlugIn": "show",
-    "QueryAnswer": "sql",
-    "Ranking": "rank",
-    "Result": "run",
-    "StoredDataset": "dataset",
-    "Trace": "trace",
+_VIEWS = {  # of each type the module and the function
+    "Across": "compare.compare_view",
+    "Calibrated": "judge.view",
+    "Comparison": "compare.compare_view",
+    "Described": "listings.descriptions",
+    "Gated": "compare.gate_view",
+    "Imported": "run.imports_view",
+    "Listed": "listings.experiments",
+    "Plan": "run.plan_view",
+    "PlugIn": "listings.plug_ins",
+    "QueryAnswer": "listings.answer",
+    "Ranking": "rank.view",
+    "Result": "run.result_view",
+    "StoredDataset": "listings.datasets",
+    "Trace": "trace.view",
 }

@@ -1,17 +1,61 @@
 """How far retrieved passages support an answer: what `faithfulness` and `hallucination` are made of."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.scorers._cases import Case, failed
-from assay.scorers._inference import Judgement, inference
-from assay.scorers._retrieved import FUNCTION_WORDS, Words, retrieved, supported, texts
-from assay.scorers._transformers import check_model
-from assay.text.answers import Unparsed, answer_of
+from assay.scorers._parameters import Case, Grounded, failed
+from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, supported, texts
+from assay.scorers._transformers import check_model, chunks, load
+from assay.text.answers import Unparsed
 
-Method = Literal["token_overlap", "nli"]
+
+class Judgement(NamedTuple):
+    """Probabilities."""
+
+    entailment: float
+    contradiction: float
+
+
+class Inference:
+    def __init__(self, name: str, revision: str | None) -> None:
+        self._loaded = load("AutoModelForSequenceClassification", name, revision)
+        self.identity = self._loaded.identity
+        labels: dict[int, str] = self._loaded.model.config.id2label
+        places = [
+            [at for at, label in labels.items() if label.lower().startswith(word)] for word in ("entail", "contra")
+        ]
+        if any(len(place) != 1 for place in places):
+            shown = ", ".join(map(str, labels.values()))
+            raise UserError(
+                f"{name!r} is not a model for NLI: its labels are {shown}", fix="try microsoft/deberta-base-mnli"
+            )
+        self._places = [place[0] for place in places]
+
+    def judge(self, pairs: Iterable[tuple[str, str]], batch_size: int) -> dict[tuple[str, str], Judgement]:
+        """Of each (passage, text), whether the passage entails or contradicts the text."""
+        tokenizer, model, torch, longest, _ = self._loaded
+        judgements: dict[tuple[str, str], Judgement] = {}
+        for batch in chunks(list(dict.fromkeys(pairs)), batch_size):
+            inputs: Any = tokenizer(
+                [passage for passage, _ in batch],
+                [text for _, text in batch],
+                padding=True,
+                truncation="longest_first",
+                max_length=longest,
+                return_tensors="pt",
+            )
+            with torch.inference_mode():
+                chances = model(**inputs.to(model.device)).logits.float().softmax(-1)[:, self._places]
+            judgements.update(zip(batch, (Judgement(*row) for row in chances.tolist()), strict=True))
+        return judgements
+
+
+@cache
+def inference(name: str, revision: str | None) -> Inference:
+    return Inference(name, revision)
 
 
 class Grounds(NamedTuple):
@@ -25,18 +69,6 @@ class Grounds(NamedTuple):
     details: Mapping[str, Any] = {}
 
 
-class Reading(NamedTuple):
-    method: Method
-    documents: str | None
-    response_field: str | None
-    words: Words
-    stopwords: list[str] | None
-    model: str
-    revision: str | None
-    batch_size: int
-    strip_reasoning: bool
-
-
 def check(params: Mapping[str, Any], where: str) -> None:
     if params["method"] == "nli":
         if not params["model"]:
@@ -45,14 +77,13 @@ def check(params: Mapping[str, Any], where: str) -> None:
         check_model(params, where)
 
 
-def grounds(cases: Sequence[Case], reading: Reading) -> list[Grounds | Score]:
+def grounds(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
     """Of each case what its passages say about its answer, or why nothing can be said."""
     support: list[Grounds | Score] = []
     for case in cases:
         try:
             passages = texts(retrieved(case.item, case.responses[0], reading.documents))
-            answer = answer_of(case.responses[0], reading.response_field, reading.strip_reasoning)
-            support.append(Grounds(answer, passages))
+            support.append(Grounds(reading.answer(case.responses[0]), passages))
         except Unparsed as error:
             support.append(Score(outcome="unparsed", error=str(error)))
         except LookupError as error:
@@ -68,7 +99,7 @@ def grounds(cases: Sequence[Case], reading: Reading) -> list[Grounds | Score]:
     ]
 
 
-def _inferred(support: list[Grounds | Score], reading: Reading) -> list[Grounds | Score]:
+def _inferred(support: list[Grounds | Score], reading: Grounded) -> list[Grounds | Score]:
     model = inference(reading.model, reading.revision)
     answered = [entry for entry in support if isinstance(entry, Grounds)]
     asked = [(entry, [(passage, entry.answer) for passage in entry.passages]) for entry in answered]

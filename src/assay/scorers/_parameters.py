@@ -1,24 +1,95 @@
-"""The parameters that scorers share, described once (see `assay.parameters`)."""
+"""The parameters that scorers share, described once (see `assay.parameters`), and what they mean for a response."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
+
+from msgspec import Meta, Struct
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.scorers._retrieved import Words, grades, relevant, retrieved
+from assay.text.answers import Unparsed, answer_of
+from assay.text.expected import accepted
+from assay.text.normalise import Normalisation
 
 
-class Texts:
+class Pair(NamedTuple):
+    """An answer and what it is compared with."""
+
+    answer: str
+    references: list[str]
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """Which part of a response is the answer.
+
+    Parameters:
+    response_field: use only this field (a dotted path) of the JSON in the answer
+    strip_reasoning: look only at what follows `</think>`
+    documents: the field that has the passages, such as `item.data.context`; by default a usual one
+    """
+
+    response_field: str | None = None
+    strip_reasoning: bool = False
+
+    def answer(self, response: Response) -> str:
+        """Its text; Unparsed if it has no such field."""
+        return answer_of(response, self.response_field, self.strip_reasoning)
+
+
+class Texts(Answered, frozen=True, kw_only=True):
     """An answer that is compared with the accepted ones.
 
     Parameters:
     expected: the field of the ground truth that has the accepted answers
     expected_content: the answer itself, for all items
-    response_field: use only this field (a dotted path) of the JSON in the answer
     normalize: how both sides are made comparable; see [exact_match](#exact_match)
     case_sensitive: with `none`, whether case counts
     strip_whitespace: with `none`, whether whitespace around the text is dropped
     stemming: compare the stems of English words (Porter 1980); `nltk` with the changes of the NLTK package
     threshold: the least score that passes; 0 stands for any score above 0
-    strip_reasoning: look only at what follows `</think>`
-    documents: the field that has the passages, such as `item.data.context`; by default a usual one
     """
 
+    expected: str | None = None
 
-class Ranked:
+    def references(self, item: Item) -> list[str]:
+        return accepted(item.ground_truth, self.expected)
+
+    def pair(self, item: Item, response: Response) -> Pair | Score:
+        """Both texts, or that the answer does not hold what is looked for."""
+        references = self.references(item)
+        try:
+            return Pair(self.answer(response), references)
+        except Unparsed as error:
+            return Score(outcome="unparsed", error=str(error))
+
+
+class Compared(Texts, frozen=True, kw_only=True):
+    """Texts that are made comparable first."""
+
+    expected_content: str | None = None
+    normalize: Normalisation = "none"
+    case_sensitive: bool = True
+
+    def references(self, item: Item) -> list[str]:
+        return super().references(item) if self.expected_content is None else [self.expected_content]
+
+
+class Measured(Texts, frozen=True, kw_only=True):
+    """Texts whose likeness is a number."""
+
+    threshold: float = 0.0
+
+    def scored(self, score: float, **details: Any) -> Score:
+        return passing(score, self.threshold, **details)
+
+
+def passing(score: float, threshold: float, **details: Any) -> Score:
+    """A score that passes from the threshold on, and never at 0."""
+    return Score(passed=score >= threshold and score > 0, score=score, details=details)
+
+
+class Ranked(Struct, frozen=True, kw_only=True):
     """Documents that were retrieved, best first.
 
     Parameters:
@@ -28,8 +99,16 @@ class Ranked:
     threshold: the least score that passes; 0 stands for any score above 0
     """
 
+    documents: str | None = None
+    relevant: str | None = None
 
-class Encoded(Texts):
+    def grades(self, item: Item, response: Response, k: int | None) -> tuple[list[float], dict[str, float]]:
+        """The grade at each place of the ranking, and the grades of all relevant documents."""
+        wanted = relevant(item, self.relevant)
+        return grades([document.id for document in retrieved(item, response, self.documents)], wanted, k), wanted
+
+
+class Encoded(Measured, frozen=True, kw_only=True):
     """Texts that become vectors.
 
     Parameters:
@@ -38,8 +117,12 @@ class Encoded(Texts):
     batch_size: how many texts go through the model at a time
     """
 
+    model: str
+    revision: str | None = None
+    batch_size: Annotated[int, Meta(ge=1)] = 64
 
-class Grounded(Texts):
+
+class Grounded(Answered, frozen=True, kw_only=True):
     """How far retrieved passages support an answer.
 
     Parameters:
@@ -50,3 +133,37 @@ class Grounded(Texts):
     stopwords: with `token_overlap`, the words that do not count; by default English function words
     words: with `token_overlap`, runs of letters and digits, or `split` at spaces, so that "Paris." is not "Paris"
     """
+
+    method: Literal["token_overlap", "nli"] = "token_overlap"
+    documents: str | None = None
+    words: Words = "plain"
+    stopwords: list[str] | None = None
+    model: str = ""
+    revision: str | None = None
+    batch_size: Annotated[int, Meta(ge=1)] = 16
+
+
+# ---- many cases at a time: one that cannot be scored must not cost the others their scores
+
+
+class Case(Protocol):
+    """An item and its response, as the engine hands them to a batch."""
+
+    item: Item
+    responses: list[Response]
+
+
+def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
+    """The texts of each case, or why it has none."""
+    made: list[Pair | Score] = []
+    for case in cases:
+        try:
+            made.append(texts.pair(case.item, case.responses[0]))
+        except LookupError as error:
+            made.append(failed(error))
+    return made
+
+
+def failed(error: LookupError) -> Score:
+    """An error row, worded as the engine words what a scorer raises."""
+    return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

@@ -1,20 +1,18 @@
 """How alike an answer and a reference are, token by token, in the eyes of a language model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case, Pair, pairs
-from assay.scorers._encoder import Tokens, encoder
-from assay.scorers._parameters import Encoded
-from assay.scorers._transformers import check_model
+from assay.scorers._parameters import Case, Encoded, Pair, pairs
+from assay.scorers._transformers import Tokens, check_model, encoder
 from assay.text.rouge import Overlap
 
 if TYPE_CHECKING:
-    from assay.scorers._encoder import Vectors
+    from assay.scorers._transformers import Vectors
 
 _LAYERS = {  # those that agree best with people, as the authors of the measure found
     "bert-base-uncased": 9, "bert-large-uncased": 18, "bert-base-multilingual-cased": 9, "distilbert-base-uncased": 5,
@@ -24,22 +22,12 @@ _LAYERS = {  # those that agree best with people, as the authors of the measure 
 }  # fmt: skip
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
-    check_model(params, where)
-
-
-@scorer(batch=256, reads="ground_truth", check=check, params=Encoded, version=1)
+@scorer(batch=256, reads="ground_truth", check=check_model, params=Encoded, version=1)
 def bertscore(
     cases: Sequence[Case],
     *,
-    model: str,
-    revision: str | None = None,
     layer: Annotated[int, Meta(ge=0)] | None = None,
-    batch_size: Annotated[int, Meta(ge=1)] = 64,
-    expected: str | None = None,
-    response_field: str | None = None,
-    threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> list[list[Score]]:
     """BERTScore of the answer: labels NAME.f1, NAME.precision and NAME.recall, each the best over the accepted answers.
 
@@ -53,28 +41,21 @@ def bertscore(
     Parameters:
     layer: the layer that gives the vectors; by default the one that the authors recommend for the model, else the last
     """
-    given = pairs(cases, expected, response_field, strip_reasoning)
-    encodes = encoder(model, revision, _LAYERS.get(model) if layer is None else layer)
-    texts = [text for pair in given if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
-    vectors = {text: _unit(tokens) for text, tokens in encodes.encode(texts, batch_size).items()}
+    encoded = Encoded(**texts)
+    cases_read = pairs(cases, encoded)
+    encodes = encoder(encoded.model, encoded.revision, _LAYERS.get(encoded.model) if layer is None else layer)
+    needed = [text for pair in cases_read if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
+    vectors = {text: _unit(tokens) for text, tokens in encodes.encode(needed, encoded.batch_size).items()}
     labels: list[list[Score]] = []
-    for pair in given:
+    for pair in cases_read:
         if isinstance(pair, Score):
             labels.append([pair])
             continue
         scores = [_matched(vectors[pair.answer], vectors[reference]) for reference in pair.references]
         best = {name: round(max(getattr(each, name) for each in scores), 6) for name in ("f1", "precision", "recall")}
-        labels.append(
-            [
-                Score(
-                    label=f".{name}",
-                    score=value,
-                    passed=value >= threshold and value > 0,
-                    details={"model": encodes.identity},
-                )
-                for name, value in best.items()
-            ]
-        )
+        labels.append([encoded.scored(value, model=encodes.identity) for value in best.values()])
+        for name, label in zip(best, labels[-1], strict=True):
+            label.label = f".{name}"
     return labels
 
 

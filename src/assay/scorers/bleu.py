@@ -1,29 +1,40 @@
 """How many n-grams of an answer are in the references."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.scorers._translation import Reading, check, measured, passing
+from assay.scorers._parameters import Measured
+from assay.text.translation import Measure, require_sacrebleu, segment
 
 
-@scorer(reads="ground_truth", check=check, params=Texts, version=1)
+def check(params: Mapping[str, Any], where: str) -> None:
+    require_sacrebleu(where)
+
+
+def measured(item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]) -> Score:
+    pair = texts.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
+    result = segment(measure, options, pair.answer, pair.references)
+    counted = {"measure": measure, "options": options, "references": len(pair.references), "counts": result.counts}
+    return texts.scored(result.score, corpus=counted)
+
+
+@scorer(reads="ground_truth", check=check, params=Measured, version=1)
 def bleu(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    response_field: str | None = None,
     tokenize: Literal["13a", "intl", "zh", "char", "none"] = "13a",
     lowercase: bool = False,
     smooth: Literal["exp", "floor", "add-k", "none"] = "exp",
     order: Annotated[int, Meta(ge=1)] = 4,
-    threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """BLEU of the answer against all accepted answers together, by sacreBLEU (`pip install 'assay[text]'`).
 
@@ -40,5 +51,4 @@ def bleu(
     order: the longest n-grams
     """
     options = {"tokenize": tokenize, "lowercase": lowercase, "smooth_method": smooth, "max_ngram_order": order}
-    reading = Reading(expected, response_field, strip_reasoning)
-    return passing(measured(item, response, reading, "bleu", options), threshold)
+    return measured(item, response, Measured(**texts), "bleu", options)

@@ -1,30 +1,27 @@
 """How many runs of letters an answer shares with a reference."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.scorers._translation import Reading, check, measured, passing
+from assay.scorers._parameters import Measured
+from assay.scorers.bleu import check, measured
 
 
-@scorer(reads="ground_truth", check=check, params=Texts, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, version=1)
 def chrf(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    response_field: str | None = None,
     char_order: Annotated[int, Meta(ge=1)] = 6,
     word_order: Annotated[int, Meta(ge=0)] = 0,
     beta: Annotated[int, Meta(ge=1)] = 2,
     lowercase: bool = False,
     whitespace: bool = False,
-    threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """chrF of the answer, the best over the accepted answers, by sacreBLEU (`pip install 'assay[text]'`).
 
@@ -46,5 +43,4 @@ def chrf(
         "lowercase": lowercase,
         "whitespace": whitespace,
     }
-    reading = Reading(expected, response_field, strip_reasoning)
-    return passing(measured(item, response, reading, "chrf", options), threshold)
+    return measured(item, response, Measured(**texts), "chrf", options)

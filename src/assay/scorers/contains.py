@@ -1,29 +1,23 @@
 """Containment of one of the accepted answers."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
-from assay.text.normalise import Normalisation, Stemming, normaliser
+from assay.scorers._parameters import Compared
+from assay.text.answers import Unparsed
+from assay.text.normalise import Stemming, normaliser
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Compared, version=1)
 def contains(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    expected_content: str | None = None,
-    response_field: str | None = None,
-    normalize: Normalisation = "none",
-    case_sensitive: bool = True,
     stemming: Stemming = False,
     require: Literal["any", "all"] = "any",
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """The answer contains one of the accepted answers.
 
@@ -35,13 +29,13 @@ def contains(
     expected_content: the text itself, for all items
     require: whether one of the accepted answers is enough
     """
-    answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    comparable = normaliser(normalize, case_sensitive, False, stemming)
-    wanted = [comparable(answer) for answer in answers]
+    compared = Compared(**texts)
+    comparable = normaliser(compared.normalize, compared.case_sensitive, False, stemming)
+    wanted = [comparable(answer) for answer in compared.references(item)]
     if "" in wanted:
         raise ValueError("the expected text is empty, so every answer would contain it")
     try:
-        given = comparable(answer_of(response, response_field, strip_reasoning))
+        given = comparable(compared.answer(response))
     except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
     hits = sum(text in given for text in wanted)

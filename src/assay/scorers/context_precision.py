@@ -4,8 +4,16 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts
-from assay.scorers._ranked import average_precision, grades
-from assay.scorers._retrieved import Document, flat, holds, relevant, retrieved, shared
+from assay.scorers._retrieved import (
+    Document,
+    average_precision,
+    flat,
+    grades,
+    holds,
+    relevant,
+    retrieved,
+    shared,
+)
 from assay.text.expected import accepted
 
 

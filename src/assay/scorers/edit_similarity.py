@@ -1,15 +1,13 @@
 """How few letters must change to make the answer an accepted one."""
 
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Any, Literal
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
-from assay.text.normalise import Normalisation, normaliser
+from assay.scorers._parameters import Compared
+from assay.text.normalise import normaliser
 
 
 def ratio(first: str, second: str) -> float:
@@ -65,20 +63,15 @@ def _common(first: str, second: str) -> int:
     return min(len(first), len(second))
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Compared, version=1)
 def edit_similarity(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    expected_content: str | None = None,
-    response_field: str | None = None,
-    normalize: Normalisation = "none",
-    case_sensitive: bool = True,
     strip_whitespace: bool = True,
     method: Literal["levenshtein", "blocks"] = "levenshtein",
     threshold: float = 0.8,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """How similar the answer is to an accepted answer, letter by letter; the best over the accepted answers.
 
@@ -91,12 +84,12 @@ def edit_similarity(
     method: which measure
     threshold: the least score that passes
     """
-    answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    comparable = normaliser(normalize, case_sensitive, strip_whitespace)
-    try:
-        text = comparable(answer_of(response, response_field, strip_reasoning))
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
+    compared = Compared(**texts)
+    pair = compared.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
+    comparable = normaliser(compared.normalize, compared.case_sensitive, strip_whitespace)
+    text = comparable(pair.answer)
     alike = similarity if method == "levenshtein" else ratio
-    best = max(alike(comparable(answer), text) for answer in answers)
+    best = max(alike(comparable(answer), text) for answer in pair.references)
     return Score(passed=best >= threshold, score=best)

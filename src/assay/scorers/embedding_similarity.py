@@ -1,39 +1,26 @@
 """How alike an answer and a reference are as a whole, in the eyes of a language model."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from msgspec import Meta
+from typing import TYPE_CHECKING, Any, Literal
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case, Pair, pairs
-from assay.scorers._encoder import Tokens, encoder
-from assay.scorers._parameters import Encoded
-from assay.scorers._transformers import check_model
+from assay.scorers._parameters import Case, Encoded, Pair, pairs
+from assay.scorers._transformers import Tokens, check_model, encoder
 
 if TYPE_CHECKING:
-    from assay.scorers._encoder import Vectors
+    from assay.scorers._transformers import Vectors
 
 Pooling = Literal["mean", "first"]
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
-    check_model(params, where)
-
-
-@scorer(batch=256, reads="ground_truth", check=check, params=Encoded, version=1)
+@scorer(batch=256, reads="ground_truth", check=check_model, params=Encoded, version=1)
 def embedding_similarity(
     cases: Sequence[Case],
     *,
-    model: str,
-    revision: str | None = None,
     pooling: Pooling = "mean",
-    batch_size: Annotated[int, Meta(ge=1)] = 64,
-    expected: str | None = None,
-    response_field: str | None = None,
     threshold: float = 0.5,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> list[Score]:
     """The cosine of the answer's and an accepted answer's embeddings, the best over the accepted answers.
 
@@ -47,12 +34,13 @@ def embedding_similarity(
     pooling: which of a text's token vectors make its embedding; a model is trained for one of the two
     threshold: the least score that passes
     """
-    given = pairs(cases, expected, response_field, strip_reasoning)
-    encodes = encoder(model, revision, None)
-    texts = [text for pair in given if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
-    vectors = {text: _pooled(tokens, pooling) for text, tokens in encodes.encode(texts, batch_size).items()}
+    encoded = Encoded(threshold=threshold, **texts)
+    cases_read = pairs(cases, encoded)
+    encodes = encoder(encoded.model, encoded.revision, None)
+    needed = [text for pair in cases_read if isinstance(pair, Pair) for text in (pair.answer, *pair.references)]
+    vectors = {text: _pooled(tokens, pooling) for text, tokens in encodes.encode(needed, encoded.batch_size).items()}
     scores: list[Score] = []
-    for pair in given:
+    for pair in cases_read:
         if isinstance(pair, Score):
             scores.append(pair)
             continue

@@ -3,13 +3,13 @@
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
+from assay.scorers._parameters import Compared
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Compared, version=1)
 def exact_match(
     item: Item,
     response: Response,

@@ -1,28 +1,24 @@
 """How many words an answer shares with the best of the accepted answers."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
+from assay.scorers._parameters import Compared, passing
 from assay.text.normalise import Normalisation, Stemming, normaliser
 from assay.text.rouge import overlap
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Compared, version=1)
 def f1(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    expected_content: str | None = None,
-    response_field: str | None = None,
     normalize: Normalisation = "squad",
-    case_sensitive: bool = True,
     stemming: Stemming = False,
     threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """The F1 of the words that the answer shares with an accepted answer, the best over the accepted answers.
 
@@ -31,12 +27,11 @@ def f1(
     Rajpurkar et al. 2016 (SQuAD). Passes above 0, or from `threshold` on. Precision and recall are in
     `detailed_results`.
     """
-    answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    comparable = normaliser(normalize, case_sensitive, True, stemming)
-    try:
-        text = comparable(answer_of(response, response_field, strip_reasoning))
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
-    best = max(overlap(text, comparable(answer)) for answer in answers)
-    details = {"precision": best.precision, "recall": best.recall}
-    return Score(passed=best.f1 >= threshold and best.f1 > 0, score=best.f1, details=details)
+    compared = Compared(normalize=normalize, **texts)
+    pair = compared.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
+    comparable = normaliser(normalize, compared.case_sensitive, True, stemming)
+    text = comparable(pair.answer)
+    best = max(overlap(text, comparable(answer)) for answer in pair.references)
+    return passing(best.f1, threshold, precision=best.precision, recall=best.recall)

@@ -1,32 +1,20 @@
 """Whether an answer says only what the retrieved passages say."""
 
 from collections.abc import Sequence
-from typing import Annotated
-
-from msgspec import Meta
+from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case
-from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
-from assay.scorers._parameters import Grounded
-from assay.scorers._retrieved import Words
+from assay.scorers._grounding import Grounds, check, grounds
+from assay.scorers._parameters import Case, Grounded
 
 
 @scorer(batch=64, check=check, params=Grounded, version=1)
 def faithfulness(
     cases: Sequence[Case],
     *,
-    method: Method = "token_overlap",
-    documents: str | None = None,
-    response_field: str | None = None,
-    words: Words = "plain",
-    stopwords: list[str] | None = None,
-    model: str = "",
-    revision: str | None = None,
-    batch_size: Annotated[int, Meta(ge=1)] = 16,
     threshold: float = 0.5,
-    strip_reasoning: bool = False,
+    **grounded: Any,
 ) -> list[Score]:
     """How far the retrieved passages support the answer.
 
@@ -39,8 +27,8 @@ def faithfulness(
     Parameters:
     threshold: the least score that passes
     """
-    reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
-    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in grounds(cases, reading)]
+    support = grounds(cases, Grounded(**grounded))
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in support]
 
 
 def _scored(grounds: Grounds, threshold: float) -> Score:

@@ -1,16 +1,12 @@
 """Whether an answer says what the retrieved passages do not."""
 
 from collections.abc import Sequence
-from typing import Annotated
-
-from msgspec import Meta
+from typing import Any
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._cases import Case
-from assay.scorers._grounding import Grounds, Method, Reading, check, grounds
-from assay.scorers._parameters import Grounded
-from assay.scorers._retrieved import Words
+from assay.scorers._grounding import Grounds, check, grounds
+from assay.scorers._parameters import Case, Grounded
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 
@@ -19,16 +15,8 @@ _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs
 def hallucination(
     cases: Sequence[Case],
     *,
-    method: Method = "token_overlap",
-    documents: str | None = None,
-    response_field: str | None = None,
-    words: Words = "plain",
-    stopwords: list[str] | None = None,
-    model: str = "",
-    revision: str | None = None,
-    batch_size: Annotated[int, Meta(ge=1)] = 16,
     threshold: float = 0.5,
-    strip_reasoning: bool = False,
+    **grounded: Any,
 ) -> list[Score]:
     """How much of the answer the retrieved passages do not support. Lower is better.
 
@@ -42,8 +30,8 @@ def hallucination(
     Parameters:
     threshold: the score from which an answer fails
     """
-    reading = Reading(method, documents, response_field, words, stopwords, model, revision, batch_size, strip_reasoning)
-    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in grounds(cases, reading)]
+    support = grounds(cases, Grounded(**grounded))
+    return [entry if isinstance(entry, Score) else _scored(entry, threshold) for entry in support]
 
 
 def _scored(grounds: Grounds, threshold: float) -> Score:

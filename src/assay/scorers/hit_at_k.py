@@ -1,21 +1,21 @@
 """Whether a relevant document is among the first ones."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Ranked
-from assay.scorers._ranked import Cutoff, graded_ranking
+from assay.scorers._retrieved import Cutoff
 
 
 @scorer(params=Ranked, version=1)
-def hit_at_k(
-    item: Item, response: Response, *, k: Cutoff = 10, documents: str | None = None, relevant: str | None = None
-) -> Score:
+def hit_at_k(item: Item, response: Response, *, k: Cutoff = 10, **ranked: Any) -> Score:
     """One of the first k retrieved documents is relevant.
 
     Score: 1 if it is so, else 0. Its mean is the hit rate, also called success@k. Where documents and relevance come
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
-    found, _ = graded_ranking(item, response, documents, relevant, k)
-    hit = any(found)
+    ranks, _ = Ranked(**ranked).grades(item, response, k)
+    hit = any(ranks)
     return Score(passed=hit, score=float(hit))

@@ -7,9 +7,9 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.answers import without_reasoning
+from assay.text.answers import Unparsed, json_of
 from assay.text.expected import expectation
-from assay.text.json_out import NoJson, at_path, find_json, read_json
+from assay.text.json_out import NoJson, at_path, read_json
 
 
 @dataclass
@@ -105,13 +105,9 @@ def json_match(
     """
     wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
     try:
-        actual = response.output if response.output is not None else find_json(without_reasoning(response.response))
-        if response_field is not None:
-            actual = at_path(actual, response_field)
-    except NoJson as error:
+        actual = json_of(response, response_field)
+    except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
-    except KeyError:
-        return Score(outcome="unparsed", error=f"the answer has no field {response_field!r}")
     comparison = Comparison()
     for path in expected_keys or ():
         comparison.total += 1

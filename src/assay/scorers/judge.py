@@ -6,8 +6,16 @@ from typing import Any
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_checks import check_panel, check_scale, check_threshold
-from assay.scorers._judge_prompt import GradeScale, Question, answer_text, scale_of, texts_of
+from assay.scorers._judge_prompt import (
+    GradeScale,
+    Question,
+    answer_text,
+    check_panel,
+    check_scale,
+    check_threshold,
+    scale_of,
+    texts_of,
+)
 from assay.scorers._judging import Panel, judged
 
 

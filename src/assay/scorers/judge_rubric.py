@@ -7,8 +7,17 @@ from assay.errors import UserError
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
 from assay.registry import nearest, scorer
-from assay.scorers._judge_checks import check_panel, check_scale, check_threshold
-from assay.scorers._judge_prompt import GradeScale, Question, answer_text, names_used, scale_of, texts_of
+from assay.scorers._judge_prompt import (
+    GradeScale,
+    Question,
+    answer_text,
+    check_panel,
+    check_scale,
+    check_threshold,
+    names_used,
+    scale_of,
+    texts_of,
+)
 from assay.scorers._judging import Panel, joint_id, judged, missing
 
 Criteria = dict[str, Any] | list[Any]

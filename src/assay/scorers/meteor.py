@@ -3,13 +3,12 @@
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
+from assay.scorers._parameters import Measured
 from assay.text.stem import nltk_stem
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -48,18 +47,15 @@ def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
     return sorted(pairs)
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Measured, version=1)
 def meteor(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    response_field: str | None = None,
     alpha: float = 0.9,
     beta: float = 3.0,
     gamma: float = 0.5,
-    threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """METEOR of the answer by equal words and equal stems, the best over the accepted answers. English.
 
@@ -74,10 +70,9 @@ def meteor(
     beta: how fast the penalty grows with the number of chunks
     gamma: the greatest penalty
     """
-    references = accepted(item.ground_truth, expected)
-    try:
-        answer = words(answer_of(response, response_field, strip_reasoning))
-    except Unparsed as error:
-        return Score(outcome="unparsed", error=str(error))
-    best = max(meteor_of(answer, words(reference), alpha=alpha, beta=beta, gamma=gamma) for reference in references)
-    return Score(passed=best >= threshold and best > 0, score=best)
+    measured = Measured(**texts)
+    pair = measured.pair(item, response)
+    if isinstance(pair, Score):
+        return pair
+    wanted, answer = map(words, pair.references), words(pair.answer)
+    return measured.scored(max(meteor_of(answer, one, alpha=alpha, beta=beta, gamma=gamma) for one in wanted))

@@ -1,21 +1,16 @@
 """How early the first relevant document comes."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Ranked
-from assay.scorers._ranked import Cutoff, graded_ranking, reciprocal_rank
+from assay.scorers._retrieved import Cutoff, reciprocal_rank
 
 
 @scorer(params=Ranked, version=1)
-def mrr(
-    item: Item,
-    response: Response,
-    *,
-    k: Cutoff | None = None,
-    documents: str | None = None,
-    relevant: str | None = None,
-) -> Score:
+def mrr(item: Item, response: Response, *, k: Cutoff | None = None, **ranked: Any) -> Score:
     """The reciprocal rank of the first relevant document; its mean over items is the MRR (Voorhees 1999).
 
     Score: 1 / rank, or 0 if none was retrieved. Passes above 0. Where documents and relevance come from is on
@@ -24,6 +19,6 @@ def mrr(
     Parameters:
     k: how many documents count; all if null
     """
-    found, _ = graded_ranking(item, response, documents, relevant, k)
-    score = reciprocal_rank(found)
+    ranks, _ = Ranked(**ranked).grades(item, response, k)
+    score = reciprocal_rank(ranks)
     return Score(passed=score > 0, score=score)

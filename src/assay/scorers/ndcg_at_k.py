@@ -1,10 +1,12 @@
 """How much of the relevance comes early."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked
-from assay.scorers._ranked import Cutoff, Gain, graded_ranking, ndcg
+from assay.scorers._parameters import Ranked, passing
+from assay.scorers._retrieved import Cutoff, Gain, ndcg
 
 
 @scorer(params=Ranked, version=1)
@@ -14,9 +16,8 @@ def ndcg_at_k(
     *,
     k: Cutoff = 10,
     gain: Gain = "linear",
-    documents: str | None = None,
-    relevant: str | None = None,
     threshold: float = 0.0,
+    **ranked: Any,
 ) -> Score:
     """The normalised discounted cumulative gain of the first k retrieved documents.
 
@@ -28,6 +29,5 @@ def ndcg_at_k(
     Parameters:
     gain: what a grade is worth
     """
-    found, wanted = graded_ranking(item, response, documents, relevant, k)
-    score = ndcg(found, wanted, k, gain)
-    return Score(passed=score >= threshold and score > 0, score=score)
+    ranks, wanted = Ranked(**ranked).grades(item, response, k)
+    return passing(ndcg(ranks, wanted, k, gain), threshold)

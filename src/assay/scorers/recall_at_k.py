@@ -1,27 +1,21 @@
 """How many of the relevant documents are among the first ones."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked
-from assay.scorers._ranked import Cutoff, graded_ranking
+from assay.scorers._parameters import Ranked, passing
+from assay.scorers._retrieved import Cutoff
 
 
 @scorer(params=Ranked, version=1)
-def recall_at_k(
-    item: Item,
-    response: Response,
-    *,
-    k: Cutoff = 10,
-    documents: str | None = None,
-    relevant: str | None = None,
-    threshold: float = 0.0,
-) -> Score:
+def recall_at_k(item: Item, response: Response, *, k: Cutoff = 10, threshold: float = 0.0, **ranked: Any) -> Score:
     """The share of the relevant documents that are among the first k retrieved ones.
 
     Score: relevant documents among the first k / all relevant documents. Passes above 0, or from `threshold` on. Where
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
-    found, wanted = graded_ranking(item, response, documents, relevant, k)
-    recall = sum(grade > 0 for grade in found) / len(wanted)
-    return Score(passed=recall >= threshold and recall > 0, score=recall)
+    ranks, wanted = Ranked(**ranked).grades(item, response, k)
+    recall = sum(grade > 0 for grade in ranks) / len(wanted)
+    return passing(recall, threshold)

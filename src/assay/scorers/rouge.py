@@ -8,9 +8,7 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.text.answers import Unparsed, answer_of
-from assay.text.expected import accepted
+from assay.scorers._parameters import Measured
 from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 
 Variant = int | Literal["L", "Lsum"]
@@ -25,17 +23,14 @@ def check(params: Mapping[str, Any], where: str) -> None:
         raise UserError("variants must name each ROUGE once", where=where, fix="leave it out for `[1, 2, L]`")
 
 
-@scorer(reads="ground_truth", check=check, params=Texts, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, version=1)
 def rouge(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    response_field: str | None = None,
     variants: list[Variant] = [1, 2, "L"],  # noqa: B006
     stemming: bool = False,
-    threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> list[Score]:
     """ROUGE of the answer: labels NAME.1, NAME.2 and NAME.L, each the best over the accepted answers by its F1.
 
@@ -48,17 +43,16 @@ def rouge(
     variants: which of 1, 2, 3 …, `L` and `Lsum`
     stemming: compare the stems of words from four letters on
     """
-    references = accepted(item.ground_truth, expected)
-    try:
-        text = answer_of(response, response_field, strip_reasoning)
-    except Unparsed as error:
-        return [Score(outcome="unparsed", error=str(error))]
+    measured = Measured(**texts)
+    pair = measured.pair(item, response)
+    if isinstance(pair, Score):
+        return [pair]
     labels: list[Score] = []
     for variant in variants:
-        best = max((_rouge(variant, text, reference, stemming) for reference in references), key=attrgetter("f1"))
-        details = {"precision": best.precision, "recall": best.recall}
-        passed = best.f1 >= threshold and best.f1 > 0
-        labels.append(Score(label=f".{variant}", passed=passed, score=best.f1, details=details))
+        overlaps = [_rouge(variant, pair.answer, reference, stemming) for reference in pair.references]
+        best = max(overlaps, key=attrgetter("f1"))
+        labels.append(measured.scored(best.f1, precision=best.precision, recall=best.recall))
+        labels[-1].label = f".{variant}"
     return labels
 
 

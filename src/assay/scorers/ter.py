@@ -1,25 +1,24 @@
 """How many words must change to make an answer a reference."""
 
+from typing import Any
+
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Texts
-from assay.scorers._translation import Reading, check, measured
+from assay.scorers._parameters import Measured
+from assay.scorers.bleu import check, measured
 
 
-@scorer(reads="ground_truth", check=check, params=Texts, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, version=1)
 def ter(
     item: Item,
     response: Response,
     *,
-    expected: str | None = None,
-    response_field: str | None = None,
     normalized: bool = False,
     no_punct: bool = False,
     asian_support: bool = False,
     case_sensitive: bool = False,
-    threshold: float = 0.0,
-    strip_reasoning: bool = False,
+    **texts: Any,
 ) -> Score:
     """The translation edit rate of the answer, by sacreBLEU (`pip install 'assay[text]'`). Lower is better.
 
@@ -42,7 +41,8 @@ def ter(
         "asian_support": asian_support,
         "case_sensitive": case_sensitive,
     }
-    found = measured(item, response, Reading(expected, response_field, strip_reasoning), "ter", options)
+    reading = Measured(**texts)
+    found = measured(item, response, reading, "ter", options)
     if found.score is not None:
-        found.passed = found.score <= threshold
+        found.passed = found.score <= reading.threshold
     return found

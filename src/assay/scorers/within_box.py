@@ -6,20 +6,13 @@ from typing import Any, cast
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.text.answers import without_reasoning
+from assay.text.answers import Unparsed, json_of
 from assay.text.expected import expectation
-from assay.text.json_out import NoJson, at_path, find_json
+from assay.text.json_out import at_path
 
 
 @scorer(reads="ground_truth", version=1)
-def within_box(
-    item: Item,
-    response: Response,
-    *,
-    expected: str | None = None,
-    x: str = "x",
-    y: str = "y",
-) -> Score:
+def within_box(item: Item, response: Response, *, expected: str | None = None, x: str = "x", y: str = "y") -> Score:
     """The point in the answer's JSON lies in the expected box; its edges belong to it.
 
     Score: 1 if left ≤ x ≤ left + width and top ≤ y ≤ top + height, else 0. The box is an object with `x`, `y` (its
@@ -32,9 +25,9 @@ def within_box(
     """
     box = _box(item, expected)
     try:
-        given = response.output if response.output is not None else find_json(without_reasoning(response.response))
+        given = json_of(response)
         point = float(at_path(given, x)), float(at_path(given, y))
-    except NoJson as error:
+    except Unparsed as error:
         return Score(outcome="unparsed", error=str(error))
     except (KeyError, TypeError, ValueError):
         return Score(outcome="unparsed", error=f"the answer has no numbers in {x!r} and {y!r}")

@@ -8,6 +8,7 @@ A file has lines `{"prompt" | "messages" | "match": …, "response": …}`; `mat
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,14 +72,15 @@ class Answers:
         self.hook: Hook | None = load(options.answers) if options.answers else None
 
     def chat(self, body: bytes) -> Reply:
-        return self._reply(body, _decode, _chat_body, "'messages' is missing or empty")
+        return self._reply(body, _decode, _body, "'messages' is missing or empty")
 
     def completions(self, body: bytes) -> Reply:
-        return self._reply(body, _decode_prompt, _completions_body, "'prompt' is missing or not one text")
+        return self._reply(body, _decode_prompt, partial(_body, chat=False), "'prompt' is missing or not one text")
 
     def messages(self, body: bytes) -> Reply:
         """Anthropic's API: its requests are put into the words of the chat API, the answers back into its own."""
-        return self._reply(body, _decode_messages, messages_api.answer_body, "'messages' is missing or empty")
+        read = lambda body: CompletionRequest(**messages_api.as_chat(body))  # noqa: E731
+        return self._reply(body, read, messages_api.answer_body, "'messages' is missing or empty")
 
     def _reply(self, body: bytes, read: Reader, write: Writer, missing: str) -> Reply:
         try:
@@ -135,20 +137,11 @@ def _decode_prompt(body: bytes) -> CompletionRequest:
     return request
 
 
-def _decode_messages(body: bytes) -> CompletionRequest:
-    return CompletionRequest(**messages_api.as_chat(body))
-
-
-def _chat_body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes) -> bytes:
-    return _body(model, messages, text, calls, request, True)
-
-
-def _completions_body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes) -> bytes:
-    return _body(model, messages, text, None, request, False)
-
-
-def _body(model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool) -> bytes:
+def _body(
+    model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes, chat: bool = True
+) -> bytes:
     """The JSON of one answer. Its id comes from the request, so equal runs write equal rows."""
+    calls = calls if chat else None
     prompt_tokens, tokens = count_tokens(messages_text(messages)), count_tokens(text)
     name, content = _encode(model), _encode(text)
     identifier = blake2b(request, digest_size=12).hexdigest().encode()

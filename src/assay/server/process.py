@@ -48,7 +48,7 @@ async def _serve(options: Options, announce: Callable[[str], None], watch_stdin:
             sibling = msgspec.structs.replace(
                 options, port=server.port, processes=1, seed=options.seed + place * 1_000_003
             )
-            siblings.enter_context(_child(sibling, share_port=True))
+            siblings.enter_context(running(sibling, share_port=True))
         announce(server.url)
         await stop.wait()
         await server.close()
@@ -61,21 +61,13 @@ def _when_closed(descriptor: int, stop: asyncio.Event) -> None:
 
 
 @contextmanager
-def running(options: Options | None = None) -> Generator[str]:
+def running(options: Options | None = None, *, share_port: bool = False) -> Generator[str]:
     """The server in a child process, as its address; it ends with the block and with this process."""
-    with _child(options or Options()) as url:
-        yield url
-
-
-@contextmanager
-def _child(options: Options, *, share_port: bool = False) -> Generator[str]:
-    flags: list[str] = []
-    defaults = Options()
-    for field in msgspec.structs.fields(Options):
-        value = getattr(options, field.name)
-        if value != getattr(defaults, field.name):
-            flags += [f"--{field.name.replace('_', '-')}", str(value)]
-    flags += ["--until-stdin-closes", *(["--share-port"] if share_port else [])]
+    flags = ["--until-stdin-closes", *(["--share-port"] if share_port else [])]
+    defaults = msgspec.structs.asdict(Options())
+    for name, value in msgspec.structs.asdict(options or Options()).items():
+        if value != defaults[name]:
+            flags += [f"--{name.replace('_', '-')}", str(value)]
     command = [sys.executable, "-m", "assay.server", *flags]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None

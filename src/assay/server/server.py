@@ -9,9 +9,8 @@ import msgspec
 
 from assay.errors import UserError
 from assay.server.answers import MODEL, Answers, Reply, error_body, refusal
-from assay.server.faults import Faults
 from assay.server.http import Connection
-from assay.server.options import Options
+from assay.server.options import Faults, Options
 
 HOST = "127.0.0.1"
 

@@ -35,14 +35,17 @@ def row_decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def read_rows(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
-    """(position, row) of every line that decodes to `kind`, a Struct of the fields that are needed; blank and garbage
-    lines are skipped: the step that owns the log sets them aside."""
-    decode = msgspec.json.Decoder(kind).decode
+    """(position, row) of every line that decodes to `kind`, a Struct of the fields that are needed, as `row_decoder`
+    does; blank and garbage lines are skipped: the step that owns the log sets them aside."""
+    strict, tolerant = msgspec.json.Decoder(kind).decode, row_decoder(kind)
     for position, line in log.scan():
         try:
-            row = decode(line)
+            row = strict(line)
         except (ValueError, RecursionError):
-            continue
+            try:
+                row = tolerant(line)
+            except (ValueError, RecursionError):
+                continue
         yield position, row
 
 

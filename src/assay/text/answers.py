@@ -1,6 +1,7 @@
 """Which part of a response a scorer looks at, and what models write around it: reasoning, boxes, Markdown."""
 
 import re
+from typing import Any
 
 from assay.records import Response
 from assay.text.json_out import NoJson, at_path, find_json
@@ -21,16 +22,21 @@ def answer_of(response: Response, field: str | None = None, strip_reasoning: boo
     text = without_reasoning(response.response) if strip_reasoning else response.response
     if field is None:
         return text
+    found = json_of(response, field)
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return found if isinstance(found, str) else str(found)
+
+
+def json_of(response: Response, field: str | None = None) -> Any:
+    """The JSON that the answer holds, or one field (a dotted path) of it; Unparsed if there is none."""
     try:
-        value = response.output if response.output is not None else find_json(without_reasoning(text))
-        found = at_path(value, field)
+        value = response.output if response.output is not None else find_json(without_reasoning(response.response))
+        return value if field is None else at_path(value, field)
     except NoJson as error:
         raise Unparsed(str(error)) from None
     except KeyError:
         raise Unparsed(f"the answer has no field {field!r}") from None
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    return found if isinstance(found, str) else str(found)
 
 
 def without_reasoning(text: str) -> str:

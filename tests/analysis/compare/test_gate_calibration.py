@@ -11,7 +11,7 @@ from assay.analysis.compare.gate_calibration import Check
 from assay.analysis.judge.calibrate import calibrate
 from assay.config import load, resolved
 from assay.errors import ConfigError, UserError
-from assay.reports.gate import gate_text
+from assay.reports.compare import gate_text
 from assay.reports.sheet import sheet
 from assay.store.stores import FlatStore
 from tests.analysis.judge.test_calibrate import table_of

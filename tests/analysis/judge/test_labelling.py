@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.analysis.judge.label import LabelFile, chosen_before, record, summarise
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
-from assay.analysis.judge.label_records import LabelFile, chosen_before, record, summarise
-from assay.analysis.judge.label_views import BLOT, views
-from assay.analysis.judge.labelling import MOST_TELLING, Chosen, choose, waiting
+from assay.analysis.judge.labelling import BLOT, MOST_TELLING, Chosen, choose, views, waiting
 from assay.datasets._labels import read_labels
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
-from assay.analysis.compare.flips import Flip, find_flips
-from assay.analysis.compare.notes import notes, unmatched
+from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
 from assay.analysis.compare.paired import (
     Matched,
     Measured,
     Side,
     bound_metric,
+    checked_level,
     matched,
     measured,
     read_side,
@@ -25,7 +25,7 @@ from assay.analysis.compare.paired import (
     shared_label,
     shared_policy,
 )
-from assay.engine.aggregate.measure import BoundMetric, Policy
+from assay.engine.aggregate.measure import Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
 from assay.stats.paired import RESAMPLES, interval, significance
@@ -135,8 +135,7 @@ def compare(
 
 def checked(chosen: CompareOptions) -> CompareOptions:
     """The options, if they make sense."""
-    if not 0 < chosen.level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {chosen.level:g}", fix="0.95 is usual")
+    checked_level(chosen.level)
     if chosen.margin is not None and chosen.margin <= 0:
         raise UserError(f"a margin must be above 0, got {chosen.margin:g}", fix="--margin 0.02")
     return chosen
@@ -147,15 +146,15 @@ def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
     policy, differing = shared_policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label)
-    values = [_with_value(measured(bound, side, label, scorer), side, bound) for side in sides]
-    pairs = _pairs(sides, values, bound, label, scorer, chosen)
+    values = [_with_value(measured(bound, side, label, scorer)) for side in sides]
+    pairs = _pairs(values, chosen)
     return Comparison(
         metric=chosen.metric,
         label=label,
         level=chosen.level,
         margin=chosen.margin,
         policy=policy,
-        standings=_standings(sides, values, pairs, 1 - chosen.level),
+        standings=_standings(values, pairs, 1 - chosen.level),
         pairs=pairs,
         notes=[*differing, *notes(sides, scorer), *unmatched(pairs)],
     )
@@ -182,46 +181,36 @@ def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], w
     return sides
 
 
-def _with_value(measure: Measured, side: Side, bound: BoundMetric) -> Measured:
-    row = measure.row
+def _with_value(measure: Measured) -> Measured:
+    row, side, name = measure.row, measure.side, measure.bound.name
     if row["value"] is None:
         why = row.get("error") or row.get("reason") or "there is no value"
-        failed = ", ".join(f"{row[f'{name}_count']} {name}" for name in ("errored", "unparsed", "refused"))
+        failed = ", ".join(f"{row[f'{outcome}_count']} {outcome}" for outcome in ("errored", "unparsed", "refused"))
         fix = f"its rows: {row['scored_count']} scored, {failed}"
-        raise UserError(
-            f"{bound.name} of {side.name!r} cannot be computed: {why}", where=str(side.source.path), fix=fix
-        )
+        raise UserError(f"{name} of {side.name!r} cannot be computed: {why}", where=str(side.source.path), fix=fix)
     if measure.values is None:
         fix = "use mean, pass_rate or pass@k"
-        raise UserError(f"{bound.name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix)
+        raise UserError(f"{name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix)
     return measure
 
 
-def _pairs(
-    sides: Sequence[Side],
-    values: Sequence[Measured],
-    bound: BoundMetric,
-    label: str,
-    scorer: str,
-    options: CompareOptions,
-) -> list[Pair]:
-    both = list(zip(sides, values, strict=True))
-    places = list(combinations(range(len(sides)), 2))
-    matches = [matched(both[later], both[earlier], bound, label, scorer) for earlier, later in places]
+def _pairs(values: Sequence[Measured], options: CompareOptions) -> list[Pair]:
+    both = list(combinations(values, 2))
+    matches = [matched(later, earlier) for earlier, later in both]
     pairs: list[Pair] = []
-    count = options.flips if options.flips is not None else 5 if len(places) == 1 else 0
-    for (earlier, later), match in zip(places, matches, strict=True):
-        pair = _pair(match, sides[later].name, sides[earlier].name, options, len(places))
-        pair.only_candidate = len(values[later].items) - len(match.items)
-        pair.only_baseline = len(values[earlier].items) - len(match.items)
+    count = options.flips if options.flips is not None else 5 if len(both) == 1 else 0
+    for (earlier, later), match in zip(both, matches, strict=True):
+        pair = _pair(match, options, len(both))
+        pair.only_candidate = len(later.items) - len(match.items)
+        pair.only_baseline = len(earlier.items) - len(match.items)
         if count:
-            pair.flips = find_flips(sides[later], sides[earlier], match, label, count)
+            pair.flips = find_flips(match, count)
         pairs.append(pair)
     _judge(pairs, matches, options)
     return pairs
 
 
-def _pair(match: Matched, candidate: str, baseline: str, options: CompareOptions, pairs: int) -> Pair:
+def _pair(match: Matched, options: CompareOptions, pairs: int) -> Pair:
     differences = match.differences
     alpha = 1 - options.level
     low, high = interval(differences, options.level, options.seed, options.resamples)
@@ -229,8 +218,8 @@ def _pair(match: Matched, candidate: str, baseline: str, options: CompareOptions
     margin = options.margin
     same = None if margin is None else equivalence(differences.centre, differences.error, differences.freedom, margin)
     return Pair(
-        candidate=candidate,
-        baseline=baseline,
+        candidate=match.candidate.side.name,
+        baseline=match.baseline.side.name,
         items=differences.n,
         only_candidate=0,
         only_baseline=0,
@@ -267,10 +256,8 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
             pair.items_needed = min((n for n in needed if n is not None), default=None)
 
 
-def _standings(
-    sides: Sequence[Side], values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
-) -> list[SideStanding]:
-    above = dict.fromkeys((side.name for side in sides), 0)
+def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) -> list[SideStanding]:
+    above = dict.fromkeys((measure.side.name for measure in values), 0)
     below = dict(above)
     for pair in pairs:
         if pair.p_corrected < alpha and pair.difference:
@@ -279,16 +266,16 @@ def _standings(
             below[winner] += 1
     standings = [
         SideStanding(
-            name=side.name,
+            name=measure.side.name,
             value=measure.row["value"],
             ci_low=measure.row["ci_low"],
             ci_high=measure.row["ci_high"],
             ci_method=measure.row["ci_method"],
-            ranks=(1 + above[side.name], len(sides) - below[side.name]),
+            ranks=(1 + above[measure.side.name], len(values) - below[measure.side.name]),
             items=measure.row["total_item_count"],
             samples=measure.row["total_sample_count"],
             counts={name: measure.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
         )
-        for side, measure in zip(sides, values, strict=True)
+        for measure in values
     ]
     return sorted(standings, key=lambda standing: (-standing.value, standing.name))

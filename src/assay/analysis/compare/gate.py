@@ -11,7 +11,16 @@ from typing import Any, Literal
 import msgspec
 
 from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
-from assay.analysis.compare.paired import Side, bound_metric, matched, measured, read_side, shared_label, text_of
+from assay.analysis.compare.paired import (
+    Side,
+    bound_metric,
+    checked_level,
+    matched,
+    measured,
+    read_side,
+    shared_label,
+    text_of,
+)
 from assay.config import Config, GateConfig, load
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.calls.failures import failures_of
@@ -24,6 +33,10 @@ from assay.stats.paired import interval
 from assay.stats.student import items_for_difference
 
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
+
+
+Kind = Literal["min", "max", "max_drop"]
+Values = tuple[float | None, float | None, float | None]  # a number, and the ends of its interval
 
 
 class Gated(msgspec.Struct, kw_only=True):
@@ -58,15 +71,14 @@ def gate(
     loaded = _config(path, config)
     chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
     chosen = _completed(chosen, str(baseline), max_error_rate)
-    used = level or (loaded.ci_level if loaded else 0.95)
-    if not 0 < used < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {used:g}", fix="0.95 is usual")
+    used = checked_level(level or (loaded.ci_level if loaded else 0.95))
     checks: list[Check] = []
     for gate in chosen:
         if gate.calibration is not None:
             checks += calibration_checks(path, gate.calibration, point=point)
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
-            checks += _Gate(path, gate, loaded, used, point, seed).checks()
+            side = read_side(find_source(path, "evaluation"), gate.facets)
+            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point, seed).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -121,15 +133,9 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(
-        self, path: str | Path, gate: GateConfig, config: Config | None, level: float, point: bool, seed: int
-    ) -> None:
-        self.gate = gate
-        self.level = level
-        self.point = point
-        self.seed = seed
-        self.bound = _metric(gate.metric, config, level)
-        self.side = read_side(find_source(path, "evaluation"), gate.facets)
+    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, seed: int) -> None:
+        self.side, self.gate, self.bound = side, gate, bound
+        self.level, self.point, self.seed = bound.level, point, seed
         if gate.max_drop is not None and not gate.baseline:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
@@ -147,12 +153,11 @@ class _Gate:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
         if any(side.labels() for side in sides):
             return shared_label(sides, self.gate.label, self.bound)
-        rows = zip(self.side.columns.combinations, self.side.chosen, strict=True)
-        named = {combination.label: combination.scorer for combination, chosen in rows if chosen}
+        named = self.side.labels(verdicts=False)
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, kind: Literal["min", "max"], threshold: float, row: MetricRow) -> Check:
+    def _bounded(self, kind: Kind, threshold: float, row: MetricRow) -> Check:
         value, low, high = values = row["value"], row["ci_low"], row["ci_high"]
         open_because = self._undecided(row)
         if open_because:
@@ -182,7 +187,7 @@ class _Gate:
                 errors or missing.get("error") or missing.get("reason") or f"{self.bound.name} is not a mean over items"
             )
             return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
-        match = matched((self.side, candidate), (other, baseline), self.bound, label, scorer)
+        match = matched(candidate, baseline)
         differences = match.differences
         low, high = interval(differences, self.level, self.seed)
         outcome, why = decided(differences.mean + allowed, low + allowed, high + allowed, point=self.point)
@@ -201,15 +206,7 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _check(
-        self,
-        kind: Literal["min", "max", "max_drop"],
-        threshold: float,
-        row: MetricRow,
-        outcome: Outcome,
-        why: str,
-        values: tuple[float | None, float | None, float | None],
-    ) -> Check:
+    def _check(self, kind: Kind, threshold: float, row: MetricRow, outcome: Outcome, why: str, values: Values) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
         return Check(
             name=f"{self.bound.name} {row['label']}{facets}",

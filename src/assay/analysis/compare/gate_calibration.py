@@ -28,13 +28,13 @@ class Check(msgspec.Struct, kw_only=True):
     outcome: Outcome
     why: str
     value: float | None
-    low: float | None
-    high: float | None
-    items: int
-    samples: int
-    counts: dict[str, int]
+    low: float | None = None
+    high: float | None = None
+    items: int = 0
+    samples: int = 0
+    counts: dict[str, int] = {}
     label: str
-    facets: dict[str, Any]
+    facets: dict[str, Any] = {}
     baseline: str = ""
 
 
@@ -62,15 +62,16 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, *, point: bo
     problem = f"there is no calibration of it in {place!r}; {run}" if calibration is None else ""
     if calibration is not None:
         problem = _stale(path, calibration, age or 0.0, wanted, run)
-    fresh = _check(
-        wanted,
-        calibration,
+    size: dict[str, Any] = {"items": calibration.items, "samples": calibration.labels} if calibration else {}
+    fresh = Check(
         name=f"calibration {wanted.label}",
         bound="fresh",
         threshold=wanted.max_age_days or 0.0,
         outcome="failed" if problem else "passed",
         why=problem or "it is of the judge that gave the rows",
         value=age,
+        label=wanted.label,
+        **size,
     )
     return [fresh] if calibration is None or problem else [fresh, *_bounds(calibration, wanted, point)]
 
@@ -111,9 +112,7 @@ def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) ->
             outcome, why = decided(value - threshold, ends[0] - threshold, ends[1] - threshold, point=point)
             if outcome == "inconclusive":
                 why += "; more labels would settle it"
-        yield _check(
-            wanted,
-            calibration,
+        yield Check(
             name=f"{name} of judge {wanted.label}",
             bound="min",
             threshold=threshold,
@@ -122,10 +121,7 @@ def _bounds(calibration: Calibration, wanted: CalibrationConfig, point: bool) ->
             value=value,
             low=low,
             high=high,
+            items=calibration.items,
+            samples=calibration.labels,
+            label=wanted.label,
         )
-
-
-def _check(wanted: CalibrationConfig, calibration: Calibration | None, **fields: Any) -> Check:
-    rest: dict[str, Any] = {"low": None, "high": None, "label": wanted.label, "facets": {}, "counts": {}}
-    rest |= {"items": calibration.items if calibration else 0, "samples": calibration.labels if calibration else 0}
-    return Check(**(rest | fields))

@@ -1,13 +1,18 @@
-"""What a reader of a comparison must know about how the sides came about: data, scorers and models that differ."""
+"""What a reader of a comparison must know: data, scorers and models that differ between the sides, and the items whose
+value changed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
+import numpy as np
 
-from assay.analysis.compare.paired import Side, behind
+from assay.analysis.compare.paired import Matched, Measured, Side
+from assay.engine.aggregate.columns import decode_row
+from assay.engine.aggregate.groups import verdicts
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log
+from assay.store.repair import read_rows
 
 
 class _Served(msgspec.Struct):
@@ -46,7 +51,7 @@ def _served(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
-        for model, served in sorted({pair for log in behind(source, "run") for pair in _served_in(log)}):
+        for model, served in sorted({pair for log in source.logs("run") for pair in _served_in(log)}):
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
         if len(served) > 1:
@@ -54,14 +59,7 @@ def _served(sources: Sequence[Source]) -> Iterable[str]:
 
 
 def _served_in(log: Log) -> Iterable[tuple[str, str]]:
-    decode = msgspec.json.Decoder(_Served).decode
-    for _, line in log.scan():
-        if not line.strip():
-            continue
-        try:
-            row = decode(line)
-        except msgspec.DecodeError:
-            continue
+    for _, row in read_rows(log, _Served):
         named = [part for part in (row.served_model, row.served_fingerprint) if part]
         if named:
             yield row.model_name, " ".join(named)
@@ -75,3 +73,79 @@ def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
                 f"{pair.candidate} and {pair.baseline} share {pair.items:,} items; "
                 f"{pair.only_candidate:,} are only in {pair.candidate}, {pair.only_baseline:,} only in {pair.baseline}"
             )
+
+
+Place = tuple[str, str, int]
+
+
+class Flip(msgspec.Struct, kw_only=True):
+    """An item; a side's answer is one of its samples that shows the change, None where no response is stored."""
+
+    item_id: str
+    candidate: float
+    baseline: float
+    candidate_answer: str | None = None
+    baseline_answer: str | None = None
+
+
+def find_flips(match: Matched, count: int) -> list[Flip]:
+    """The largest changes, losses before gains."""
+    changes = match.changes
+    changed = np.flatnonzero(changes)
+    ordered = changed[np.lexsort((match.items[changed], changes[changed] > 0, -np.abs(changes[changed])))][:count]
+    shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
+    for at in ordered.tolist():
+        rose = bool(changes[at] > 0)
+        first = _telling_row(match.candidate, match.items[at], highest=rose)
+        second = _telling_row(match.baseline, match.items[at], highest=not rose)
+        values = float(match.candidate.own[at]), float(match.baseline.own[at])
+        shown.append((Flip(item_id=str(first["item_id"]), candidate=values[0], baseline=values[1]), first, second))
+    candidate = _answers(match.candidate.side, (row for _, row, _ in shown))
+    baseline = _answers(match.baseline.side, (row for *_, row in shown))
+    for flip, first, second in shown:
+        flip.candidate_answer, flip.baseline_answer = candidate.get(_place(first)), baseline.get(_place(second))
+    return [flip for flip, _, _ in shown]
+
+
+def _telling_row(measure: Measured, item: Any, *, highest: bool) -> dict[str, Any]:
+    """The sample of an item with its highest or lowest score; the first of them, if there are several."""
+    side, columns = measure.side, measure.side.columns
+    at = side.rows(measure.label)
+    at = at[columns.ids[columns.item[at]] == item]
+    outcome, _, score = verdicts(columns)
+    value = np.where(outcome[at] == 0, score[at], min(0.0, float(score.min(initial=0.0))))
+    return side.row(int(at[np.lexsort((columns.sample[at], -value if highest else value))[0]]))
+
+
+def _place(row: dict[str, Any]) -> Place:
+    """What finds the response of an evaluation row: its key; foreign rows have only where they stand."""
+    keys = row.get("responses")
+    if keys:
+        return str(keys[0]), "", 0
+    return str(row.get("item_id")), str(row.get("model_name")), int(row.get("sample_index") or 0)
+
+
+def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
+    """The answers behind evaluation rows, found in one pass over the responses."""
+    wanted = {_place(row) for row in rows}
+    answers: dict[Place, str] = {}
+    for log in side.source.logs("run") if wanted else ():
+        for _, line in log.scan():
+            if len(answers) == len(wanted):
+                return answers
+            if not line.strip():
+                continue
+            row = decode_row(line, str(side.source.path))
+            stands: Place = (str(row.get("item_id")), str(row.get("model_name")), int(row.get("sample_index") or 0))
+            for place in ((str(row.get("key") or ""), "", 0), stands):
+                if place in wanted:
+                    answers[place] = _answer(row)
+    return answers
+
+
+def _answer(row: dict[str, Any]) -> str:
+    if row.get("response"):
+        return str(row["response"])
+    if row.get("output") is not None:
+        return msgspec.json.encode(row["output"]).decode()
+    return f"error: {row['error']}" if row.get("error") else ""

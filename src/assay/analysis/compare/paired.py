@@ -6,6 +6,7 @@ value, interval, policy and counts are those of a metric row.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, bind_met
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Group, Log, Values
-from assay.records import Kind, MetricRow
+from assay.records import MetricRow
 from assay.registry import nearest
 from assay.stats.paired import Differences
 
@@ -39,14 +40,10 @@ class Side(msgspec.Struct, kw_only=True):
     columns: Columns
     chosen: npt.NDArray[np.bool_]
 
-    def labels(self) -> dict[str, str]:
-        """Labels with a verdict, and the scorer of each."""
-        rows = zip(self.columns.combinations, self.chosen, strict=True)
-        return {
-            combination.label: combination.scorer
-            for combination, chosen in rows
-            if chosen and combination.outcome == "scored"
-        }
+    def labels(self, *, verdicts: bool = True) -> dict[str, str]:
+        """Labels with a verdict, or all, and the scorer of each."""
+        chosen = compress(self.columns.combinations, self.chosen)
+        return {row.label: row.scorer for row in chosen if row.outcome == "scored" or not verdicts}
 
     def rows(self, label: str, scorer: str = "") -> Ints:
         """Places of the rows under a label. A side where every call of the scorer failed has only rows that name
@@ -58,10 +55,8 @@ class Side(msgspec.Struct, kw_only=True):
                 [combination.scorer == scorer and combination.outcome in _FAILED for combination in combinations]
             )
         if not named.any():
-            labels = {
-                combination.label for combination, chosen in zip(combinations, self.chosen, strict=True) if chosen
-            }
-            raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=nearest(label, labels))
+            fix = nearest(label, self.labels(verdicts=False))
+            raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=fix)
         return np.flatnonzero(named[self.columns.combination])
 
     def sample(self, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
@@ -98,18 +93,13 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     reader.read(log, where)
     columns = reader.columns()
     if missing(columns, facets):
-        sources = Sources([log], behind(source, "run"), behind(source, "dataset"))
+        sources = Sources([log], source.logs("run"), source.logs("dataset"))
         join_responses(columns, facets, sources)
         join_items(columns, facets, sources)
     for at, facet in enumerate(facets):
         if all(combination.values[at] is UNSET for combination in columns.combinations):
             raise unknown(facet, [decode_row(next(log.scan())[1], where)], where=where)
     return under_every_label(columns)
-
-
-def behind(source: Source, kind: Kind) -> list[Log]:
-    """The rows of a kind that the evaluations were made from, as far as they are there."""
-    return list(source.logs(kind))
 
 
 def read_side(source: Source, where: Mapping[str, Any]) -> Side:
@@ -131,9 +121,7 @@ def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapp
     kept = _all(columns)
     for at, (name, value) in enumerate(where.items(), 1):
         kept &= having(columns, at, name, value, str(source.path))
-    sought = list(values) or _distinct(
-        combination.values[0] for combination, keep in zip(columns.combinations, kept, strict=True) if keep
-    )
+    sought = list(values) or _distinct(combination.values[0] for combination in compress(columns.combinations, kept))
     sides: list[Side] = []
     for value in sought:
         chosen = kept & having(columns, 0, facet, value, str(source.path))
@@ -162,6 +150,12 @@ def _all(columns: Columns) -> npt.NDArray[np.bool_]:
 def _distinct(values: Iterable[Any]) -> list[Any]:
     distinct = {typed(value): value for value in (None if value is UNSET else value for value in values)}
     return sorted(distinct.values(), key=order)
+
+
+def checked_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
+    return level
 
 
 def text_of(value: Any) -> str:
@@ -206,15 +200,24 @@ def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | N
 
 
 class Measured(msgspec.Struct, kw_only=True):
-    """A metric of a side: its row, and for a mean over items the `values` whose mean it is. `items` are hashes of ids,
-    sorted; `own` is what each item has by itself: where items have unequal numbers of samples, `values` also carry
-    their weight."""
+    """A metric of a side under a label: its row, and for a mean over items the `values` whose mean it is. `items` are
+    hashes of ids, sorted; `own` is what each item has by itself: where items have unequal numbers of samples, `values`
+    also carry their weight."""
 
+    bound: BoundMetric
+    side: Side
+    label: str
+    scorer: str
     row: MetricRow
-    items: Hashes
-    values: FloatArray | None
-    own: FloatArray
-    one_each: bool
+    items: Hashes = np.zeros(0, np.uint64)
+    values: FloatArray | None = None
+    own: FloatArray = np.zeros(0)
+    one_each: bool = False
+
+    def among(self, items: Hashes) -> "Measured":
+        """Measured again if there are other items: values that carry a weight depend on each other."""
+        whole = len(items) == len(self.items)
+        return self if whole else measured(self.bound, self.side, self.label, self.scorer, items)
 
 
 def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only: Hashes | None = None) -> Measured:
@@ -228,16 +231,17 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
 
     kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
     row = measure(kept, side.sample(label, scorer, only))[0]
+    result = Measured(bound=bound, side=side, label=label, scorer=scorer, row=row)
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:
-        return Measured(row=row, items=np.zeros(0, np.uint64), values=None, own=np.zeros(0), one_each=False)
+        return result
     group = calls[0][0]  # the first call is the value; further ones are bounds
     places, inverse, counts = np.unique(group.item, return_inverse=True, return_counts=True)
-    own = values
+    result.items, result.values, result.own = side.columns.ids[places], values, values
     if bound.type in _WEIGHTED and counts.min() < counts.max():
-        own = np.bincount(inverse, weights=getattr(group, _WEIGHTED[bound.type])) / counts
-    one_each = int(counts.max()) == 1
-    return Measured(row=row, items=side.columns.ids[places], values=values, own=own, one_each=one_each)
+        result.own = np.bincount(inverse, weights=getattr(group, _WEIGHTED[bound.type])) / counts
+    result.one_each = int(counts.max()) == 1
+    return result
 
 
 class Matched(msgspec.Struct, kw_only=True):
@@ -251,22 +255,15 @@ class Matched(msgspec.Struct, kw_only=True):
     binary: bool
 
 
-def matched(
-    candidate: tuple[Side, Measured], baseline: tuple[Side, Measured], bound: BoundMetric, label: str, scorer: str
-) -> Matched:
-    """Measured again where the sides do not have the same items: values that carry a weight depend on each other."""
-    (side, first), (other, second) = candidate, baseline
-    common = np.intersect1d(first.items, second.items, assume_unique=True)
+def matched(candidate: Measured, baseline: Measured) -> Matched:
+    common = np.intersect1d(candidate.items, baseline.items, assume_unique=True)
     if not len(common):
         raise UserError(
-            f"{side.name!r} and {other.name!r} have no item in common",
-            where=f"{side.source.path} and {other.source.path}",
+            f"{candidate.side.name!r} and {baseline.side.name!r} have no item in common",
+            where=f"{candidate.side.source.path} and {baseline.side.source.path}",
             fix="compare experiments over the same dataset: items are matched by their ids",
         )
-    if len(common) < len(first.items):
-        first = measured(bound, side, label, scorer, common)
-    if len(common) < len(second.items):
-        second = measured(bound, other, label, scorer, common)
+    first, second = candidate.among(common), baseline.among(common)
     assert first.values is not None
     assert second.values is not None
     both = np.concatenate([first.values, second.values])

@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.compare.paired import behind
 from assay.analysis.judge.accuracy import Estimate, item_codes, none
 from assay.analysis.judge.judged import Answer, Judged
 from assay.engine.evaluate.cases import readable, response_decoder
@@ -52,7 +51,7 @@ def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
     """The length in characters of every labelled answer, by the beginning of its key."""
     wanted = {key for judge in judged for answer in judge.labelled() for key in answer.responses}
     lengths: dict[int, int] = {}
-    for log in behind(source, "run"):
+    for log in source.logs("run"):
         for _, _, response in readable(log, response_decoder()):
             if short(response.key) in wanted and response.output is None:
                 lengths[short(response.key)] = len(response.response)

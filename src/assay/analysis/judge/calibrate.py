@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import behind
+from assay.analysis.compare.paired import checked_level
 from assay.analysis.judge.accuracy import (
     Corrected,
     Estimate,
@@ -35,7 +35,7 @@ from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
-from assay.store.repair import open_rows, row_decoder
+from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
 
 Rows = str | Path | Iterable[Mapping[str, Any]]
@@ -123,8 +123,7 @@ def calibrate(
     `label`: only this judge's; `annotators`: only these people's labels; `threshold`: where labels are numbers, the
     least that is a pass.
     """
-    if not 0 < level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
+    checked_level(level)
     source = find_source(path, "evaluation")
     everything = read_judged(source)
     judged = _chosen(everything, label, source)
@@ -274,8 +273,7 @@ def _of_people(agreement: Agreement, level: float) -> Estimate:
 
 
 def _items(source: Source) -> set[str]:
-    rows = (row for log in behind(source, "dataset") for _, row in open_rows(log, None, row_decoder(Item)))
-    return {item.id for item in rows}
+    return {item.id for log in source.logs("dataset") for _, item in read_rows(log, Item)}
 
 
 def _keep(source: Source, result: Calibrated) -> None:

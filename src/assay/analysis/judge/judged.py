@@ -16,7 +16,7 @@ from assay.errors import UserError
 from assay.records import EvaluationOutcome
 from assay.registry import nearest
 from assay.store.keys import short
-from assay.store.repair import open_rows, row_decoder
+from assay.store.repair import read_rows
 
 
 class _Judge(msgspec.Struct, gc=False):
@@ -105,8 +105,7 @@ def read_judged(source: Source) -> dict[str, Judged]:
 
 
 def _rows(source: Source) -> Iterator[JudgedRow]:
-    for _, row in open_rows(rows_of(source), None, row_decoder(JudgedRow)):
-        yield row
+    return (row for _, row in read_rows(rows_of(source), JudgedRow))
 
 
 def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], shared: dict[Any, Any]) -> None:

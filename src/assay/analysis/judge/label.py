@@ -1,15 +1,167 @@
 """`assay judge label`: the answers of an experiment that one person labels, without seeing who gave them."""
 
-from collections.abc import Sequence
+import fcntl
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from assay.analysis.judge.label_frame import Address, read_frame
-from assay.analysis.judge.label_records import LabelFile, Record, Summary, chosen_before, record, summarise
-from assay.analysis.judge.label_views import View, views
-from assay.analysis.judge.labelling import Chosen, waiting
+import msgspec
+import numpy as np
+
+from assay.analysis.judge.label_frame import Address, Frame, read_frame
+from assay.analysis.judge.labelling import Chosen, View, views, waiting
 from assay.datasets._labels import FILE
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
+from assay.stats.agreement import Agreement, agreement
+from assay.store.files import store_error
+from assay.store.log import FileLog
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """One person's verdict on one answer. `scorer` is the label that it is about, `probability` the chance with
+    which the answer was chosen (see `labelling`), `chosen` why, `stratum_size` out of how many."""
+
+    item: str
+    sample: int = 0
+    model: str = ""
+    response: str = ""
+    scorer: str = ""
+    label: Any = None
+    annotator: str = ""
+    probability: float | None = None
+    chosen: str = ""
+    stratum: str = ""
+    stratum_size: int | None = None
+    note: str = ""
+    time: float | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.item, self.sample, self.model, self.response)
+
+
+def record(chosen: Chosen, *, label: float | None, scorer: str, annotator: str, note: str = "") -> Record:
+    """A label given now."""
+    address = chosen.unit.address
+    return Record(
+        **address._asdict(),
+        scorer=scorer,
+        label=label,
+        annotator=annotator,
+        probability=chosen.probability,
+        chosen=chosen.kind,
+        stratum=chosen.stratum,
+        stratum_size=chosen.size,
+        note=note,
+        time=time.time(),
+    )
+
+
+def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
+    """The answers that these labels are about, as they were chosen then; without those that are no longer there."""
+    units = {unit.address: unit for unit in frame.units}
+    return [
+        Chosen(
+            units[record.address],
+            record.chosen,
+            record.probability or 1.0,
+            record.stratum,
+            record.stratum_size or len(units),
+        )
+        for record in records
+        if record.label is not None and record.address in units
+    ]
+
+
+class LabelFile:
+    """A file of labels, a line for every keystroke: the last line about an answer counts, and `label` is null where one
+    was taken back or only a note was made. A line is one append, so that sessions of several people may share the file;
+    what was appended is on the disk when `append` returns."""
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix != ".jsonl":
+            raise UserError(f"a session writes JSON lines, not {path.name!r}", fix=f"-o {path.stem}.jsonl")
+        self.path = path
+        self._log = FileLog(path)
+
+    def append(self, record: Record) -> None:
+        with self._alone():
+            self._log.append(msgspec.json.encode(record) + b"\n")
+            self._log.sync()
+
+    def records(self) -> Iterator[Record]:
+        """Every line, in order."""
+        for number, (_, line) in enumerate(self._log.scan(), 1):
+            if not line.strip():
+                continue
+            try:
+                yield msgspec.convert(msgspec.json.decode(line), Record, strict=False)
+            except (ValueError, RecursionError) as error:
+                place = f"{self.path}, line {number}"
+                raise UserError(f"a line is not a label: {error}", where=place, fix="mend or remove it") from None
+
+    def latest(self, scorer: str) -> dict[tuple[Address, str], Record]:
+        """The last word of each annotator on each answer, in the order in which they were given."""
+        latest: dict[tuple[Address, str], Record] = {}
+        for record in self.records():
+            if record.scorer == scorer:
+                latest.pop((record.address, record.annotator), None)
+                latest[record.address, record.annotator] = record
+        return latest
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Opening the file mends its end: not while another session is writing there."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            guard = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise store_error(error, self.path) from error
+        try:
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(guard)
+
+
+# ---- what there is so far
+
+
+class Summary(msgspec.Struct, kw_only=True):
+    """The labels of each annotator, by value, and how far the annotators agree where several labelled one answer."""
+
+    scorer: str
+    counts: dict[str, dict[float, int]]
+    agreement: dict[str, Agreement] = {}
+
+
+def summarise(file: LabelFile, scorer: str, *, ordered: bool) -> Summary:
+    """`ordered`: labels are grades, of which some are nearer to each other than others."""
+    labels = {
+        key: float(record.label)
+        for key, record in file.latest(scorer).items()
+        if isinstance(record.label, (int, float))
+    }
+    people = sorted({annotator for _, annotator in labels})
+    counts: dict[str, dict[float, int]] = {name: {} for name in people}
+    for (_, annotator), value in labels.items():
+        counts[annotator][value] = counts[annotator].get(value, 0) + 1
+    summary = Summary(scorer=scorer, counts={name: dict(sorted(values.items())) for name, values in counts.items()})
+    answers = list(dict.fromkeys(address for address, _ in labels))
+    votes = np.array([[labels.get((address, name), np.nan) for name in people] for address in answers])
+    if len(people) > 1:
+        numbers = {item: number for number, item in enumerate(dict.fromkeys(address.item for address in answers))}
+        items = np.array([numbers[address.item] for address in answers])
+        kappa = "cohen_kappa" if len(people) == 2 else "krippendorff_alpha"
+        summary.agreement = {
+            "percent": agreement(votes, items, coefficient="percent"),
+            kappa: agreement(votes, items, coefficient=kappa, level="ordinal" if ordered else "nominal"),
+        }
+    return summary
 
 
 class Labelling:

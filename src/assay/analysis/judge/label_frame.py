@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import behind, rows_of
+from assay.analysis.compare.paired import rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import ResponseOutcome
 from assay.registry import nearest
-from assay.store.repair import open_rows, row_decoder
+from assay.store.repair import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
 
@@ -119,7 +119,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
 
 
 def _rows(source: Source) -> Iterator[_LabelledRow]:
-    return (row for _, row in open_rows(rows_of(source), None, row_decoder(_LabelledRow)))
+    return (row for _, row in read_rows(rows_of(source), _LabelledRow))
 
 
 def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
@@ -147,13 +147,13 @@ def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
 def _unanswered(source: Source) -> set[Any]:
     """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
     keys: set[Any] = set()
-    logs = behind(source, "run")
+    logs = source.logs("run")
     if not logs:
         raise UserError(
             "the answers are not there: only their evaluations", where=str(source.path), fix="name the folder of a run"
         )
     for log in logs:
-        for _, row in open_rows(log, None, row_decoder(_Answered)):
+        for _, row in read_rows(log, _Answered):
             if row.outcome != "ok" or (row.error and not row.key):
                 keys |= {row.key, (row.item_id, row.sample_index, row.model_name)}
     return keys - {""}

@@ -17,10 +17,12 @@ from assay.errors import UserError
 from assay.interfaces import Log, Store
 from assay.records import Kind
 from assay.store.log import FileLog
+from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import FlatStore, open_store
 
 Row = dict[str, Any]
 MOST_NEAR = 5
+_whole = row_decoder(Row)
 
 
 class _Mark(msgspec.Struct):
@@ -92,20 +94,15 @@ class _Scan:
         self.labels: dict[str, set[str]] = {}
 
     def of(self, item_id: str) -> Iterator[Row]:
-        mark = msgspec.json.Decoder(_Mark).decode
         for log in _logs(self.store, self.kind):
-            for _, line in log.scan():
-                try:
-                    marked = mark(line)
-                    owner = marked.item_id if self.kind != "dataset" else _id_text(marked.id)
-                    if marked.scorer and marked.label:
-                        self.labels.setdefault(marked.scorer, set()).add(marked.label)
-                    if owner == item_id:
-                        yield msgspec.json.decode(line, type=Row)
-                    else:
-                        self.ids.add(owner)
-                except ValueError:  # a line that is not a row belongs to no item
-                    continue
+            for position, mark in read_rows(log, _Mark):
+                owner = mark.item_id if self.kind != "dataset" else _id_text(mark.id)
+                if mark.scorer and mark.label:
+                    self.labels.setdefault(mark.scorer, set()).add(mark.label)
+                if owner == item_id:
+                    yield _whole(log.read(position))
+                else:
+                    self.ids.add(owner)
 
 
 def _logs(store: Store, kind: Kind) -> list[Log]:
@@ -155,17 +152,10 @@ def _place(row: Row) -> tuple[str, str, int]:
 
 def _logged(store: Store, name: str, item_id: str) -> list[Row]:
     """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
-    rows: dict[bytes, Row] = {}
-    mark = msgspec.json.Decoder(_Mark).decode
-    for kind in ("run", "evaluation"):
-        for id in store.ids(kind):
-            for _, line in store.log(kind, id, name).scan():
-                try:
-                    if mark(line).item_id == item_id:
-                        rows[line] = msgspec.json.decode(line, type=Row)
-                except ValueError:
-                    continue
-    return list(rows.values())
+    logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
+    marks = ((log, position, mark) for log in logs for position, mark in read_rows(log, _Mark))
+    lines = dict.fromkeys(log.read(position) for log, position, mark in marks if mark.item_id == item_id)
+    return [_whole(line) for line in lines]
 
 
 def _add_spans(trace: Trace, traces: list[Row]) -> None:
@@ -179,7 +169,7 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
 def _add_evaluations(trace: Trace, store: Store, responses: list[Row]) -> None:
     scan = _Scan(store, "evaluation")
     rows = sorted(scan.of(trace.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
-    metrics = [row for id in store.ids("aggregation") for row in _metric_rows(store, id)]
+    metrics = [_whole(line) for id in store.ids("aggregation") for _, line in store.log("aggregation", id).scan()]
 
     def with_metrics(row: Row, response: Row) -> Row:
         entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, scan.labels)]
@@ -206,11 +196,6 @@ def _match_of(trace: Trace, row: Row) -> Match:
             return match
     trace.matches.append(Match(label=str(row.get("label")), players=row["players"], sample_index=sample))
     return trace.matches[-1]
-
-
-def _metric_rows(store: Store, id: str) -> Iterator[Row]:
-    for _, line in store.log("aggregation", id).scan():
-        yield msgspec.json.decode(line, type=Row)
 
 
 def _judges(evaluation: Row, response: Row) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.analysis.compare.paired import behind, rows_of, text_of
+from assay.analysis.compare.paired import rows_of, text_of
 from assay.engine.aggregate.fields import Column, read_columns
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -229,7 +229,7 @@ def _players_by(field: str, rows: Rows, sources: Sequence[Source]) -> tuple[list
     """Names of players, and their numbers on both sides of each row."""
     assert rows.answers is not None
     keys, column = array("Q"), Column(numbers=False)
-    logs = [log for source in sources for log in behind(source, "run")]
+    logs = [log for source in sources for log in source.logs("run")]
     for (given,), (values,) in read_columns(logs, "responses", ("key",), (field,)):
         keys.extend([short(str(key)) if key else 0 for key in given])
         column.extend(values)

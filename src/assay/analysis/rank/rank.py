@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import numpy as np
 
+from assay.analysis.compare.paired import checked_level
 from assay.analysis.rank.match_rows import Played, label_of, played, read_verdicts
 from assay.engine.experiment.sources import find_sources
 from assay.errors import UserError
@@ -142,8 +143,7 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
 def _check(options: RankOptions) -> None:
     if options.method not in METHODS:
         raise UserError(f"there is no method {options.method!r}", fix=nearest(options.method, METHODS))
-    if not 0 < options.level < 1:
-        raise UserError(f"a confidence level lies between 0 and 1, got {options.level:g}", fix="0.95 is usual")
+    checked_level(options.level)
     if options.rounds < 100:
         raise UserError(f"{options.rounds} rounds are too few for an interval", fix=f"at least 100; {ROUNDS} is usual")
     if options.prior is not None and not 0 <= options.prior < float("inf"):

@@ -25,8 +25,7 @@ from assay.formats.mixeval.freeform.answers import holds_answer
 from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_checks import check_panel
-from assay.scorers._judge_prompt import Question, Rendered, rendered
+from assay.scorers._judge_prompt import Question, Rendered, check_panel, rendered
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
 from assay.text.answers import without_reasoning
 from assay.text.choices import find_choice

@@ -13,7 +13,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers import bertscore as core_bertscore
 from assay.scorers import judge_correctness as core_correctness
-from assay.scorers._cases import Case
+from assay.scorers._parameters import Case
 from assay.scorers._retrieved import FUNCTION_WORDS
 from assay.scorers._transformers import check_model
 from assay.scorers.answer_in_context import answer_in_context as core_answer_in_context
@@ -68,7 +68,7 @@ def f1(item: Item, response: Response, *, normalize: bool = True, use_stemming: 
     return score
 
 
-@scorer(name="ragicamp.bertscore", batch=256, reads="ground_truth", check=core_bertscore.check, version=1)
+@scorer(name="ragicamp.bertscore", batch=256, reads="ground_truth", check=check_model, version=1)
 def bertscore(
     cases: Sequence[Case], *, model: str = "microsoft/deberta-xlarge-mnli", batch_size: int = 64
 ) -> list[list[Score]]:

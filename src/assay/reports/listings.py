@@ -1,0 +1,199 @@
+"""What there is to look at: experiments below a folder, stored datasets, plug-ins, and the answers to queries.
+
+Nothing is imported that a value brings along by itself: `list`, `show` and `ls` are to start at once.
+"""
+
+import os
+from collections.abc import Sequence
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any
+
+from assay.reports.sheet import Cell, Column, Line, Sheet, Table, columns_of, fields_of, shortened
+
+if TYPE_CHECKING:
+    from assay.analysis.look.dataset import StoredDataset
+    from assay.analysis.look.ls import Listed
+    from assay.analysis.look.plugins import Described, PlugIn
+    from assay.analysis.look.sql import QueryAnswer
+
+_MOST_METRICS = 3
+_MOST_REASONS = 2
+_FACTS = ("name", "id", "items", "hash", "labels", "stored", "origin")
+_LONGEST_TEXT = 200
+
+
+def experiments(listed: "Sequence[Listed]", root: str = "") -> Sheet:
+    """Paths are relative to the folder `root`."""
+    table = Table(
+        columns=columns_of("<experiment", "<state", "items", "rows", "errors", "<metrics"),
+        rows=[_experiment(experiment, root) for experiment in listed],
+        compact=True,
+        data=fields_of(listed, [name for name in listed[0].__struct_fields__ if name != "values"]),
+    )
+    lines = [
+        Line(f"{_path(experiment, root)}: {reason}", "open", wraps=False)
+        for experiment in listed
+        if experiment.state == "failed"
+        for reason in experiment.reasons[:_MOST_REASONS]
+    ]
+    return Sheet(parts=[table, *lines])
+
+
+def _path(listed: "Listed", root: str) -> str:
+    return os.path.relpath(listed.folder, root) if root else listed.folder
+
+
+def _experiment(listed: "Listed", root: str) -> list[str]:
+    planned = f"/{listed.planned:,}" if listed.planned is not None else ""
+    metrics = [f"{name} {_range(*value)}" for name, value in list(listed.values.items())[:_MOST_METRICS]]
+    more = [f"+{len(listed.values) - _MOST_METRICS}"] if len(listed.values) > _MOST_METRICS else []
+    return [
+        _path(listed, root),
+        listed.state,
+        "–" if listed.items is None else f"{listed.items:,}",
+        f"{listed.responses:,}{planned}",
+        f"{listed.errors + listed.label_errors:,}",
+        listed.problem or ", ".join(metrics + more) or "–",
+    ]
+
+
+def _range(low: float, high: float, count: int) -> str:
+    return f"{low:.3f}" if low == high else f"{low:.3f}–{high:.3f} ({count})"
+
+
+def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
+    import msgspec
+
+    if isinstance(stored, list):
+        return _dataset_list(stored)
+    if not isinstance(stored.new, msgspec.UnsetType):
+        return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
+    width = 1 + max(map(len, _FACTS))
+    facts = [Line(f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=False) for name in _FACTS]
+    head = [] if isinstance(stored.head, msgspec.UnsetType) else stored.head
+    items = [Line(msgspec.json.encode(item).decode(), wraps=False) for item in head]
+    return Sheet(parts=[*facts, *_duplicates(stored), *items])
+
+
+def _added(dataset: "StoredDataset", new: bool) -> Line:
+    items = f"{dataset.items:,} items, hash {dataset.hash}"
+    stored = f"{dataset.name} is there already with the same {items}"
+    return Line(f"stored {dataset.name}: {items}" if new else stored, wraps=False)
+
+
+def _dataset_list(datasets: "Sequence[StoredDataset]") -> Sheet:
+    table = Table(
+        columns=columns_of("<name", "items", "<hash", "<labels"),
+        rows=[
+            [dataset.name, f"{dataset.items:,} items", dataset.hash, " ".join(dataset.labels)] for dataset in datasets
+        ],
+        compact=True,
+        heads=False,
+        data=fields_of(datasets, _FACTS),
+    )
+    return Sheet(parts=[table])
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        import msgspec
+
+        return msgspec.json.encode(value).decode()
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _duplicates(dataset: "StoredDataset") -> list[Line]:
+    """How many items are alike, and which."""
+    duplicates = dataset.duplicates
+    if not duplicates:  # they were not asked for
+        return []
+    if not duplicates.exact and not duplicates.near:
+        return [Line(f"duplicates: none among {duplicates.items:,} items")]
+    alike = f"(at least {duplicates.threshold:.0%} of three-word sequences in common)"
+    return [
+        Line(f"duplicates: {duplicates.exact:,} exact, {duplicates.near:,} near {alike}", wraps=False),
+        *(Line(f"exactly: {', '.join(group)}", depth=1, wraps=False) for group in duplicates.exact_groups),
+        *(Line(f"nearly:  {', '.join(group)}", depth=1, wraps=False) for group in duplicates.near_groups),
+    ]
+
+
+def plug_ins(plug_ins: "Sequence[PlugIn]") -> Sheet:
+    """A heading for each kind, if there are several."""
+    parts: list[Line | Table] = []
+    several = len({plug_in.kind for plug_in in plug_ins}) > 1
+    for kind, group in groupby(plug_ins, key=lambda plug_in: plug_in.kind):
+        members = list(group)
+        if several:
+            parts += [*([Line("")] if parts else []), Line(kind, "head")]
+        parts.append(
+            Table(
+                columns=columns_of("<name", "<about"),
+                rows=[[member.name, member.about] for member in members],
+                compact=True,
+                heads=False,
+                depth=int(several),
+                data=(members[0]._fields, members),
+            )
+        )
+    return Sheet(parts=parts)
+
+
+def descriptions(plug_ins: "Sequence[Described]") -> Sheet:
+    parts: list[Line | Table] = []
+    for described in plug_ins:
+        parts += [*([Line("")] if parts else []), *_described(described)]
+    return Sheet(parts=parts)
+
+
+def _described(described: "Described") -> list[Line | Table]:
+    doc = described.doc.splitlines()
+    rest = [line for line in described.module_doc.splitlines() if line not in doc]
+    lines = [Line(f"{described.name} ({described.kind})", wraps=False), Line("")]
+    lines += [_indented(line) for line in doc]
+    lines += [Line(""), *map(_indented, rest)] if rest else []
+    arguments = ", ".join(described.engine) + (", *, …" if described.parameters else "")
+    returns = f" -> {described.returns}" if described.returns else ""
+    lines += [Line(""), Line("signature"), _indented(f"({arguments}){returns}"), Line(""), Line("parameters")]
+    names = ["name", "type", "required", "default"]
+    parameters = Table(
+        columns=columns_of("<name", "<type and default"),
+        rows=[[parameter["name"], f"{parameter['type']}, {_default(parameter)}"] for parameter in described.parameters],
+        compact=True,
+        heads=False,
+        depth=1,
+        data=(names, [[parameter[name] for name in names] for parameter in described.parameters]),
+    )
+    end = [Line(""), Line(f"from {described.origin}", wraps=False)]
+    return [*lines, parameters if described.parameters else _indented("none"), *end]
+
+
+def _indented(line: str) -> Line:
+    return Line(line, depth=1 if line else 0, wraps=False)
+
+
+def _default(parameter: dict[str, object]) -> str:
+    return "required" if parameter["required"] else f"default {parameter['default']}"
+
+
+def answer(queried: "QueryAnswer", most: int | None = None) -> Sheet:
+    """The first `most` rows, or all; those that follow are still to be read from the answer."""
+    rows: list[tuple[Any, ...]] = list(islice(queried.tuples(), most))
+    columns = [
+        Column(name, text=not _are_numbers([row[at] for row in rows])) for at, name in enumerate(queried.columns)
+    ]
+    shown = [[_value(value) for value in row] for row in rows]
+    return Sheet(parts=[Table(columns=columns, rows=shown, data=(queried.columns, rows))])
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Whether a column has numbers and nothing else but null."""
+    kinds = {type(value) for value in values} - {type(None)}
+    return bool(kinds) and all(issubclass(kind, (int, float)) and kind is not bool for kind in kinds)
+
+
+def _value(value: Any) -> str | Cell:
+    if value is None:
+        return Cell("–", "quiet")
+    return f"{value:.6g}" if isinstance(value, float) else shortened(str(value), _LONGEST_TEXT)
