@@ -55,7 +55,7 @@ def test_no_expectation_is_no_pass(name: str, truth: Any) -> None:
         ("running dogs", "run dog", {"stemming": True}, True),
         ("running dogs", "run dog", {}, False),
         ("x </think> Paris", "Paris", {"strip_reasoning": True}, True),
-        ("x </think> Paris", "Paris", {}, False),
+        ("x </think> Paris", "Paris", {"strip_reasoning": False}, False),
         ('{"city": {"name": "Paris"}}', "Paris", {"response_field": "city.name"}, True),
         ("Paris", "Paris", {"response_field": "city"}, "unparsed"),
         ("anything", None, {"expected_content": "anything"}, True),

@@ -20,7 +20,7 @@ def exact_match(
     expected: str | None = None,
     normalize: bool = True,
     stemming: bool = False,
-    strip_reasoning: bool = False,
+    strip_reasoning: bool = True,
 ) -> Score:
     """The answer equals an accepted one; case, ASCII punctuation, articles and runs of spaces do not count.
 
@@ -48,7 +48,7 @@ def f1(
     expected: str | None = None,
     normalize: bool = True,
     stemming: bool = False,
-    strip_reasoning: bool = False,
+    strip_reasoning: bool = True,
 ) -> Score:
     """The F1 of the words that the answer shares with an accepted one, the best over the accepted ones.
 

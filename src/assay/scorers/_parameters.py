@@ -30,7 +30,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     """
 
     response_field: str | None = None
-    strip_reasoning: bool = False
+    strip_reasoning: bool = True
 
     def answer(self, response: Response) -> str:
         """Its text; Unparsed if it has no such field."""

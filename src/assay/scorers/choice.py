@@ -15,7 +15,7 @@ from assay.text.normalise import squad
 _FIELDS = ("choices", "options")
 
 
-@scorer(reads="item", params=Texts, version=1)
+@scorer(reads="item", params=Texts, version=2)
 def choice(
     item: Item,
     response: Response,

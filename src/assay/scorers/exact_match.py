@@ -21,7 +21,7 @@ def exact_match(
     case_sensitive: bool = True,
     strip_whitespace: bool = True,
     stemming: Stemming = False,
-    strip_reasoning: bool = False,
+    strip_reasoning: bool = True,
 ) -> Score:
     """The answer equals one of the accepted answers.
 
@@ -34,7 +34,7 @@ def exact_match(
     normalize: how both sides are made comparable
     """
     answers = [expected_content] if expected_content is not None else accepted(item.ground_truth, expected)
-    if response_field is None and not strip_reasoning:
+    if response_field is None and not (strip_reasoning and "<" in response.response):
         text = response.response
     else:
         try:

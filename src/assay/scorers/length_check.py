@@ -18,7 +18,7 @@ def length_check(
     max_length: int | None = None,
     expected_length: int | None = None,
     unit: Literal["characters", "words", "lines"] = "characters",
-    strip_reasoning: bool = False,
+    strip_reasoning: bool = True,
 ) -> Score:
     """The answer is neither too short nor too long.
 

@@ -15,7 +15,7 @@ from assay.text.expected import expectation
 from assay.text.numbers import Number, answer_number, whole_number
 
 
-@scorer(reads="ground_truth", params=Texts, version=1)
+@scorer(reads="ground_truth", params=Texts, version=2)
 def numeric_match(
     item: Item,
     response: Response,
@@ -31,8 +31,8 @@ def numeric_match(
 ) -> Score:
     r"""The number in the answer equals an expected one.
 
-    Score: max(0, 1 − |x − y| / max(|y|, 1)) for the answer's number x and the expected y, the best over the expected.
-    Passes if |x − y| ≤ max(tolerance, relative_tolerance · |y|). An answer without a number is unparsed.
+    Score: max(0, 1 − |x − y| / max(|y|, 1)) for the answer's number x and the expected y, the best over the expected;
+    1 and passed if |x − y| ≤ max(tolerance, relative_tolerance · |y|). An answer without a number is unparsed.
 
     Numbers are exact: `1,000`, `1e3`, `1.5 × 10^3`, `3/4`, `1 3/4`, `½`, `\frac{3}{4}`, `50%` (50 or one half,
     whichever is expected), `$1.2 million`, `5 km`. Taken is what stands in `\boxed{}`, else after "the answer is" or
@@ -58,9 +58,10 @@ def numeric_match(
         allowed = max(Fraction(least), Fraction(relative_tolerance) * abs(number.value))
         for x in given.readings():
             for y in number.readings():
-                score = float(max(Fraction(0), 1 - abs(x - y) / max(abs(y), Fraction(1))))
-                if (abs(x - y) <= allowed, score) > (passed, best):
-                    best, passed, value = score, abs(x - y) <= allowed, x
+                within = abs(x - y) <= allowed
+                score = 1.0 if within else float(max(Fraction(0), 1 - abs(x - y) / max(abs(y), Fraction(1))))
+                if (within, score) > (passed, best):
+                    best, passed, value = score, within, x
     return Score(passed=passed, score=best, details={"number": _shown(value)})
 
 

@@ -25,7 +25,7 @@ def regex_match(
     full: bool = False,
     response_field: str | None = None,
     seconds: float = 2.0,
-    strip_reasoning: bool = False,
+    strip_reasoning: bool = True,
 ) -> Score:
     """The answer matches a regular expression of Python's `re`.
 

@@ -17,7 +17,7 @@ class Unparsed(ValueError):
     """The answer does not hold what is looked for."""
 
 
-def answer_of(response: Response, field: str | None = None, strip_reasoning: bool = False) -> str:
+def answer_of(response: Response, field: str | None = None, strip_reasoning: bool = True) -> str:
     """The answer's text, or one field (a dotted path) of the JSON that it holds; Unparsed if it has no such field."""
     text = without_reasoning(response.response) if strip_reasoning else response.response
     if field is None:

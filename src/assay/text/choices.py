@@ -27,6 +27,12 @@ _CUES = (
 )
 _WRONG = re.compile(r"\b(?:not|isn't|wrong|incorrect|cannot|can't|rule out|eliminate)\b", re.I)
 
+_REJECTED = re.compile(
+    r"[\s)\]\"'”’]*(?:isn't|cannot|can't|(?:is|are|was|can be|must be|would be)\s+(?:\w+\s+)?"
+    r"(?:not|incorrect|wrong|false|invalid|impossible|eliminated|excluded|ruled out))\b",
+    re.I,
+)
+
 
 @lru_cache(64)
 def _patterns(labels: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
@@ -95,7 +101,8 @@ def _cued(
         rest = text[found.end() :]
         if found["label"] in "AI" and not found["end"] and not _ends_or_goes_on(rest, found["label"], options):
             continue  # "the answer is A matter of taste"
-        last = found
+        if not _REJECTED.match(text, found.end("label")):  # "so option D is incorrect"
+            last = found
     if last is None:
         return None
     other = patterns["or"]

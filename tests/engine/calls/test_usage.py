@@ -12,7 +12,7 @@ import assay
 from assay.engine.calls.budget import Budget, Spent
 from assay.errors import BudgetError
 from assay.interfaces import Price, Request
-from assay.reports.money import cost_text
+from assay.reports.sheet import cost_text
 
 CODE = """
     async def agent(item, *, context):

@@ -70,6 +70,12 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
         """What its rows have in `metadata.evaluation`: its parameters; a judge's, which are long, are in the plan."""
         return {"params": self.params} if self.params and not self.judges else {}
 
+    @cached_property
+    def strips_reasoning(self) -> bool:
+        """Whether it has the parameter `strip_reasoning`, and it is on."""
+        settable = inspect.signature(self.function).parameters.get("strip_reasoning")
+        return bool(settable and self.params.get("strip_reasoning", settable.default))
+
     @property
     def of_several(self) -> bool:
         """Whether a call takes several responses."""

@@ -11,6 +11,7 @@ from assay.interfaces import Log, Score
 from assay.records import Item, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, evaluation_key
+from assay.text.answers import without_reasoning
 
 
 class Call(msgspec.Struct, gc=False):
@@ -55,8 +56,12 @@ def calls_of(
             settled = problem
             if settled is None and response.outcome != "ok":
                 settled = failed(response)
+            stripped = answers
+            if response.outcome == "ok" and has_reasoning(response):
+                stripped = [(response.key, content_of(response, stripped=True))]
             for scorer, wanted in zip(single, expected, strict=True):
-                yield Call(scorer, case, evaluation_key(scorer.identity, wanted, answers, None), settled=settled)
+                seen_answers = stripped if scorer.strips_reasoning else answers
+                yield Call(scorer, case, evaluation_key(scorer.identity, wanted, seen_answers, None), settled=settled)
 
 
 def failed(response: Response) -> Score:
@@ -100,10 +105,18 @@ def readable(
         note(f"{unreadable} lines of the responses cannot be read and are not scored: run inference again")
 
 
-def content_of(response: Response) -> bytes:
-    """What a scorer can see of a response's answer: rows that differ in it are scored anew."""
+def content_of(response: Response, *, stripped: bool = False) -> bytes:
+    """What a scorer can see of a response's answer, with or without its reasoning: rows that differ in it are scored
+    anew."""
     output = b"" if response.output is None else canonical(response.output)
-    return digest("content", response.response.encode(), output, response.outcome.encode())
+    text = without_reasoning(response.response) if stripped else response.response
+    return digest("content", text.encode(), output, response.outcome.encode())
+
+
+def has_reasoning(response: Response) -> bool:
+    """Whether the answer has reasoning before it."""
+    text = response.response
+    return "<" in text and without_reasoning(text) != text
 
 
 class ItemDigests:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.evaluate.cases import Call
+from assay.engine.evaluate.cases import Call, has_reasoning
 from assay.errors import CallError
 from assay.interfaces import Score
 from assay.records import Evaluation
@@ -22,6 +22,8 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
     """The rows of one call; a call without labels still leaves one, so that it is not made again."""
     kind = None
     more: dict[str, Any] = call.scorer.shown
+    if call.scorer.strips_reasoning and has_reasoning(call.case.responses[0]):
+        more = {**more, "reasoning_stripped": True}
     if call.settled is not None:
         scores = [call.settled]
         seconds = 0.0
