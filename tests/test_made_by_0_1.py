@@ -27,7 +27,7 @@ MIXEVAL = {"mixeval": "mixeval/mixeval/2026-01-01", "scores": "scores/elsewhere/
 FOLDERS = {name: f"made/{name}" for name in (*EXPERIMENTS, "partial", "looser", "imported")}
 FOLDERS |= {name: f"made/{path}" for name, path in MIXEVAL.items()}
 ROWS = {"responses": "responses.jsonl", "evaluations": "evaluation_results.jsonl"}
-RESCORED = re.compile(rb'[^\n]*"scorer":"numeric_match"[^\n]*\n')  # it has a new version: its labels are given anew
+RESCORED = re.compile(rb'[^\n]*"scorer":"number"[^\n]*\n')  # numeric_match has a new version
 ADDED = re.compile(rb',"(sample_count|percentile_\d+|(true|false)_(positives|negatives))":[\d.]+')
 WORDING = re.compile(rb'"none: [^"]*"')
 CLOCK = {"timestamp", "evaluation_time", "inference_time"}
@@ -109,7 +109,7 @@ def made(name: str) -> list[str]:
 def verdicts(rows: list[dict[str, Any]]) -> Counter[str]:
     """Evaluations without what the clock put into them, and whatever the words of their errors."""
     for row in rows:
-        row["key"] = "" if row.get("scorer") == "numeric_match" else row["key"]
+        row["key"] = "" if row.get("scorer") == "number" else row["key"]
         row["metadata"].get("evaluation", {}).pop("params", None)  # 0.1 did not write them
         if not row["metadata"].get("evaluation", True):
             del row["metadata"]["evaluation"]
