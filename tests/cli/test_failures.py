@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.shell import Shell
+import assay
+from assay.server import Options, running
+from tests.cli.shell import Shell, ended
+from tests.support import wait_for
 
 SCORER = """
     def mine(item, response):
@@ -140,3 +144,17 @@ def test_a_narrowed_run_says_that_its_metrics_are_over_more(shell: Shell) -> Non
     note = "the metrics are over all 4 responses of the folder, 2 of which were asked for now"
     assert note in shell.run("--limit", "2").words
     assert note not in shell.run().words
+
+
+def test_ls_counts_the_rows_of_a_run_that_is_under_way(tmp_path: Path) -> None:
+    with running(Options(latency_ms=400)) as url:
+        shell = Shell(tmp_path, url, items=200)
+        with shell.start("run", "CONFIG", "-j", "4") as child:
+            wait_for(lambda: any(listed.responses for listed in assay.ls(tmp_path)), seconds=30)
+            (listed,) = assay.ls(tmp_path)
+            assert (listed.state, listed.planned) == ("running", 200)
+            assert 0 < listed.responses <= len(shell.lines())
+            child.send_signal(signal.SIGINT)
+            ended(child, 10)
+    (listed,) = assay.ls(tmp_path)
+    assert (listed.state, listed.responses) == ("stopped", len(shell.lines()))
