@@ -19,7 +19,7 @@ from assay.registry import nearest
 from assay.tasks.prompt import PromptTask
 from assay.text.expected import NoExpectation, answer_fields
 
-LOOKED_AT = 1000  # items
+FEW, LOOKED_AT = 10, 1000  # items: most configs are right, and the first ones show it
 _OF_ROWS = {*Evaluation.__struct_fields__, *Response.__struct_fields__, "evaluation", "source"}
 _OF_ANSWERS = {"finish_reason", "response_id"}
 
@@ -28,14 +28,17 @@ def check(
     tasks: Sequence[Task], scorers: Sequence[BoundScorer], metrics: Sequence[BoundMetric], items: Iterable[Item]
 ) -> None:
     """Raise a ConfigError with all problems."""
-    first = list(islice(items, LOOKED_AT))
-    problems = [
-        *(problem for scorer in scorers if (problem := _expectation(scorer, first))),
-        *(problem for metric in metrics for problem in _facets(metric, tasks, first)),
-        *(problem for metric in metrics for problem in _labels(metric, scorers)),
-    ]
-    if problems:
-        raise ConfigError(problems)
+    remaining, looked_at = iter(items), list[Item]()
+    for count in (FEW, LOOKED_AT - FEW):
+        looked_at += islice(remaining, count)
+        problems = [
+            *(problem for scorer in scorers if (problem := _expectation(scorer, looked_at))),
+            *(problem for metric in metrics for problem in _facets(metric, tasks, looked_at)),
+            *(problem for metric in metrics for problem in _labels(metric, scorers)),
+        ]
+        if not problems:
+            return
+    raise ConfigError(problems)
 
 
 def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
