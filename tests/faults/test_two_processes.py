@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_second_process_is_refused_and_told_who_is_there(tmp_path: Path) -> None:
-    with running(Options(latency_ms=2000)) as url:
+    with running(Options(latency_ms=8000)) as url:
         shell = Shell(tmp_path, url)
         first = shell.start("run", "CONFIG")
         wait_for((shell.out / "status.json").exists)
