@@ -158,3 +158,11 @@ def test_ls_counts_the_rows_of_a_run_that_is_under_way(tmp_path: Path) -> None:
             ended(child, 10)
     (listed,) = assay.ls(tmp_path)
     assert (listed.state, listed.responses) == ("stopped", len(shell.lines()))
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "aggregate"])
+def test_scoring_and_measuring_again_fail_alike(broken: Shell, verb: str) -> None:
+    assert broken.run().code == 1
+    again = broken.call(verb, str(broken.out))
+    assert again.code == 1
+    assert "errors: 4 of 4 rows of mine: NameError" in again.words

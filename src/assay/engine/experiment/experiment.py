@@ -142,7 +142,11 @@ class Experiment:
         return result
 
     def _note_failures(self, result: Result) -> None:
-        result.failures = failures_of(result.run, result.evaluation)
+        evaluations = [result.evaluation]
+        if result.evaluation is None and result.metrics:
+            ids = self.responses.measured(self).get("evaluations", [])
+            evaluations = [self.store.manifest("evaluation", id) for id in ids]
+        result.failures = [entry for manifest in evaluations for entry in failures_of(result.run, manifest)]
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
