@@ -22,7 +22,7 @@ from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Group, Log, Values
 from assay.records import Kind, MetricRow
-from assay.registry import nearest
+from assay.registry import nearest, parameters
 from assay.stats.paired import Differences
 
 Hashes = npt.NDArray[np.uint64]
@@ -227,7 +227,13 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
         return result
 
     kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
-    row = measure(kept, side.sample(label, scorer, only))[0]
+    row, *further = measure(kept, side.sample(label, scorer, only))
+    if further:
+        raise UserError(
+            f"{bound.name} has {1 + len(further)} values for {label!r}, and one is compared",
+            where=side.name,
+            fix=f"name it in the metric's parameters: {', '.join(parameters(bound.function)) or 'it has none'}",
+        )
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:
         return Measured(row=row, items=np.zeros(0, np.uint64), values=None, own=np.zeros(0), one_each=False)

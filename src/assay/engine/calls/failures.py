@@ -13,6 +13,7 @@ FAILURES = "failures"  # where a manifest's metadata has them
 UNANSWERED = "the response of "  # how the error of a label begins that has no answer to look at
 _MOST_REASONS = 5
 _MOST_SHAPES = 1000
+_TRACEBACK = "\nTraceback (most recent call last):"  # rows of some formats keep it; `assay trace` shows it
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
@@ -69,7 +70,7 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
         failures.rows += 1
         if row.outcome != "errored":
             continue
-        error = row.error or "no reason was given"
+        error = (row.error or "no reason was given").partition(_TRACEBACK)[0]
         failures.errored += 1
         failures.unanswered += error.startswith(UNANSWERED)
         shape = owner, _VARYING.sub("…", error) if len(shapes) < _MOST_SHAPES else ""

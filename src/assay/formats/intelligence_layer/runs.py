@@ -27,6 +27,7 @@ from assay.formats.intelligence_layer.run_rows import (
     row_of_original,
 )
 from assay.formats.intelligence_layer.tracer import Tracer
+from assay.formats.intelligence_layer.tracers import InMemoryTracer
 from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
@@ -269,6 +270,14 @@ class InMemoryRunRepository(StoredRunRepository):
     def __init__(self) -> None:
         super().__init__(MemoryStore())
         self._unfinished: dict[str, MemoryLog] = {}
+        self._tracers: dict[tuple[str, str], InMemoryTracer] = {}
+
+    def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
+        self._tracers[run_id, example_id] = InMemoryTracer()  # which keeps inputs and outputs as they are
+        return self._tracers[run_id, example_id]
+
+    def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
+        return self._tracers.get((run_id, example_id))
 
     def _recovery(self, tmp_hash: str) -> Log:
         return self._unfinished.setdefault(tmp_hash, MemoryLog())
