@@ -24,7 +24,7 @@ from assay.formats.intelligence_layer.run_rows import (
     output_of,
     overview_of,
     row_of,
-    row_of_original,
+    rows_of_original,
 )
 from assay.formats.intelligence_layer.tracer import Tracer
 from assay.formats.intelligence_layer.tracers import InMemoryTracer
@@ -247,7 +247,7 @@ class StoredRunRepository(RunRepository):
 class FileRunRepository(StoredRunRepository):
     def __init__(self, root_directory: Path) -> None:
         root = Path(root_directory)
-        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", row_of_original)
+        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", rows_of_original)
         super().__init__(FileStore(root, self._original))
         self._folder = root / "runs"
 
