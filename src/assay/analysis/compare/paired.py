@@ -22,7 +22,7 @@ from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Group, Log, Values
 from assay.records import Kind, MetricRow
-from assay.registry import nearest, parameters
+from assay.registry import nearest
 from assay.stats.paired import Differences
 
 Hashes = npt.NDArray[np.uint64]
@@ -171,8 +171,7 @@ def text_of(value: Any) -> str:
 
 def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
-    labelled = [(side, side.labels()) for side in sides]
-    labelled = [(side, labels) for side, labels in labelled if labels]
+    labelled = [(side, labels) for side in sides if (labels := side.labels())]
     without_verdict = wanted and any(
         combination.label == wanted
         for side, labels in labelled
@@ -222,18 +221,13 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
     calls: list[tuple[Group, Any]] = []
 
     def keeping(group: Group, **params: Any) -> Any:
-        result = bound.function(group, **params)
-        calls.append((group, result))
-        return result
+        calls.append((group, bound.function(group, **params)))
+        return calls[-1][1]
 
     kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
     row, *further = measure(kept, side.sample(label, scorer, only))
     if further:
-        raise UserError(
-            f"{bound.name} has {1 + len(further)} values for {label!r}, and one is compared",
-            where=side.name,
-            fix=f"name it in the metric's parameters: {', '.join(parameters(bound.function)) or 'it has none'}",
-        )
+        raise UserError(f"{bound.name} has several values for {label!r}", fix="name one of them in its parameters")
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:
         return Measured(row=row, items=np.zeros(0, np.uint64), values=None, own=np.zeros(0), one_each=False)
@@ -242,8 +236,7 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
     own = values
     if bound.type in _WEIGHTED and counts.min() < counts.max():
         own = np.bincount(inverse, weights=getattr(group, _WEIGHTED[bound.type])) / counts
-    one_each = int(counts.max()) == 1
-    return Measured(row=row, items=side.columns.ids[places], values=values, own=own, one_each=one_each)
+    return Measured(row=row, items=side.columns.ids[places], values=values, own=own, one_each=int(counts.max()) == 1)
 
 
 class Matched(msgspec.Struct, kw_only=True):

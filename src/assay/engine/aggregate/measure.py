@@ -215,7 +215,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
 
 
 def _values(bound: BoundMetric, result: Any) -> list[Values]:
-    several = cast("list[Any]", result) if isinstance(result, list) and result else [result]
+    several: list[Any] = result if isinstance(result, list) and result else [result]
     if all(isinstance(each, Values) for each in several):
         return [
             msgspec.structs.replace(each, value=_number(each.value), fields=_plain(each.fields)) for each in several

@@ -28,7 +28,7 @@ from assay.store.log import FileLog
 from assay.store.names import safe_name
 
 if TYPE_CHECKING:
-    from assay.formats.intelligence_layer.models import *  # noqa: F403
+    from assay.formats.intelligence_layer.models import AlephAlphaClientProtocol as AlephAlphaClientProtocol
 
 Parts = Sequence[Any]
 """Fields or questions, ours or Argilla's."""

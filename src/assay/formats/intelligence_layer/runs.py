@@ -176,8 +176,8 @@ class StoredRunRepository(RunRepository):
         return sorted(self._rows_in(run_id).all()) if self._knows(run_id) else []
 
     def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
-        tracer = ExampleTracer(example_id, self._rows_in(run_id, "traces").log.append)
-        self._open_tracers[run_id, example_id] = tracer
+        write = self._rows_in(run_id, "traces").log.append
+        tracer = self._open_tracers[run_id, example_id] = ExampleTracer(example_id, write)
         return tracer
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
@@ -188,8 +188,7 @@ class StoredRunRepository(RunRepository):
         positions = rows.all().get(example_id)
         if positions is None:
             return None
-        decode = row_decoder(Row)
-        return tracer_of(decode(rows.log.read(position)) for position in positions)
+        return tracer_of(map(row_decoder(Row), map(rows.log.read, positions)))
 
     def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
         lines = [msgspec.json.decode(line, type=str) for _, line in self._recovery(tmp_hash).scan()]

@@ -29,6 +29,7 @@ from assay.store.files import write_file
 from assay.store.names import safe_name
 
 Row = dict[str, Any]
+_JSON: Any = Any  # the type of a value that is read as it is
 _OWN = "skipped_evaluation_count"  # a field of our overviews that the original does not have
 
 
@@ -139,19 +140,19 @@ def _write_repository(root: Path, files: Files) -> None:
     for id in datasets.dataset_ids():
         files.dataset(to_json(datasets.dataset(id)), datasets._items(id))
     for id in _ids(root, "runs", runs.run_overview_ids):
-        outputs = (to_json(output) for output in runs.example_outputs(id, Any))
+        outputs = (to_json(output) for output in runs.example_outputs(id, _JSON))
         files.put(Artefact("run", to_json(runs.run_overview(id)), outputs))
         for example_id in runs.example_output_ids(id):
             tracer = runs.example_tracer(id, example_id)
             if tracer is not None:
                 files.trace(id, example_id, tracer)
     for id in _ids(root, "evaluations", evaluations.evaluation_overview_ids):
-        results = (_result(each) for each in evaluations.results(id, Any))
+        results = (_result(each) for each in evaluations.results(id, _JSON))
         files.put(Artefact("evaluation", to_json(evaluations.evaluation_overview(id)), results))
     for id in _ids(root, "evaluations", evaluations.partial_evaluation_overview_ids):
         files.partial(to_json(evaluations.partial_evaluation_overview(id)))
     for id in _ids(root, "aggregations", aggregations.aggregation_overview_ids):
-        files.put(Artefact("aggregation", to_json(aggregations.aggregation_overview(id, Any))))
+        files.put(Artefact("aggregation", to_json(aggregations.aggregation_overview(id, _JSON))))
 
 
 def _ids(root: Path, folder: str, ids: Any) -> Iterable[str]:
