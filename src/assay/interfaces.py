@@ -254,7 +254,7 @@ class Resampled(msgspec.Struct, frozen=True):
 class Values(msgspec.Struct, kw_only=True):
     """What a metric found. The engine makes the interval: from `per_item` where the value is their mean, else from
     `resampled`. A metric that knows more than its group brings `interval`: low, high and method. `reason` says why the
-    value is null."""
+    value is null. A metric with several values for a group tells them apart by `facets` of its own."""
 
     value: float | None
     fields: dict[str, Any] = {}
@@ -262,3 +262,4 @@ class Values(msgspec.Struct, kw_only=True):
     resampled: Resampled | None = None
     interval: tuple[float, float, str] | None = None
     reason: str | None = None
+    facets: dict[str, Any] = {}

@@ -35,12 +35,16 @@ def on_rows(function: F, name: str, columns: Any) -> F:
         if not len(made.item):
             return {"value": None, name: None, "reason": f"none of {len(rows)} rows counts"}
         found = function(made, **params)
-        if not isinstance(found, Values):
-            return found
-        reason = {} if found.value is not None or not found.reason else {"reason": found.reason}
-        return {"value": found.value, name: found.value, **found.fields, **reason}
+        if isinstance(found, Values):
+            return _as_dict(found, name)
+        return [_as_dict(each, name) for each in found] if isinstance(found, list) else found
 
     return cast("F", metric)
+
+
+def _as_dict(found: Values, name: str) -> dict[str, Any]:
+    reason = {} if found.value is not None or not found.reason else {"reason": found.reason}
+    return {**found.facets, "value": found.value, name: found.value, **found.fields, **reason}
 
 
 def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Group:

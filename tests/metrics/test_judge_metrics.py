@@ -19,6 +19,8 @@ from assay.metrics.seat_consistency import seat_consistency
 from assay.metrics.win_rate import win_rate
 from assay.records import Manifest
 from assay.stats.correction import Confusion, rogan_gladen
+from assay.stats.elo import elo
+from assay.stats.matches import Matches
 from assay.store.stores import MemoryStore
 
 from .rows import Row
@@ -139,6 +141,29 @@ def test_both_seats_are_one_match() -> None:
     assert (same["value"], same["consistent"], same["pairs"], same["unread"]) == (0.8, 4, 5, 3)
     bias = measured(rows, "position_bias")
     assert (bias["value"], bias["first_seat_rate"], bias["decided"], bias["ties"]) == (0.125, 0.625, 8, 2)
+
+
+def test_elo_has_a_row_for_each_player_as_the_ranking_has() -> None:
+    cases = [("x", "y", 1), ("x", "z", 1), ("y", "z", 1), ("x", "y", 0.5), ("y", "z", 0)]
+    rows = [row for at, (one, other, payoff) in enumerate(cases) for row in duel([payoff], f"i{at}", (one, other))]
+    store = MemoryStore()
+    store.log("evaluation", "e").append(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    found = Aggregator(store).aggregate(["e"], [bind_metric(type="elo")])
+    assert [(row["player"], row["facets"], row["num_matches"]) for row in found] == [
+        ("x", ["player"], 3),
+        ("y", ["player"], 4),
+        ("z", ["player"], 3),
+    ]
+    item, first, second, points = np.arange(5), [0, 0, 1, 0, 1], [1, 2, 2, 1, 2], [2, 2, 2, 1, 0]
+    matches = Matches(item, np.array(first), np.array(second), np.array(points), 3)
+    shuffled, ranked = elo(matches)
+    assert [row["value"] for row in found] == shuffled.mean.tolist()
+    assert [(row["ci_low"], row["ci_high"]) for row in found] == [*zip(ranked.low, ranked.high, strict=True)]
+    assert measured(rows, "elo", player="y")["value"] == found[1]["value"]
+    assert "'w' is none of the players: x, y, z" in measured(rows, "elo", player="w")["reason"]
+    apart = duel([1], "i0", ("a", "b")) + duel([1], "i1", ("c", "d"))
+    assert "2 groups that never met" in measured(apart, "elo")["reason"]
+    assert "not matches" in measured([{"item_id": "i", "label": "l", "score": 1.0}], "elo")["reason"]
 
 
 def test_a_judge_without_swapped_seats_has_wins_but_no_consistency() -> None:

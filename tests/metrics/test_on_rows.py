@@ -12,7 +12,12 @@ from assay.store.stores import MemoryStore
 
 from .rows import Row, rows
 
-PARAMS: dict[str, dict[str, Any]] = {"pass_at_k": {"k": 2}, "best_of_k": {"k": 2}, "percentile": {"percentile": 40}}
+PARAMS: dict[str, dict[str, Any]] = {
+    "pass_at_k": {"k": 2},
+    "best_of_k": {"k": 2},
+    "percentile": {"percentile": 40},
+    "elo": {"player": "x"},
+}
 
 
 def all_rows() -> list[Row]:
@@ -29,7 +34,7 @@ def rows_for(name: str) -> list[Row]:
     if name == "corpus_score":
         counts = {"measure": "ter", "options": {}, "references": 1}
         return [{**row, "detailed_results": {"corpus": {**counts, "counts": [at, 8]}}} for at, row in enumerate(made)]
-    if name in ("win_rate", "seat_consistency", "position_bias"):
+    if name in ("elo", "win_rate", "seat_consistency", "position_bias"):
         return [{**row, "players": ["x", "y"], "seat": seat} for row in made for seat in (0, 1)]
     return made
 

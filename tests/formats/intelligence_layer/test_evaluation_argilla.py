@@ -1,7 +1,9 @@
 """Evaluation by people: submitted, answered, retrieved; over files, and through a client of one's own."""
 
 import json
+import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ from assay.formats.intelligence_layer.evaluation import (
     SuccessfulExampleOutput,
 )
 from tests.formats.intelligence_layer.worlds import Correct, World
+
+ROOT = Path(__file__).parents[3]
 
 
 class MemoryClient(ArgillaClient):
@@ -284,6 +288,19 @@ def test_files_have_questions_names_and_parts(tmp_path: Path) -> None:
     (tmp_path / dataset / "records.jsonl").write_text('{"id": 1\n{}\n')
     with pytest.raises(UserError, match="line 1 is not JSON"):
         list(client.evaluations(dataset))
+
+
+def test_the_extra_brings_what_argilla_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """argilla does not say that it needs requests; one that is installed without it is not called missing."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {re.split("[>=]", need)[0] for need in extras["argilla"]} == {"argilla", "requests"}
+    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    assert {"argilla", "requests"} <= pinned
+    (tmp_path / "argilla.py").write_text("import a_package_that_is_missing")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "argilla", raising=False)
+    with pytest.raises(UserError, match="it is installed, but lacks a_package_that_is_missing"):
+        ArgillaWrapperClient()
 
 
 def test_without_its_package_the_argilla_client_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

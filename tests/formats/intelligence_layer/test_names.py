@@ -6,8 +6,10 @@ a default that keeps the original's behaviour.
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -371,10 +373,54 @@ def test_a_name_that_is_not_offered_has_its_reason(module: str, name: str) -> No
     assert "file repositories" in str(raised.value)
 
 
-@pytest.mark.parametrize("module", ["core.model", "core.prompt_template", "connectors.document_index", "examples"])
+@pytest.mark.parametrize("module", ["core.chunk", "core.prompt_template", "connectors.document_index", "examples"])
 def test_a_module_that_is_not_offered_has_its_reason(module: str) -> None:
     with pytest.raises(ImportError, match=f"{module} of the Intelligence Layer is not offered: .+"):
         importlib.import_module(f"{ROOT}.{module}")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        ("core", "Llama3InstructModel", "models are Assay's own"),
+        ("core", "PromptTemplate", "Jinja templates"),
+        ("core", "TextChunk", "write the task itself"),
+        ("core.model", "Pharia1ChatModel", "models are Assay's own"),
+        ("connectors", "LimitedConcurrencyClient", "models are Assay's own"),
+        ("connectors", "DataClient", "closed service"),
+        ("connectors.studio.studio", "BenchmarkLineage", "closed service"),
+        ("evaluation", "Evaluatr", "did you mean Evaluator?"),
+        ("evaluation.run.runner", "Runer", "did you mean Runner?"),
+        ("core", "InMemoryTrace", "did you mean InMemoryTracer?"),
+        ("connectors", "ArgillaClints", "did you mean ArgillaClient?"),
+    ],
+)
+def test_a_missing_name_has_a_hint(module: str, name: str, hint: str) -> None:
+    with pytest.raises(ImportError, match=f"{name} .*{re.escape(hint)}"):
+        exec(f"from {ROOT}.{module} import {name}", {})
+
+
+def test_types_that_evaluation_code_only_names_are_there() -> None:
+    scope: dict[str, Any] = {}
+    exec(f"from {ROOT}.connectors.limited_concurrency_client import AlephAlphaClientProtocol as deep", scope)
+    exec(f"from {ROOT}.connectors import AlephAlphaClientProtocol as client", scope)
+    exec(f"from {ROOT}.core import CompleteOutput, ControlModel, InstructInput", scope)
+    exec(f"from {ROOT}.core.model import ControlModel as model", scope)
+    assert scope["client"] is scope["deep"]
+    assert scope["model"] is scope["ControlModel"]
+    answered = SimpleNamespace(
+        completions=[SimpleNamespace(completion="text")],
+        model_version="1",
+        num_tokens_generated=2,
+        num_tokens_prompt_total=3,
+    )
+    assert scope["CompleteOutput"].from_completion_response(answered).model_dump() == {
+        "completion": "text",
+        "model_version": "1",
+        "num_tokens_generated": 2,
+        "num_tokens_prompt_total": 3,
+    }
+    assert scope["InstructInput"](instruction="do").input is None
 
 
 @pytest.mark.parametrize("module", ["evaluation.runs", "core.tracer.nothing", "nothing"])
@@ -391,8 +437,7 @@ def test_every_row_of_the_table_serves_names_once() -> None:
     deep = importlib.import_module(f"{ROOT}.evaluation.run.file_run_repository")
     flat = importlib.import_module(f"{ROOT}.evaluation")
     assert deep.FileRunRepository is flat.FileRunRepository
-    with pytest.raises(AttributeError):
-        deep.Nothing  # noqa: B018
+    assert not hasattr(deep, "nothing")
     scope: dict[str, Any] = {}
     exec(f"from {ROOT}.evaluation.aggregation.accumulator import *", scope)
     assert scope["MeanAccumulator"] is flat.MeanAccumulator

@@ -280,7 +280,21 @@ class Echo(Task[str, str]):
         return input
 
 class Needs(Echo):
-    def __init__(self, client): ...
+    def __init__(self, a, b): ...
+
+class Ignores(Echo):
+    def __init__(self, client, *more, fast=True): ...
+
+class Asks(Echo):
+    def __init__(self, client):
+        self._client = client
+
+    def do_run(self, input: str, task_span: TaskSpan) -> str:
+        return self._client.complete(input, "model")
+
+class Client:
+    def complete(self, request, model):
+        return request
 
 class Right(BaseModel):
     right: bool
@@ -337,5 +351,21 @@ def test_a_task_that_needs_arguments_is_named(
     shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match="'Needs' cannot be made without arguments"):
+    with pytest.raises(UserError, match="'Needs' cannot be made: it needs a, b"):
         main(["program", *shell, "--task=own_code.Needs"])
+
+
+def test_a_task_that_takes_a_client_gets_one(
+    shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The service's own, which is not made before it is asked, or the one that is named."""
+    for name in ("AA_TOKEN", "CLIENT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    main(["program", *shell, "--task=own_code.Ignores"])
+    assert "Successful example count = 1" in capsys.readouterr().out
+    with pytest.raises(ZeroDivisionError):  # the logic has no result to aggregate
+        main(["program", *shell, "--task=own_code.Asks"])
+    assert "AA_TOKEN and CLIENT_URL is not set" in capsys.readouterr().out
+    main(["program", *shell, "--task=own_code.Asks", "--client=own_code.Client"])
+    assert "Successful example count = 1" in capsys.readouterr().out

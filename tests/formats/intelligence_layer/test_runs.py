@@ -6,6 +6,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,7 @@ import pydantic
 import pytest
 from rich.console import Console
 
-from assay.formats.intelligence_layer.core import CompositeTracer, InMemoryTracer, SpanStatus, utc_now
+from assay.formats.intelligence_layer.core import CompositeTracer, InMemoryTaskSpan, InMemoryTracer, SpanStatus, utc_now
 from assay.formats.intelligence_layer.evaluation import (
     ExampleOutput,
     FailedExampleRun,
@@ -256,12 +257,25 @@ def test_a_trace_is_found_again(repository: RunRepository) -> None:
     assert found is not None
     assert found.context == tracer.context
     assert found.export_for_viewing() == tracer.export_for_viewing()
-    expected = msgspec.to_builtins(tracer.export_for_viewing(), enc_hook=lambda model: model.model_dump())
+    plain = partial(msgspec.to_builtins, enc_hook=lambda model: model.model_dump())
+    expected = plain(tracer.export_for_viewing())
     del tracer, task, found, step
     stored = repository.example_tracer("run", "example")
     assert stored is not None
-    assert msgspec.to_builtins(stored.export_for_viewing()) == expected
+    assert plain(stored.export_for_viewing()) == expected
     assert repository.example_tracer("run", "other") is None
+
+
+def test_a_trace_in_memory_has_the_objects_themselves() -> None:
+    repository, question = InMemoryRunRepository(), Question(text="q")
+    with repository.create_tracer_for_example("run", "e").task_span("task", question) as span:
+        span.record_output(question)
+    found = repository.example_tracer("run", "e")
+    assert type(found) is InMemoryTracer
+    (entry,) = found.entries
+    assert isinstance(entry, InMemoryTaskSpan)
+    assert entry.input is question
+    assert entry.output is question
 
 
 def test_of_two_attempts_the_last_trace_counts(repository: RunRepository) -> None:

@@ -165,8 +165,7 @@ def text_of(value: Any) -> str:
 
 def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
-    labelled = [(side, side.labels()) for side in sides]
-    labelled = [(side, labels) for side, labels in labelled if labels]
+    labelled = [(side, labels) for side in sides if (labels := side.labels())]
     without_verdict = wanted and any(
         combination.label == wanted
         for side, labels in labelled
@@ -225,12 +224,13 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
     calls: list[tuple[Group, Any]] = []
 
     def keeping(group: Group, **params: Any) -> Any:
-        result = bound.function(group, **params)
-        calls.append((group, result))
-        return result
+        calls.append((group, bound.function(group, **params)))
+        return calls[-1][1]
 
     kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
-    row = measure(kept, side.sample(label, scorer, only))[0]
+    row, *further = measure(kept, side.sample(label, scorer, only))
+    if further:
+        raise UserError(f"{bound.name} has several values for {label!r}", fix="name one of them in its parameters")
     result = Measured(bound=bound, side=side, label=label, scorer=scorer, row=row)
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:

@@ -160,11 +160,12 @@ def _wider(before: str | None, value: bytes) -> str | None:
 class Export:
     """What a writer is given: the tables, the chosen one, and where to write (`path` None: standard output)."""
 
-    def __init__(self, tables: Tables, table: str, path: Path | None) -> None:
+    def __init__(self, tables: Tables, table: str, path: Path | None, *, whole: bool = False) -> None:
         self.tables = tables
         self.table = check_table(table)
         self.path = path
-        tables.log(table)
+        if not whole:  # a writer that writes more than one table looks for them itself
+            tables.log(table)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         return self.tables.rows(self.table)
@@ -207,5 +208,6 @@ def export(
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
-    rows = Export(Tables(find_source(path)), table, Path(output) if output else None)
+    whole = bool(getattr(write, "__assay__", {}).get("folder"))
+    rows = Export(Tables(find_source(path, foreign=not whole)), table, Path(output) if output else None, whole=whole)
     return list(write(rows, **check_params(write, params or {}, where="--set")) or ())

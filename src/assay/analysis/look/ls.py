@@ -3,13 +3,15 @@
 import os
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from assay.engine.calls.failures import Failures, told_once
 from assay.errors import UserError
+from assay.registry import formats
 from assay.store.names import INSIDE
 
 State = Literal["complete", "failed", "running", "stopped", "killed", "partial", "broken"]
@@ -79,21 +81,27 @@ def ls(root: str | Path = ".") -> list[Listed]:
     """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths."""
     if not os.path.isdir(root):
         raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
-    return [_listed(folder) for folder in _folders(str(root))]
+    return list(
+        _experiments(str(root), [import_module(f"assay.formats.{name}.folders") for name in formats("folders")])
+    )
 
 
-def _folders(folder: str) -> Iterator[str]:
+def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
+    """Ours, and what formats recognise as theirs."""
     try:
         with os.scandir(folder) as entries:
             members = sorted(entries, key=lambda entry: entry.name)
     except OSError:  # a folder that may not be read holds nothing to show
         return
-    if any(entry.name == "manifest.json" for entry in members):
-        yield folder
+    names = [entry.name for entry in members]
+    if "manifest.json" in names:
+        yield _listed(folder)
+    for other in others:
+        yield from other.listed(Path(folder), names)
     for entry in members:
         hidden = entry.name[0] == "." and entry.name != INSIDE
         if not hidden and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
-            yield from _folders(entry.path)
+            yield from _experiments(entry.path, others)
 
 
 def _listed(folder: str) -> Listed:

@@ -52,7 +52,7 @@ class _Loaded(msgspec.Struct):
 
 
 def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
-    """The row of this group; several where a custom function returned a list."""
+    """The row of this group; several where the function returned a list."""
     looks_at_values = bool(bound.wants_rows or bound.columns or not bound.verdicts)
     used, excluded = _by_policy(bound.policy, sample.outcome, looks_at_values)
     if not bound.verdicts:
@@ -63,8 +63,9 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
     made: list[MetricRow] = []
     for values in found:
         interval = _interval(bound, sample, used, values)
-        row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": list(bound.facets)}
-        row.update(sample.facets)
+        facets = [*bound.facets, *values.facets]
+        row: MetricRow = {"metric_name": bound.name, "metric_type": bound.type, "facets": facets}
+        row.update({**sample.facets, **values.facets})
         row.update(label=sample.label, value=values.value)
         row.setdefault(bound.type, values.value)
         for key, value in values.fields.items():
@@ -215,12 +216,13 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
 
 
 def _values(bound: BoundMetric, result: Any) -> list[Values]:
-    if isinstance(result, Values):
-        return [msgspec.structs.replace(result, value=_number(result.value), fields=_plain(result.fields))]
-    if isinstance(result, list) and result and all(isinstance(entry, dict) for entry in cast("list[Any]", result)):
-        return [_of_mapping(bound, entry) for entry in cast("list[dict[str, Any]]", result)]
-    if isinstance(result, Mapping):
-        return [_of_mapping(bound, cast("Mapping[str, Any]", result))]
+    several: list[Any] = result if isinstance(result, list) and result else [result]
+    if all(isinstance(each, Values) for each in several):
+        return [
+            msgspec.structs.replace(each, value=_number(each.value), fields=_plain(each.fields)) for each in several
+        ]
+    if isinstance(result, Mapping) or (isinstance(result, list) and all(isinstance(each, dict) for each in several)):
+        return [_of_mapping(bound, each) for each in several]
     if result is None or isinstance(result, (int, float, np.number, np.bool_)):
         value = _number(result)
         return [Values(value=value, reason="the metric returned no finite number" if value is None else None)]

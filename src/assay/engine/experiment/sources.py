@@ -3,8 +3,11 @@
 Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
 """
 
+import atexit
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import msgspec
@@ -12,6 +15,7 @@ import msgspec
 from assay.config import Config, Need, load, resolved, to_yaml
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
+from assay.registry import formats
 from assay.store.files import write_file
 from assay.store.log import FileLog
 from assay.store.names import INSIDE
@@ -62,12 +66,15 @@ NOUNS: dict[Kind, str] = {
 }
 
 
-def find_source(path: str | Path, kind: Kind | None = None) -> Source:
-    """The source at a path. `kind` is what a file holds that is not called like one of ours."""
+def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
+    """The source at a path. `kind` is what a file holds that is not called like one of ours. A folder without rows of
+    ours may be one of a format, which then writes its rows where they last as long as this process: `foreign`."""
     path = Path(path)
     if path.is_dir():
         path = newest_inside(path)
         files, more = _files(path)
+        if not files and foreign:
+            files = _foreign_files(path)
         return Source(path=path, name=_name(path), files=files, folder=path, more=more)
     if not path.is_file():
         from assay.config.source import similar_files
@@ -81,6 +88,15 @@ def find_source(path: str | Path, kind: Kind | None = None) -> Source:
     files, more = _files(folder)
     ours = bool(FlatStore(folder).ids(own))
     return Source(path=path, name=_name(folder), files=files, folder=folder if ours else None, more=more)
+
+
+def _foreign_files(folder: Path) -> dict[Kind, Path]:
+    for name in formats("folders"):
+        target = TemporaryDirectory(prefix="assay-")
+        atexit.register(target.cleanup)
+        if import_module(f"assay.formats.{name}.folders").rows(folder, Path(target.name)):
+            return _files(Path(target.name))[0]
+    return {}
 
 
 def newest_inside(folder: Path) -> Path:

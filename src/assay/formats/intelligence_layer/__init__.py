@@ -8,6 +8,7 @@ in the file that the table gives when they are asked for. A name that is not off
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -16,10 +17,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 _FOLDERS = {
+    "connectors": ("connectors models", "limited_concurrency_client"),
     "connectors.argilla": ("connectors", "argilla_client argilla_wrapper_client file_client"),
     "connectors.base": ("types", "json_serializable"),
     "connectors.studio": ("", "studio"),
-    "core": ("core types", "task"),
+    "core": ("core types models", "instruct model task"),
     "core.tracer": (
         "tracer tracers tracers_files",
         "composite_tracer file_tracer in_memory_tracer open_telemetry_tracer persistent_tracer tracer",
@@ -57,41 +59,54 @@ _FOLDERS = {
     ),
 }
 """A folder of the original: our files, in which names of its modules are looked up in this order, and its modules."""
-MODULES = dict.fromkeys(_FOLDERS.keys() - {"core", "evaluation"}, "") | {
+MODULES = dict.fromkeys(_FOLDERS.keys() - {"connectors", "core", "evaluation"}, "") | {
     f"{folder}.{module}": homes for folder, (homes, modules) in _FOLDERS.items() for module in modules.split()
 }
 """Every module that is not a file, and where its names are; the folders have none."""
 
 _STUDIO = "PhariaStudio is a closed service: use the file repositories, and FileBenchmarkRepository for benchmarks"
+_INDEX = "the Document Index is a closed service: a Task may ask any other one"
 _MODELS = "models are Assay's own: a Task calls any client, or use `models:` of a config (docs/models.md)"
+_PROMPTS = "prompts are Assay's own: Jinja templates (docs/prompts.md)"
 _TASKS = "only the evaluation library is offered: write the task itself as a `Task`"
-NOT_OFFERED = {
-    "StudioBenchmark": _STUDIO,
-    "StudioBenchmarkRepository": _STUDIO,
-    "StudioClient": _STUDIO,
-    "StudioDatasetRepository": _STUDIO,
-    "connectors.data": _STUDIO,
-    "connectors.document_index": "the Document Index is a closed service: a Task may ask any other one",
-    "connectors.kernel": _MODELS,
-    "connectors.limited_concurrency_client": _MODELS,
-    "connectors.retrievers": _TASKS,
-    "core.chunk": _TASKS,
-    "core.detect_language": "use LanguageMatchesGrader of `evaluation`",
-    "core.echo": _TASKS,
-    "core.instruct": _TASKS,
-    "core.model": _MODELS,
-    "core.prompt_template": "prompts are Assay's own: Jinja templates (docs/prompts.md)",
-    "core.text_highlight": _TASKS,
-    "examples": _TASKS,
-    "learning": _TASKS,
+_REASONS = {
+    _STUDIO: (
+        "connectors.data BenchmarkLineage DataClient DataDataset DataFile DataRepository GetBenchmarkResponse "
+        "PostBenchmarkExecution StudioBenchmark StudioBenchmarkRepository StudioClient StudioDataset "
+        "StudioDatasetRepository StudioExample"
+    ),
+    _INDEX: (
+        "connectors.document_index AsyncDocumentIndexClient AsyncDocumentIndexRetriever CollectionPath "
+        "DocumentContents DocumentIndexClient DocumentIndexRetriever DocumentInfo DocumentPath SearchQuery"
+    ),
+    _MODELS: (
+        "connectors.kernel AlephAlphaChatModel AlephAlphaModel ChatModel CompleteInput ExplainInput ExplainOutput "
+        "FinetuningMessage KernelTask LanguageModel LimitedConcurrencyClient Llama2InstructModel Llama3ChatModel "
+        "Llama3InstructModel LuminousControlModel Message Pharia1ChatModel"
+    ),
+    _PROMPTS: "core.prompt_template Cursor PromptItemCursor PromptRange PromptTemplate RichPrompt TextCursor",
+    "use LanguageMatchesGrader of `evaluation`": (
+        "core.detect_language DetectLanguage DetectLanguageInput DetectLanguageOutput Language"
+    ),
+    _TASKS: (
+        "connectors.retrievers core.chunk core.echo core.text_highlight examples learning AsyncBaseRetriever "
+        "BaseRetriever Chunk ChunkInput ChunkOutput ChunkWithIndices Document DocumentChunk Echo EchoInput EchoOutput "
+        "HybridQdrantInMemoryRetriever Instruct QdrantInMemoryRetriever RetrieverType ScoredTextHighlight SearchResult "
+        "TextChunk TextHighlight TextHighlightInput TextHighlightOutput TokenWithLogProb"
+    ),
 }
+NOT_OFFERED = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Names and modules of the original without a counterpart, with the reason."""
 
 
-def not_offered(name: str) -> Any:
-    """For a module's `__getattr__`: the reason as an ImportError, or that there is no such name."""
+def not_offered(name: str, offered: Sequence[str] = ()) -> Any:
+    """The reason as an ImportError; for the name of a class that nobody knows, the nearest of those that are offered.
+    Anything else that a program may ask of a module is simply not there."""
     if name in NOT_OFFERED:
         raise ImportError(f"{name} of the Intelligence Layer is not offered: {NOT_OFFERED[name]}")
+    if name[0].isupper():
+        close = get_close_matches(name, offered, n=1)
+        raise ImportError(f"no name {name} is offered" + (f": did you mean {close[0]}?" if close else ""))
     raise AttributeError(name)
 
 
@@ -103,10 +118,10 @@ def names_of(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any
         if name == "__all__":
             return public()
         for home, names in homes.items():
-            if name[0] != "_" and (not names or name in names.split()) and hasattr(_file(home), name):
+            if name[0] != "_" and (not names or name in names.split()) and name in vars(_file(home)):
                 setattr(sys.modules[module], name, getattr(_file(home), name))
                 return getattr(_file(home), name)
-        return not_offered(name)
+        return not_offered(name, public())
 
     def public() -> list[str]:
         offered = (names.split() or vars(_file(home)) for home, names in homes.items())

@@ -18,6 +18,7 @@ from uuid import uuid4
 import msgspec
 
 from assay.errors import UserError
+from assay.formats.intelligence_layer import names_of
 from assay.formats.intelligence_layer.types import BadValue, extra, to_json
 from assay.formats.intelligence_layer.types import JsonSerializable as JsonSerializable
 from assay.formats.intelligence_layer.types import Record as _Record
@@ -26,12 +27,20 @@ from assay.store.files import write_file
 from assay.store.log import FileLog
 from assay.store.names import safe_name
 
+if TYPE_CHECKING:
+    from assay.formats.intelligence_layer.models import AlephAlphaClientProtocol as AlephAlphaClientProtocol
+
 Parts = Sequence[Any]
 """Fields or questions, ours or Argilla's."""
+_HOMES = {
+    "connectors": (
+        "ArgillaClient ArgillaEvaluation ArgillaWrapperClient FileArgillaClient JsonSerializable RatingQuestion Record "
+        "RecordData SerializableDict TextField"
+    ),
+    "models": "AlephAlphaClientProtocol",
+}
 __path__: list[str] = []  # its modules are those of the table in `__init__`
-
-if not TYPE_CHECKING:
-    from assay.formats.intelligence_layer import not_offered as __getattr__  # noqa: F401
+__getattr__, __dir__ = names_of(__name__, _HOMES)
 
 
 @dataclass(kw_only=True)
@@ -111,7 +120,7 @@ class ArgillaWrapperClient(ArgillaClient):
     def __init__(self, api_url: str | None = None, api_key: str | None = None, disable_warnings: bool = True) -> None:
         self._argilla = extra(
             "argilla",
-            "labelling on an Argilla server needs the package argilla, which is not installed",
+            "labelling on an Argilla server needs the package argilla",
             "pip install 'assay[argilla]', or use FileArgillaClient, which needs no server",
         )
         if disable_warnings:

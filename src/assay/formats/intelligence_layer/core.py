@@ -34,12 +34,14 @@ from assay.text.plain import plain
 from assay.usercode import identity
 
 if TYPE_CHECKING:
+    from assay.formats.intelligence_layer.models import *  # noqa: F403
     from assay.formats.intelligence_layer.tracer import *  # noqa: F403
     from assay.formats.intelligence_layer.tracers import *  # noqa: F403
     from assay.formats.intelligence_layer.tracers_files import *  # noqa: F403
 
 _HOMES = {
     "core": "MAX_CONCURRENCY Task Token",
+    "models": "CompleteOutput ControlModel InstructInput",
     "tracer": (
         "CompositeSpan CompositeTaskSpan CompositeTracer Context ErrorValue Event ExportedSpan ExportedSpanList "
         "JsonSerializer NoOpTracer PydanticSerializable Span SpanAttributes SpanStatus SpanType TaskSpan "

@@ -103,11 +103,15 @@ def rows_of(example_evaluation: ExampleEvaluation[Any]) -> list[Row]:
     return [_row(example_evaluation, score) for score in scores_of(result)]
 
 
-def row_of_original(file: dict[str, Any]) -> Row:
-    """The first row of a result as the original wrote it."""
-    result = from_json(json.loads(file["json_result"]), FailedExampleEvaluation if file["is_exception"] else Any)
+def rows_of_original(file: dict[str, Any]) -> list[Row]:
+    """The rows of a result as the original wrote it; by their fields, matches are told from other results."""
+    value = json.loads(file["json_result"])
+    types = (FailedExampleEvaluation,) if file["is_exception"] else (ComparisonEvaluation, Matches)
+    fields: set[str] = set(value) if isinstance(value, dict) else set()
+    type = next((type for type in types if fields == type.model_fields.keys()), Any)
+    result = from_json(value, type)
     evaluation_id, example_id = file["evaluation_id"], file["example_id"]
-    return rows_of(ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result))[0]
+    return rows_of(ExampleEvaluation(evaluation_id=evaluation_id, example_id=example_id, result=result))
 
 
 def _row(example_evaluation: ExampleEvaluation[Any], score: Score, *apart: str) -> Row:

@@ -22,7 +22,7 @@ from assay.formats.intelligence_layer.domain import (
     PartialEvaluationOverview,
     in_order,
 )
-from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, row_of_original, rows_of
+from assay.formats.intelligence_layer.evaluation_rows import StoredResult, result_of, rows_of, rows_of_original
 from assay.formats.intelligence_layer.original import FileStore, LocalFileSystem, OriginalRows, OriginalStore, manifests
 from assay.formats.intelligence_layer.run_rows import Places
 from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ours, to_json
@@ -274,7 +274,7 @@ class AsyncInMemoryEvaluationRepository(InMemoryEvaluationRepository): ...
 
 class FileEvaluationRepository(StoredEvaluationRepository):
     def __init__(self, root_directory: Path) -> None:
-        original = OriginalStore(LocalFileSystem(), Path(root_directory), "evaluation", read=row_of_original)
+        original = OriginalStore(LocalFileSystem(), Path(root_directory), "evaluation", read=rows_of_original)
         super().__init__(FileStore(root_directory, original))
 
 

@@ -138,7 +138,7 @@ def _hub() -> Any:
 
 class OriginalStore(FileSystemBasedRepository):
     """What the original wrote of one kind, as one of our stores: overviews are manifests, and the files of examples,
-    which are in the folder `examples` of their artefact, are rows: `read` gives the row of a file. Only overviews are
+    which are in the folder `examples` of their artefact, are rows: `read` gives those of a file. Only overviews are
     written."""
 
     def __init__(
@@ -147,7 +147,7 @@ class OriginalStore(FileSystemBasedRepository):
         root_directory: Path,
         kind: Kind,
         examples: str = "",
-        read: Callable[[Row], Any] | None = None,
+        read: Callable[[Row], list[Any]] | None = None,
     ) -> None:
         super().__init__(file_system, root_directory)
         self.folder = root_directory / f"{kind}s"
@@ -178,7 +178,7 @@ class OriginalStore(FileSystemBasedRepository):
         folder = self._path(id) / self._examples
         if self._read is not None and not name and not self.exists(folder / MANIFEST):
             for file in self._files(folder):
-                log.append(msgspec.json.encode(self._read(self._json(file))) + b"\n")
+                log.append(msgspec.json.Encoder().encode_lines(self._read(self._json(file))))
         return log
 
     def delete(self, kind: Kind, id: str) -> None:

@@ -4,6 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from assay.formats.intelligence_layer.aggregations import Aggregator, FileAggreg
 from assay.formats.intelligence_layer.dataset_files import FileDatasetRepository
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.evaluator import Evaluator
+from assay.formats.intelligence_layer.models import EnvironmentClient
 from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository
 
@@ -29,14 +31,20 @@ def function_from_string(fully_qualified_function_name: str) -> Callable[..., An
         ) from None
 
 
-def create_task(factory: Callable[..., Any]) -> Any:
-    try:
-        return factory()
-    except TypeError as error:
+def create_task(factory: Callable[..., Any], make_client: Callable[[], Any] = EnvironmentClient) -> Any:
+    """What the factory makes; one with a single parameter that must be given gets a client."""
+    needed = [
+        parameter.name
+        for parameter in signature(factory).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if len(needed) > 1:
         raise UserError(
-            f"the task {getattr(factory, '__name__', factory)!r} cannot be made without arguments: {error}",
-            fix="name a function without arguments that returns the task",
-        ) from error
+            f"the task {getattr(factory, '__name__', factory)!r} cannot be made: it needs {', '.join(needed)}",
+            fix="name a function that returns the task, without arguments or with a client as its only one",
+        )
+    return factory(**{name: make_client() for name in needed})
 
 
 def parse_args(cli_args: Sequence[str]) -> Namespace:
@@ -44,6 +52,7 @@ def parse_args(cli_args: Sequence[str]) -> Namespace:
     parser.add_argument("--eval-logic", required=True, help="dotted name of what makes the evaluation logic")
     parser.add_argument("--aggregation-logic", required=True, help="dotted name of what makes the aggregation logic")
     parser.add_argument("--task", required=True, help="dotted name of what makes the task")
+    parser.add_argument("--client", help="dotted name of what makes the client of a task that takes one")
     parser.add_argument("--dataset-repository-path", required=True, type=Path, help="folder of the dataset repository")
     parser.add_argument("--dataset-id", required=True, help="which of its datasets")
     parser.add_argument("--target-dir", required=True, type=Path, help="folder for runs, evaluations and aggregations")
@@ -59,7 +68,8 @@ def main(cli_args: Sequence[str]) -> None:
     aggregation_logic = function_from_string(args.aggregation_logic)()
     datasets, runs = FileDatasetRepository(args.dataset_repository_path), FileRunRepository(args.target_dir)
     evaluations = FileEvaluationRepository(args.target_dir)
-    runner = Runner(create_task(factory), datasets, runs, getattr(factory, "__name__", args.task))
+    client = function_from_string(args.client) if args.client else EnvironmentClient
+    runner = Runner(create_task(factory, client), datasets, runs, getattr(factory, "__name__", args.task))
     evaluator = Evaluator(datasets, runs, evaluations, args.description, eval_logic)
     aggregator = Aggregator(
         evaluations, FileAggregationRepository(args.target_dir), args.description, aggregation_logic

@@ -43,12 +43,12 @@ def answer_with(output: Any) -> Answer:
     return Answer(text=msgspec.json.encode(value).decode(), output=value)
 
 
-def row_of_original(row: Row) -> Response:
-    """The row of a file of the original, in which only the fields of a failure tell that it is one."""
+def rows_of_original(row: Row) -> list[Response]:
+    """The one row of a file of the original, in which only the fields of a failure tell that it is one."""
     output: Any = row["output"]
     if isinstance(output, dict) and output.keys() == {"error_message"}:
         output = FailedExampleRun(error_message=output["error_message"])
-    return row_of(ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=output))
+    return [row_of(ExampleOutput(run_id=row["run_id"], example_id=row["example_id"], output=output))]
 
 
 def row_of(example_output: ExampleOutput[Any]) -> Response:

@@ -24,9 +24,10 @@ from assay.formats.intelligence_layer.run_rows import (
     output_of,
     overview_of,
     row_of,
-    row_of_original,
+    rows_of_original,
 )
 from assay.formats.intelligence_layer.tracer import Tracer
+from assay.formats.intelligence_layer.tracers import InMemoryTracer
 from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
@@ -175,8 +176,8 @@ class StoredRunRepository(RunRepository):
         return sorted(self._rows_in(run_id).all()) if self._knows(run_id) else []
 
     def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
-        tracer = ExampleTracer(example_id, self._rows_in(run_id, "traces").log.append)
-        self._open_tracers[run_id, example_id] = tracer
+        write = self._rows_in(run_id, "traces").log.append
+        tracer = self._open_tracers[run_id, example_id] = ExampleTracer(example_id, write)
         return tracer
 
     def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
@@ -187,8 +188,7 @@ class StoredRunRepository(RunRepository):
         positions = rows.all().get(example_id)
         if positions is None:
             return None
-        decode = row_decoder(Row)
-        return tracer_of(decode(rows.log.read(position)) for position in positions)
+        return tracer_of(map(row_decoder(Row), map(rows.log.read, positions)))
 
     def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
         lines = [msgspec.json.decode(line, type=str) for _, line in self._recovery(tmp_hash).scan()]
@@ -246,7 +246,7 @@ class StoredRunRepository(RunRepository):
 class FileRunRepository(StoredRunRepository):
     def __init__(self, root_directory: Path) -> None:
         root = Path(root_directory)
-        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", row_of_original)
+        self._original = OriginalStore(LocalFileSystem(), root, "run", "output", rows_of_original)
         super().__init__(FileStore(root, self._original))
         self._folder = root / "runs"
 
@@ -269,6 +269,14 @@ class InMemoryRunRepository(StoredRunRepository):
     def __init__(self) -> None:
         super().__init__(MemoryStore())
         self._unfinished: dict[str, MemoryLog] = {}
+        self._tracers: dict[tuple[str, str], InMemoryTracer] = {}
+
+    def create_tracer_for_example(self, run_id: str, example_id: str) -> Tracer:
+        self._tracers[run_id, example_id] = InMemoryTracer()  # which keeps inputs and outputs as they are
+        return self._tracers[run_id, example_id]
+
+    def example_tracer(self, run_id: str, example_id: str) -> Tracer | None:
+        return self._tracers.get((run_id, example_id))
 
     def _recovery(self, tmp_hash: str) -> Log:
         return self._unfinished.setdefault(tmp_hash, MemoryLog())

@@ -262,11 +262,13 @@ def _as_default(value: Any) -> Any:
 
 
 def extra(module: str, what: str, fix: str) -> Any:
-    """A module that only some need: `what` and `fix` are reported where it is not installed."""
+    """A module that only some need: `what` and `fix` are reported where it is not installed, and what it lacks itself
+    where it is."""
     try:
         return import_module(module)
-    except ImportError:
-        raise UserError(what, fix=fix) from None
+    except ImportError as error:
+        lacks = "" if error.name in (module, None) else f" (it is installed, but lacks {error.name})"
+        raise UserError(f"{what}{lacks}", fix=fix) from None
 
 
 def tree(title: str, *children: Any) -> Any:

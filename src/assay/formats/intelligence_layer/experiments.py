@@ -1,0 +1,212 @@
+"""An experiment of Assay's as artefacts of the original.
+
+A model with a prompt and a sample index is a run. The labels of a run's answers are an evaluation, whose results have
+the score (or value) of each label; matches are an evaluation of all runs, with the original's `Matches`. Metric rows
+are the statistics of one aggregation.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from assay.analysis.look.export import Tables
+from assay.formats.intelligence_layer.domain import EvaluationOverview, FailedExampleRun, RunOverview
+from assay.formats.intelligence_layer.types import to_json
+from assay.records import Item
+from assay.store.items import decode_item
+from assay.store.names import safe_name
+
+Row = dict[str, Any]
+_OUTCOMES = {1.0: "a_wins", 0.5: "draw", 0.0: "b_wins"}
+
+
+@dataclass
+class Artefact:
+    """`examples` are the contents of their files; a dataset has `items` instead."""
+
+    kind: str
+    overview: Row
+    examples: Iterable[Row] = ()
+    items: Iterable[Item] = ()
+
+
+def artefacts_of(tables: Tables, note: Callable[[str], None]) -> Iterator[Artefact]:
+    """The dataset, then the runs, the evaluations, and what was aggregated."""
+    manifest = tables.source.manifest("dataset")
+    dataset = _plain((manifest.name if manifest else "") or tables.source.name)
+    if "items" in tables:
+        items = (decode_item(line, place) for place, line in tables.lines("items"))
+        yield Artefact("dataset", {"id": dataset, "name": dataset, "labels": [], "metadata": {}}, items=items)
+    runs = Runs(tables, dataset)
+    yield from runs.artefacts()
+    evaluations = list(_evaluations(tables, runs, note)) if "evaluations" in tables else []
+    yield from evaluations
+    if "metrics" in tables:
+        now = _date(max((run.last for run in runs.by_address.values()), default=0.0))
+        yield Artefact(
+            "aggregation",
+            {
+                "evaluation_overviews": [evaluation.overview for evaluation in evaluations],
+                "id": f"{dataset}-metrics",
+                "start": now,
+                "end": now,
+                "successful_evaluation_count": sum(
+                    evaluation.overview["successful_evaluation_count"] for evaluation in evaluations
+                ),
+                "crashed_during_evaluation_count": sum(
+                    evaluation.overview["failed_evaluation_count"] for evaluation in evaluations
+                ),
+                "description": tables.source.name,
+                "statistics": {"metrics": list(tables.rows("metrics"))},
+                "labels": [],
+                "metadata": {},
+            },
+        )
+
+
+@dataclass
+class Run:
+    """The answers of one address: a model, a task where the model has several, and a sample index."""
+
+    id: str
+    description: str
+    first: float
+    last: float
+    ok: int = 0
+    failed: int = 0
+
+
+class Runs:
+    """The runs in the rows of responses. `by_key` tells the run of a response."""
+
+    def __init__(self, tables: Tables, dataset: str) -> None:
+        self._tables, self._dataset = tables, dataset
+        self.by_address: dict[tuple[str, str, int], Run] = {}
+        self.by_key: dict[str, Run] = {}
+        for row in tables.rows("responses"):
+            time = float(row.get("timestamp") or 0.0)
+            run = self.by_address.get(_address(row))
+            if run is None:
+                run = self.by_address[_address(row)] = Run("", "", time, time)
+            run.first, run.last = min(run.first, time), max(run.last, time)
+            failed = row.get("outcome") == "errored" or bool(row.get("error"))
+            run.failed, run.ok = run.failed + failed, run.ok + (not failed)
+            if row.get("key"):
+                self.by_key[row["key"]] = run
+        models = [model for model, _, sample in self.by_address if not sample]
+        for (model, task, sample), run in self.by_address.items():
+            parts = (model, task if models.count(model) > 1 else "", str(sample or ""))
+            run.description = " ".join(filter(None, parts)) or "run"
+            run.id = _plain(run.description)
+
+    def artefacts(self) -> Iterator[Artefact]:
+        for address, run in self.by_address.items():
+            yield Artefact("run", self.overview(run), self._outputs(address, run))
+
+    def overview(self, run: Run) -> Row:
+        overview = RunOverview(
+            dataset_id=self._dataset,
+            id=run.id,
+            start=datetime.fromtimestamp(run.first, UTC),
+            end=datetime.fromtimestamp(run.last, UTC),
+            failed_example_count=run.failed,
+            successful_example_count=run.ok,
+            description=run.description,
+        )
+        return to_json(overview)
+
+    def of(self, evaluation: Row) -> Run | None:
+        """The run whose answer a label is about."""
+        for key in evaluation.get("responses") or ():
+            return self.by_key.get(key)
+        model, sample = str(evaluation.get("model_name") or ""), evaluation.get("sample_index") or 0
+        runs = [run for (name, _, index), run in self.by_address.items() if (name, index) == (model, sample)]
+        return runs[0] if len(runs) == 1 else None
+
+    def _outputs(self, address: tuple[str, str, int], run: Run) -> Iterator[Row]:
+        for row in self._tables.rows("responses"):
+            if _address(row) == address:
+                failed = row.get("outcome") == "errored" or bool(row.get("error"))
+                output: Any = row.get("response") if row.get("output") is None else row["output"]
+                if failed:
+                    output = to_json(FailedExampleRun(error_message=str(row.get("error") or "")))
+                yield {"run_id": run.id, "example_id": str(row["item_id"]), "output": output}
+
+
+def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Iterator[Artefact]:
+    """An evaluation for each run with labels, and one for the matches of each label."""
+    labels: dict[str, tuple[Run, dict[str, Row]]] = {}
+    matches: dict[str, dict[str, Row]] = {}
+    strays = 0
+    for row in tables.rows("evaluations"):
+        example, label = str(row["item_id"]), str(row.get("label") or "")
+        if row.get("outcome") == "skipped":
+            continue
+        if row.get("players"):
+            played = matches.setdefault(label, {}).setdefault(example, {"comparison_evaluations": []})
+            if row.get("outcome", "scored") == "scored":
+                first, second = row["players"]
+                outcome = _OUTCOMES[min(_OUTCOMES, key=lambda payoff: abs(payoff - float(row["score"])))]
+                match = {"first_player": first, "second_player": second, "outcome": outcome}
+                played["comparison_evaluations"].append(match)
+            continue
+        run = runs.of(row)
+        if run is None:
+            strays += 1
+            continue
+        result = labels.setdefault(run.id, (run, {}))[1].setdefault(example, {})
+        if row.get("outcome", "scored") == "scored":
+            value = row.get("score") if row.get("value") is None else row["value"]
+            result[label] = row.get("passed") if value is None else value
+        else:
+            result.setdefault("error_message", str(row.get("error") or row.get("outcome")))
+    if strays:
+        note(f"{strays:,} evaluations are left out: it cannot be told which run's answer they are about")
+    for run, results in labels.values():
+        yield _evaluation(f"{run.id}-labels", [run], runs, results)
+    for label, results in matches.items():
+        yield _evaluation(_plain(f"{label} matches"), list(runs.by_address.values()), runs, results)
+
+
+def _evaluation(id: str, of: list[Run], runs: Runs, results: dict[str, Row]) -> Artefact:
+    """An example whose labels all failed is a failure; one with some of them keeps those."""
+    failed = {example for example, result in results.items() if result.keys() == {"error_message"}}
+    start, end = min(run.first for run in of), max(run.last for run in of)
+    overview = to_json(
+        EvaluationOverview(
+            run_overviews=frozenset(),
+            id=id,
+            start_date=datetime.fromtimestamp(start, UTC),
+            end_date=datetime.fromtimestamp(end, UTC),
+            successful_evaluation_count=len(results) - len(failed),
+            failed_evaluation_count=len(failed),
+            description=id,
+        )
+    )
+    overview["run_overviews"] = [runs.overview(run) for run in of]
+    rows = (
+        {
+            "evaluation_id": id,
+            "example_id": example,
+            "is_exception": example in failed,
+            "json_result": msgspec.json.encode(result).decode(),
+        }
+        for example, result in results.items()
+    )
+    return Artefact("evaluation", overview, list(rows))
+
+
+def _address(row: Row) -> tuple[str, str, int]:
+    return str(row.get("model_name") or ""), str(row.get("task") or ""), row.get("sample_index") or 0
+
+
+def _plain(text: str) -> str:
+    """An id that the original can take for a file's name."""
+    return safe_name(text).replace(".", "-").replace("~", "-")
+
+
+def _date(time: float) -> str:
+    return to_json(datetime.fromtimestamp(time, UTC))

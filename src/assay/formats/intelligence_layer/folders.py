@@ -1,0 +1,90 @@
+"""Folders of the original, and repositories of the library, in our verbs: `assay ls` lists what they hold from the
+overviews alone, and every verb that reads an experiment finds their rows."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.analysis.look.ls import Listed
+
+_KINDS = ("runs", "evaluations", "aggregations")
+
+
+class _Overview(msgspec.Struct):
+    """What a listing needs of an overview of any kind."""
+
+    id: str
+    description: str
+    start: datetime | None = None
+    end: datetime | None = None
+    end_date: datetime | None = None
+    failed_example_count: int = 0
+    successful_example_count: int = 0
+    failed_evaluation_count: int = 0
+    crashed_during_evaluation_count: int = 0
+    successful_evaluation_count: int = 0
+    statistics: Any = None
+
+
+_overview = msgspec.json.Decoder(_Overview).decode
+
+
+def listed(folder: Path, names: Iterable[str]) -> Iterator[Listed]:
+    """What the original left in a folder whose entries have these names."""
+    for kind in sorted({*names} & {*_KINDS}):
+        for file in sorted((folder / kind).glob("*.json")):
+            try:
+                overview = _overview(file.read_bytes())
+            except (ValueError, OSError):  # somebody else's file
+                continue
+            yield _listed(file.with_suffix(""), overview, is_run=kind == "runs")
+
+
+def _listed(place: Path, overview: _Overview, *, is_run: bool) -> Listed:
+    failed = overview.failed_evaluation_count or overview.crashed_during_evaluation_count
+    responses = overview.failed_example_count + overview.successful_example_count
+    evaluations = failed + overview.successful_evaluation_count
+    end = overview.end or overview.end_date
+    is_total = failed + overview.failed_example_count == responses + evaluations > 0
+    return Listed(
+        folder=str(place),
+        name=overview.description,
+        state="failed" if is_total else "complete",
+        planned=responses if is_run else None,
+        responses=responses,
+        errors=overview.failed_example_count,
+        evaluations=evaluations,
+        label_errors=failed,
+        values=dict(_values(overview.statistics, "")),
+        updated=end.timestamp() if end else 0.0,
+    )
+
+
+def _values(value: Any, way: str) -> Iterator[tuple[str, tuple[float, float, int]]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _values(inner, f"{way}.{key}" if way else str(key))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield way or "value", (float(value), float(value), 1)
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether there are runs or evaluations of ours or of the original below a folder."""
+    return any(
+        entry.suffix in (".json", ".partial_json") or (entry / "manifest.json").is_file()
+        for kind in _KINDS[:2]
+        for entry in (folder / kind).glob("*")
+    )
+
+
+def rows(folder: Path, target: Path) -> bool:
+    """Write the rows behind a folder to files in `target`: those of one run or evaluation of the original, or all that
+    a repository has. False if the folder is neither."""
+    from assay.formats.intelligence_layer.repository_rows import write_rows
+
+    if folder.parent.name in _KINDS[:2] and folder.with_name(f"{folder.name}.json").is_file():
+        return write_rows(folder.parents[1], folder.parent.name, folder.name, target)
+    return is_repository(folder) and write_rows(folder, "", "", target)
