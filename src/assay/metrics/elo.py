@@ -6,8 +6,7 @@ from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
 from assay.registry import metric
 from assay.stats.elo import elo as ratings
-from assay.stats.match_graph import pieces
-from assay.stats.matches import Matches, counted
+from assay.stats.matches import Matches, counted, pieces
 
 
 @metric(columns=COLUMNS)
