@@ -336,7 +336,7 @@ def test_a_server_failure_is_no_wrong_answer(tmp_path: Path) -> None:
 
 
 def test_when_every_record_fails_the_command_fails_and_the_files_say_why(folder: Folder) -> None:
-    folder.graph["schema_config"] = {"fields": [{"name": "answer", "type": "int"}]}
+    folder.graph["schema_config"] = {"fields": [{"name": "nowhere", "type": "str"}]}
     done = folder.run()
     assert done.code == 1
     assert all("schema" in row["error"] for row in folder.output())

@@ -9,6 +9,7 @@ import yaml
 from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricRegistry
 from assay.formats.sygra.modules import Loader
 from assay.server import stats
+from tests.cli.shell import Shell
 from tests.formats.sygra.folder import Folder
 
 UNIT = """
@@ -73,6 +74,11 @@ def test_decorated_classes_are_found_by_their_names(place: str, folder: Folder) 
     assert done.code == 0, done.err
     assert all(row["as_long_result"]["correct"] for row in folder.output())
     assert folder.report()["results"] == {"accuracy": {"accuracy": 1.0}, "right_ones": {"right_ones": 4}}
+    (place,) = (folder.out / ".assay").iterdir()
+    (place / "metrics.jsonl").unlink()
+    assert Shell(folder.base).call("aggregate", str(place)).code == 0
+    rows = [json.loads(line) for line in (place / "metrics.jsonl").read_text().splitlines()]
+    assert [row["payload"] for row in rows if row["metric_name"] == "right_ones"] == [{"right_ones": 4}]
 
 
 def test_the_column_is_named_by_the_metric_also_where_a_path_names_its_class(folder: Folder) -> None:
@@ -197,5 +203,8 @@ def test_when_every_record_fails_the_reasons_are_everywhere(folder: Folder) -> N
     assert "error: every record failed" in shown.err
     assert reason in shown.words
     assert f"assay trace {done.result['folder']} q0" in shown.out
+    listed = Shell(folder.base).call("ls", str(folder.out))
+    assert "failed" in listed.out
+    assert "no such luck" in listed.words
     report = json.loads(Path(shown.out.split("file: ")[2].split()[0]).read_text())[0]["evaluation_summary"]
     assert report["error"] == "no record has a result in 'exact_match_result': 4 of 4 failed"

@@ -218,8 +218,8 @@ def _entry(configured: Mapping[str, Any], field: str) -> Entry:
             raise BadParameter(f"`params` of the aggregator metric {name!r} is {shown}: leave it out or write {{}}")
         entry.copied = msgspec.convert(configured.get("metadata") or {}, dict[str, str])
         entry.settings = {**params, **({"metadata": entry.copied} if entry.copied else {})}
-        entry.metric = AggregatorMetricRegistry.get_metric(name, **params)
-        entry.shown = AggregatorMetricRegistry.name_of(name, entry.metric)
+        entry.metric = made = AggregatorMetricRegistry.get_metric(name, **params)
+        entry.shown = AggregatorMetricRegistry.name_of(name, made)
     except Exception as error:  # a user's constructor may raise anything: this entry says it, the others stand
         entry.problem = error_text(error)
     return entry
