@@ -150,6 +150,7 @@ def test_what_is_completed(line: str, expected: set[str], monkeypatch: pytest.Mo
         ["completion", "zsh"],
         ["schema"],
         ["--version"],
+        *([name, "--help"] for name in COMMANDS),
     ],
 )
 def test_a_verb_that_needs_no_engine_imports_none(words: list[str], tmp_path: Path) -> None:

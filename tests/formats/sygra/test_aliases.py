@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from assay import registry
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import bind_scorer
-from assay.formats.sygra.metrics import UnitMetricRegistry, measures, scorers
+from assay.formats.sygra import metric, scorer
+from assay.formats.sygra.metrics import UnitMetricRegistry
 from assay.interfaces import Score
 from assay.records import Item, Response
 from tests.support import Lab
@@ -37,7 +38,7 @@ def unit(name: str, golden: Any, predicted: Any, **params: Any) -> bool:
 
 
 def test_every_metric_has_an_alias_with_a_version_of_its_own() -> None:
-    for kind, names, module in ((registry.scorer, SCORERS, scorers), (registry.metric, METRICS, measures)):
+    for kind, names, module in ((registry.scorer, SCORERS, scorer), (registry.metric, METRICS, metric)):
         for name in names:
             found = kind.get(f"sygra.{name}")
             assert found.__module__ == module.__name__

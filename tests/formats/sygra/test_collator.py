@@ -17,9 +17,10 @@ from assay.errors import UserError
 from assay.formats.sygra.eval_utils import (
     MetricCollatorPostProcessor,
     UnitMetrics,
-    check_unit_metrics,
     parse_response_as_json,
+    result_columns,
 )
+from assay.formats.sygra.metric import dialect
 from assay.formats.sygra.metrics import (
     AggregatorMetricRegistry,
     BaseAggregatorMetric,
@@ -27,7 +28,6 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
 )
 from assay.formats.sygra.metrics.aggregate import AccuracyMetric
-from assay.formats.sygra.metrics.measures import dialect
 from assay.stats.intervals import wilson
 
 WORKED = [
@@ -153,18 +153,59 @@ def test_no_aggregators() -> None:
     }
 
 
-def test_nothing_but_failures_is_no_data_and_no_zero() -> None:
-    found = report([FAILED, FAILED], entry("accuracy"), entry("nope"))
+NOTHING = "no record has a result in 'exact_match_result'"
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [([FAILED, FAILED], f"{NOTHING}: 2 of 2 failed"), ([{"id": 1, "exact_match_result": None}], NOTHING)],
+)
+def test_records_without_a_result_are_fatal_and_no_zero(data: list[Any], error: str) -> None:
+    found = report(data, entry("accuracy"), entry("pass@k", params={"k": 1}))
+    summary = found["evaluation_summary"]
     assert found["results"] == {}
-    assert {**found["evaluation_summary"], "errors": None} == {
-        "total_records": 2,
-        "status": "no_data",
-        "scored": 0,
-        "failed": 2,
-        "unscored": 0,
-        "errors": None,
-    }
-    assert list(found["evaluation_summary"]["errors"]) == ["nope"]
+    assert (summary["status"], summary["error"], summary["scored"]) == ("fatal_error", error, 0)
+
+
+def test_a_column_without_a_result_is_no_zero_beside_one_that_has_some() -> None:
+    found = report(
+        [{**each, "b_result": None} for each in records()],
+        entry("accuracy"),
+        entry("pass^k", "b_result", params={"k": 1}),
+    )
+    assert list(found["results"]) == ["accuracy"]
+    assert found["evaluation_summary"]["errors"] == {"pass^k": "no record has a result in 'b_result'"}
+
+
+def test_statuses_are_those_of_the_document() -> None:
+    """`success`, `no_data`, and `fatal_error` with an `error` string, whatever goes wrong."""
+    wrong = [entry("accuracy", "nope"), entry("nope"), entry("precision"), entry("pass@k", params={"k": 9})]
+    runs = [([], [entry("accuracy")]), (records(), [entry("accuracy")]), (["text"], [entry("accuracy")])]
+    runs += [(records(), [entry("accuracy"), each]) for each in wrong] + [([FAILED], [entry("accuracy")])]
+    for data, metrics in runs:
+        summary = report(data, *metrics)["evaluation_summary"]
+        expected = "no_data" if not data else "success" if len(metrics) == 1 and data == records() else "fatal_error"
+        assert summary["status"] == expected
+        assert isinstance(summary.get("error"), str) == (expected == "fatal_error")
+
+
+def test_an_aggregator_twice_on_one_column_keeps_both() -> None:
+    found = report(
+        records(), *(entry("pass@k", params={"k": k}) for k in (1, 3, 1)), entry("accuracy"), entry("accuracy")
+    )
+    assert list(found["results"]) == ["pass@k(k=1)", "pass@k(k=3)", "accuracy"]
+    assert found["results"]["pass@k(k=1)"] != found["results"]["pass@k(k=3)"]
+    assert {"pass@k(k=1)", "pass@k(k=3)"} <= found["sound"]["exact_match_result"].keys()
+    long = report(records(), *(entry("pass@k", params={"k": k}) for k in (1, 3)), report_keys="field")
+    assert list(long["results"]) == ["exact_match_result-pass@k(k=1)", "exact_match_result-pass@k(k=3)"]
+
+
+def test_aggregators_that_read_other_metadata_are_told_apart() -> None:
+    copied = {"step_id": "turn"}
+    found = report(
+        steps(), entry("step_efficiency", "step_match"), entry("step_efficiency", "step_match", metadata=copied)
+    )
+    assert len(found["results"]) == 2
 
 
 def test_failed_records_are_counted_and_enter_no_metric() -> None:
@@ -214,13 +255,13 @@ def test_a_missing_column_is_named_with_those_there_are() -> None:
         (entry("pass^k", "no_result", params={"k": 2}), "Missing unit metric results field 'no_result'"),
         (entry("pass@k", params={"k": 9}), "k = 9, but there are 6 results"),
         (entry("step_efficiency", metadata={"step_id": 3}), "Expected `str`, got `int`"),
-        (entry("accuracy"), "two aggregator metrics are called 'accuracy': keep one of them"),
     ],
 )
 def test_one_that_fails_leaves_the_others_alone(bad: dict[str, Any], text: str) -> None:
     found = report(records(), entry("accuracy"), bad, entry("pass_at_k", params={"k": 1}))
     summary = found["evaluation_summary"]
-    assert summary["status"] == "partial"
+    assert summary["status"] == "fatal_error"
+    assert summary["error"].startswith(text)
     assert list(summary["errors"]) == [bad["name"]]
     assert summary["errors"][bad["name"]].startswith(text)
     assert list(found["results"]) == ["accuracy", "pass_at_k"]
@@ -496,11 +537,11 @@ def test_what_unit_metrics_refuse() -> None:
 )
 def test_bad_unit_metrics_are_found_before_a_run(metrics: list[Any], text: str) -> None:
     with pytest.raises(UserError) as caught:
-        check_unit_metrics(node(*metrics), "graph_config.yaml: unit_metrics")
+        result_columns(node(*metrics), "graph_config.yaml: unit_metrics")
     assert text in str(caught.value)
     with pytest.raises((KeyError, ValueError)):
         UnitMetrics.apply(node(*metrics), {"answer": 1, "predicted_answer": 1})
-    assert check_unit_metrics(node(EXACT)) == ["exact_match"]
+    assert result_columns(node(EXACT)) == {"exact_match_result": "", "exact_match": ""}
 
 
 # ---- JSON in answers

@@ -336,13 +336,13 @@ def test_a_server_failure_is_no_wrong_answer(tmp_path: Path) -> None:
 
 
 def test_when_every_record_fails_the_command_fails_and_the_files_say_why(folder: Folder) -> None:
-    folder.nodes["ask"]["prompt"] = [{"user": "{qestion}"}]
+    folder.graph["schema_config"] = {"fields": [{"name": "nowhere", "type": "str"}]}
     done = folder.run()
     assert done.code == 1
-    assert all("qestion" in row["error"] for row in folder.output())
+    assert all("schema" in row["error"] for row in folder.output())
     assert [row["id"] for row in folder.output()] == ["q0", "q1", "q2", "q3"]
     assert folder.report()["evaluation_summary"]["failed"] == 4
-    assert "qestion" in done.said
+    assert "the schema refuses the record" in done.said
 
 
 def test_rows_that_a_schema_refuses_are_kept_as_failed(folder: Folder) -> None:
@@ -378,11 +378,11 @@ def test_a_server_that_answers_nobody_stops_the_run_and_the_rows_are_kept(folder
 
 def test_an_aggregator_that_fails_leaves_the_others(folder: Folder) -> None:
     folder.aggregators.append({"name": "accuracy", "unit_metrics_results": ["nope"]})
-    folder.aggregators.append({"name": "pass@k", "unit_metrics_results": ["exact_match_result"]})
     done = folder.run()
     assert done.code == 1
     summary = folder.report()["evaluation_summary"]
-    assert summary["status"] == "partial"
+    assert summary["status"] == "fatal_error"
+    assert "not all results of MetricCollatorPostProcessor could be computed" in done.err
     assert any("Available columns: ['id', 'question'" in text for text in summary["errors"].values())
     assert folder.report()["results"]["exact_match_result-accuracy"] == {"accuracy": 1.0}
     assert "Missing unit metric results field 'nope'" in done.said
@@ -460,7 +460,8 @@ def test_a_post_processor_that_fails_keeps_no_other_from_running(folder: Folder)
     done = folder.call()
     assert not done.ok
     assert [each.status for each in done.processed] == ["failed", "success"]
-    assert done.processed[0].error == "RuntimeError: broken on purpose"
+    place = 'post.py, line 24: raise RuntimeError("broken on purpose")'
+    assert done.processed[0].error == f"RuntimeError: broken on purpose ({place})"
     assert folder.report()["results"] == {"accuracy": {"accuracy": 1.0}}
     assert len(folder.output()) == 4
 

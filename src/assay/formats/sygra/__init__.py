@@ -3,14 +3,11 @@
 `graph/` is a graph as a task of the engine, `data/` its records and sinks, `metrics/` its metrics; here are the
 command, the run (`experiment`, `scoring`, `outputs`) and what helpers import. `run(task, …)` is what `assay sygra`
 does; `install()` lets notebooks and tests import `sygra.…` and `tasks.eval.utils`.
-No other format is known here.
+`command.py`, `task.py`, `scorer.py` and `metric.py` are found by name. No other format is known here.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from assay.formats.sygra import task as task  # registers the task kind `graph`
-from assay.formats.sygra.metrics import measures as measures  # registers the metrics `sygra.…`
-from assay.formats.sygra.metrics import scorers as scorers  # registers the scorers `sygra.…`
 from assay.formats.sygra.modules import install as install
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """`assay sygra`: run a task folder (`graph_config.yaml` and its Python helpers) with the flags it was written for."""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,6 @@ import click
 
 from assay.cli import Command
 from assay.text.plain import plain
-
-_SHOWN_ERRORS = 3
-_LONGEST_ERROR = 300
 
 
 def _truth(*names: str, default: bool | None = None, **more: Any) -> Any:
@@ -74,7 +70,7 @@ def command(
 
     The same command resumes an earlier run.
     """
-    from assay.cli._running import failure_as_event, run_step
+    from assay.cli._running import TotalFailure, failure_as_event, run_step
     from assay.errors import UserError
     from assay.formats.sygra.experiment import Options, SygraRun
 
@@ -89,9 +85,9 @@ def command(
         if run_args:
             run.progress.note("--run-args: no part of a task reads them")
         result = run_step(run, as_json=as_json, no_progress=no_progress)
-    _show(result, as_json, notes=no_progress)
-    if not result.ok:
-        sys.exit(1)
+        _show(result, as_json, notes=no_progress)
+        if not result.ok:
+            raise TotalFailure(result.problem)
 
 
 def _draw(task: str, file: str) -> None:
@@ -115,18 +111,24 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
         return
     from rich.console import Console
 
+    from assay.cli._output import print_sheet
+    from assay.reports.run import failure_lines
+    from assay.reports.sheet import Sheet
+
     console = Console()
     for note in result.notes if notes else ():
         click.echo(f"note: {plain(note)}", err=True)
     for view in _report_view(result):
         console.print(view)
+    if reasons := failure_lines(result.failures, result.folder):
+        print_sheet(Sheet(parts=reasons))
     files = [result.output, *(processed.file for processed in result.processed), result.metadata]
     for file in filter(None, files):
         click.echo(f"file: {file}")
 
 
 def _report_view(result: Any) -> Iterator[Any]:
-    """What a run found, for a person: the reports' numbers, counts, and the most frequent errors."""
+    """What a run found, for a person: the reports' numbers, and counts."""
     from rich.text import Text
 
     for processed in result.processed:
@@ -137,10 +139,6 @@ def _report_view(result: Any) -> Iterator[Any]:
     done = result.total - result.failed
     failed = f", {result.failed:,} failed" if result.failed else ""
     yield Text(f"records: {result.total:,}, {done:,} done{failed}", style="yellow" if result.failed else "")
-    for text, count in list(result.errors.items())[:_SHOWN_ERRORS]:
-        yield Text(f"  {count:,} × {plain(text)[:_LONGEST_ERROR]}", style="yellow")
-    if len(result.errors) > _SHOWN_ERRORS:
-        yield Text(f"  … and {len(result.errors) - _SHOWN_ERRORS} other errors")
 
 
 def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:

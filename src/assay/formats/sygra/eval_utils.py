@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
+from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
+from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, column_of, dialect, entries
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
 from assay.formats.sygra.metrics.collator import collated
-from assay.formats.sygra.metrics.measures import SUFFIX, Dialect, Entry, column_of, dialect, entries
 
 _MOST_NODES = 256
 
@@ -81,24 +82,23 @@ def _compiled(node: Mapping[str, Any]) -> list[tuple[Any, Callable[[], Any], lis
         make = partial(UnitMetricRegistry.get_metric, name, **params)
         metric = make()
         is_ours = type(metric).__module__.startswith("assay.")
-        made.append((metric if is_ours else None, make, _names(node, name)))
+        made.append((metric if is_ours else None, make, _names(node, UnitMetricRegistry.name_of(name, metric))))
     if len(_nodes) >= _MOST_NODES:
         _nodes.clear()
     _nodes[id(node)] = node, made
     return made
 
 
-def check_unit_metrics(node: Mapping[str, Any], where: str = "") -> list[str]:
-    """The names of the unit metrics of a lambda node; UserError if one of them cannot be made."""
+def result_columns(node: Mapping[str, Any], where: str = "") -> dict[str, str]:
+    """The variables that the results of a lambda node's unit metrics are stored as, and the code of those that are the
+    user's own; UserError if one of them cannot be made."""
     try:
-        made = _unit_metrics(node)
-        for name, params in made:
-            UnitMetricRegistry.get_metric(name, **params)
+        made = _compiled(node)
     except AssayError as error:
         raise UserError(error.what, where=where, fix=error.fix) from None
     except Exception as error:  # a user's constructor may raise anything
         raise UserError(f"a unit metric cannot be made: {error_text(error)}", where=where) from error
-    return [name for name, _ in made]
+    return {name: "" if metric else code_of(type(make())) for metric, make, names in made for name in names}
 
 
 def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -122,11 +122,6 @@ def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
     if node[key] not in state:
         raise UnknownName(f"{key}: the state has no {node[key]!r}", fix=f"it has {', '.join(sorted(map(str, state)))}")
     return state[node[key]]
-
-
-def result_names(node: Mapping[str, Any]) -> list[str]:
-    """The variables that the results of a lambda node's unit metrics are stored as."""
-    return [name for metric, _ in _unit_metrics(node) for name in _names(node, metric)]
 
 
 def _names(node: Mapping[str, Any], metric: str) -> list[str]:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import msgspec
 
 from assay.config import LoggingConfig
 from assay.engine.calls.executor import Shared
+from assay.engine.calls.failures import Failures, failures_of
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.preflight import LOOKED_AT
 from assay.engine.experiment.status import StatusFile, log_to
 from assay.engine.run.run import Runner
 from assay.errors import UserError
@@ -73,21 +76,28 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 class Result(msgspec.Struct, kw_only=True):
-    """What a run left behind. It is `ok` if a record succeeded and no report is fatal or partial."""
+    """What a run left behind; `failures` says why records failed. `problem` is why it is not `ok`: no record came out,
+    or a post-processor has no result, or not all of it."""
 
     folder: str
     output: str
     total: int
     failed: int
-    errors: dict[str, int] = {}
+    failures: list[Failures] = []
     processed: list[Processed] = []
     metadata: str = ""
     notes: list[str] = []
 
     @property
+    def problem(self) -> str:
+        if self.failed == self.total:
+            return "every record failed" if self.total else "the output generator left out every record"
+        bad = [processed.name for processed in self.processed if processed.status in ("failed", "fatal_error")]
+        return f"not all results of {' and '.join(dict.fromkeys(bad))} could be computed" if bad else ""
+
+    @property
     def ok(self) -> bool:
-        bad = {"failed", "fatal_error", "partial"}
-        return self.failed < self.total and not any(processed.status in bad for processed in self.processed)
+        return not self.problem
 
 
 class SygraRun:
@@ -102,8 +112,6 @@ class SygraRun:
         self.names = Names(options.run_name, options.output_with_ts)
         load_environment(self.task.base)
         self.load = Loader(self.task.base)
-        entries = self.source.get("graph_post_process")
-        self.processors = bind_processors(entries, self.load, self.task.graph, report_keys=options.report_keys)
         entries = read_models(self.task.base, models_used(self.source, self.task), os.environ)
         self.models: dict[str, BoundModel] = {
             name: bind_model(name, entry, self.load, max_concurrency=options.batch_size)
@@ -111,6 +119,8 @@ class SygraRun:
         }
         uses = {name: bound.use for name, bound in self.models.items()}
         self.graph = SygraTask(self.task, self.source, self.load, uses)
+        processors = self.source.get("graph_post_process")  # after the graph: its modules may register metrics
+        self.processors = bind_processors(processors, self.load, self.task.graph, report_keys=options.report_keys)
         self.output_dir = Path(options.output_dir or self.task.folder).expanduser().absolute()
         self.folder = self.output_dir / INSIDE / self._digest()
 
@@ -155,6 +165,7 @@ class SygraRun:
             datasets = DatasetRepository(store)
             # The fields of the first record are variables of the graph, whether or not the others have them.
             self.graph.declared.update(map(str, next(datasets.items(store.id)).data))
+            self.graph.check_prompts(name for item in islice(datasets.items(store.id), LOOKED_AT) for name in item.data)
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(StatusFile(self.folder, self.progress, "full"))
             shared = self._shared(datasets, stop)
@@ -225,12 +236,13 @@ class SygraRun:
             output=str(output),
             total=len(records),
             failed=records.failed,
-            errors=records.errors,
             notes=self.progress.notes,
         )
         paths = self.names.distinct(self.output_dir, begun.stamp)
         result.processed = await run_processors(self.processors, records, output, paths, scoring)
         await scoring.finish()
+        result.failures = failures_of(store.manifest("run", store.id), store.manifest("evaluation", store.id))
+        self.progress.errors = [line for failures in result.failures for line in failures.lines()]
         sunk = partial(write_sinks, self.data_config, lambda: iter(records), base=self.task.base)
         for note in await asyncio.to_thread(sunk):
             self.progress.note(note)

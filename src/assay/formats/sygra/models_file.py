@@ -16,6 +16,7 @@ from assay import registry
 from assay.config.models import with_version
 from assay.errors import UserError
 from assay.formats.sygra.graph import ModelUse
+from assay.formats.sygra.graph.asking import check_medium
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import read_yaml
@@ -186,8 +187,7 @@ def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
         raise UserError(
             "ssl_verify: false and ssl_cert are not offered", where=where, fix="let the system trust the certificate"
         )
-    if str(entry.get("output_type") or "text").lower() != "text":
-        raise UserError(f"output_type {entry['output_type']!r} is not offered: answers are text", where=where)
+    check_medium(entry, where)
 
 
 def _from_environment(name: str, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 functions, classes and modules of the user's folder, or ours.
 
 `install()` makes the modules importable; each name in them stands for ours, and nothing of ours is loaded before a name
-is asked for. A `tasks/eval/utils.py` of the user's own is found first, and so is an installed langchain, of which
-helpers may use messages and tools; names that are not offered fail with an error that says what to use instead. A
-user's folder is importable until another one is bound. Its modules are imported anew for each binding, so that in a
-notebook the code that runs is the code of the files.
+is asked for. What we do not offer comes from a `sygra/` folder of the user's own, if that has it. A
+`tasks/eval/utils.py` of theirs is found first, and so is an installed langchain, of which helpers may use messages and
+tools; other names fail with an error that says what to use instead. A user's folder is importable until another one is
+bound. Its modules are imported anew for each binding, so that in a notebook the files' code runs.
 """
 
 import difflib
@@ -63,6 +63,7 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
         "tasks.eval.utils": ("eval_utils", "*"),
         "langchain_core.messages": (messages, "AIMessage HumanMessage SystemMessage ToolMessage"),
         "langchain_core.tools": ("graph.called", "tool"),
+        "langgraph.graph": ("helpers", "START END"),
     }
     for package in ("sygra.core.eval.metrics", "sygra.core.metrics"):  # the second is where they were at first
         homes |= {f"{package}.{module}": ("metrics", names) for module, names in _METRICS.items()}
@@ -76,14 +77,14 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
 OFFERED = _offered()
 _STAND_INS = {
     *("tasks", "tasks.eval", "tasks.eval.utils"),
-    *("langchain_core", "langchain_core.messages", "langchain_core.tools"),
+    *("langchain_core", "langchain_core.messages", "langchain_core.tools", "langgraph", "langgraph.graph"),
 }
 _INSTEAD = {  # what does the same here
     "Workflow": "assay.formats.sygra.run(task, …)",
     "sygra.workflow": "assay.formats.sygra.run(task, …)",
     "ModelFactory": "an llm node, or a function task with `context.complete`",
     "sygra.core.models.model_factory": "an llm node, or a function task with `context.complete`",
-    "SemanticDedupPostProcessor": "`assay dataset` finds duplicates",
+    "SemanticDedupPostProcessor": "`assay dataset`, which finds duplicates in the output file, and leave it out here",
 }
 
 
@@ -107,6 +108,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         is_package = _is_package(fullname)
         if not is_package and fullname not in OFFERED:
+            if own := _of_the_user(fullname):
+                return own
             instead = _instead(fullname, fullname.rpartition(".")[0])
             raise ModuleNotFoundError(f"Assay does not offer the module {fullname!r}; {instead}", name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
@@ -116,6 +119,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def _of_the_user(name: str) -> importlib.machinery.ModuleSpec | None:
+    """What a `sygra/` folder of the user's has beside the modules that ours stand for."""
+    *parents, _ = name.split(".")
+    places = [str(Path(folder, *parents)) for folder in sys.path]
+    return None if name in _INSTEAD or not parents else importlib.machinery.PathFinder.find_spec(name, places)
 
 
 def _is_package(name: str) -> bool:
@@ -133,7 +143,7 @@ class _Stand(ModuleType):
         if name in names or hasattr(home_module, name):
             return getattr(home_module, name)
         inner = f"{self.__name__}.{name}"
-        if inner in OFFERED or _is_package(inner):
+        if inner in OFFERED or _is_package(inner) or _of_the_user(inner):
             return importlib.import_module(inner)
         raise ImportError(
             f"Assay does not offer {name!r} of {self.__name__!r}; {_instead(name, self.__name__)}", name=self.__name__
@@ -166,6 +176,7 @@ def _names_in(module: str) -> list[str]:
     return [name for name in own if name[0] != "_" and not isinstance(members[name], ModuleType)]
 
 
+_SHOWN = 3
 _loaded: set[str] = set()  # modules of users' folders
 _importable: list[str] = []  # the folder that is on the path for the last loader
 
@@ -205,8 +216,14 @@ class Loader:
 
     def notes(self) -> list[str]:
         """What the user should know about where names came from."""
-        file = self.base / "tasks" / "eval" / "utils.py"
-        return [f"tasks.eval.utils is your own {file.relative_to(self.base)}, not Assay's"] if file.is_file() else []
+        files = {name: self.base.joinpath(*name.split(".")).with_suffix(".py") for name in OFFERED}
+        own = {name: str(file.relative_to(self.base)) for name, file in files.items() if file.is_file()}
+        utils = own.pop("tasks.eval.utils", None)
+        notes = [f"tasks.eval.utils is your own {utils}, not Assay's"] if utils else []
+        if own:
+            shown = ", ".join([*list(own.values())[:_SHOWN], *["…"][: len(own) - _SHOWN > 0]])
+            notes.append(f"Assay's own modules stand for {len(own)} of your sygra folder: {shown}")
+        return notes
 
     def _module(self, dotted: str, where: str) -> tuple[ModuleType, list[str]]:
         """The longest part of the name that is a module, and what is left of it."""
@@ -257,7 +274,7 @@ def _forget() -> None:
         with suppress(ValueError):
             sys.path.remove(_importable.pop())
     for name in list(sys.modules):
-        if name in _loaded or name.partition(".")[0] == "tasks":
+        if name in _loaded or name.partition(".")[0] in ("sygra", "tasks"):
             del sys.modules[name]
     _loaded.clear()
     importlib.invalidate_caches()

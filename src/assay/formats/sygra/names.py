@@ -21,6 +21,7 @@ from assay.store.files import write_file
 from assay.store.stores import FlatStore
 
 GRAPH_FILE = "graph_config.yaml"
+_RECIPES = "sygra."
 
 
 class TaskFolder(msgspec.Struct, frozen=True):
@@ -45,10 +46,13 @@ def find_task(name: str, base: Path) -> TaskFolder:
             return TaskFolder(_dotted(folder, base), folder, base)
     tasks = [_dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))]
     wanted = f"tasks.{_dotted(Path(written), base).removeprefix('tasks.')}"
+    fix = nearest(wanted, tasks) or "run it from the folder that holds `tasks/`"
+    if written.startswith(_RECIPES):
+        fix = f"Assay brings no recipes: copy SyGra's folder {written.replace('.', '/')} to that place"
     raise UserError(
         f"there is no task {name!r}",
-        where=", ".join(str(_shown(folder / GRAPH_FILE, base)) for folder in looked),
-        fix=nearest(wanted, tasks) or "run it from the folder that holds `tasks/`",
+        where=", ".join(str(_shown(folder / GRAPH_FILE, base)) for folder in reversed(looked)),
+        fix=fix,
     )
 
 

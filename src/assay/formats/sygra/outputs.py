@@ -16,7 +16,6 @@ import inspect
 import json
 import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -34,6 +33,7 @@ from assay.store.files import write_file
 from assay.store.keys import id_hash
 from assay.store.names import safe_name
 from assay.store.repair import read_rows
+from assay.usercode import raised
 
 if TYPE_CHECKING:
     from assay.formats.sygra.scoring import Scoring
@@ -65,7 +65,6 @@ def _with_files(value: Any, folder: Path, name: str = "value") -> Any:
 Format = Literal["json", "jsonl"]
 LARGEST_JSON = 25_000  # more records than this are written as JSON lines unless a format is asked for
 _ABSENT, _LEFT_OUT = -1, -2
-_MOST_ERRORS = 100
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -91,8 +90,7 @@ class _Line(msgspec.Struct, gc=False):
 class Records(Sequence[dict[str, Any]]):
     """The output records in input order, read from disk each time they are asked for. Those that a generator left out
     are not among them; `fields` are those of the output map, for records that failed; media in records become files
-    in the folder `media`. `failed` counts the responses that are errors, `errors` each text of them, the most frequent
-    first."""
+    in the folder `media`. `failed` counts the responses that are errors."""
 
     def __init__(self, items: Log, responses: Log, fields: Sequence[str], media: Path | None = None) -> None:
         self._media = media
@@ -100,9 +98,7 @@ class Records(Sequence[dict[str, Any]]):
         self._responses = responses
         self._fields = dict.fromkeys(field for field in fields if field != "id")
         self.failed = 0
-        self._texts: Counter[str] = Counter()
         self._item_places, self._row_places = self._places()
-        self.errors = dict(self._texts.most_common())
         self._decode_row = msgspec.json.Decoder(_Row).decode
         self._decode_item = msgspec.json.Decoder(_Item).decode
 
@@ -127,8 +123,6 @@ class Records(Sequence[dict[str, Any]]):
             hashes.append(id_hash(row.item_id or row.id))
             if row.error is not None and log is self._responses:
                 self.failed += 1
-                if row.error in self._texts or len(self._texts) < _MOST_ERRORS:
-                    self._texts[row.error] += 1
         return np.array(places, np.int64), np.array(hashes, np.uint64)
 
     def __len__(self) -> int:
@@ -248,6 +242,9 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
         raise UserError(
             f"{entry['processor']} cannot be made: {type(error).__name__}: {error}", where=f"{where}.params"
         ) from error
+    for entry_of in instance.entries()[0] if isinstance(instance, MetricCollatorPostProcessor) else ():
+        if entry_of.problem is not None:  # it would be said after all calls were paid
+            raise UserError(entry_of.problem, where=f"{where}.params.aggregator_metrics_map")
     if not callable(getattr(instance, "process", None)):
         raise UserError(f"{entry['processor']} has no method `process(data, metadata)`", where=where)
     return Processor(entry["processor"].rpartition(".")[2], instance, dict(params or {}), is_ours)
@@ -278,7 +275,7 @@ async def run_processors(
             try:
                 previous = await asyncio.to_thread(_processed, processor, data, output)
             except Exception as error:  # user code: the records are written, and the others still run
-                result.error = f"{type(error).__name__}: {error}"
+                result.error = raised(error)
                 continue
         plain = json_value(previous)
         path = path_of(processor.name)

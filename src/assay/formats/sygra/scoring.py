@@ -24,10 +24,10 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.formats.sygra.data import id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
+from assay.formats.sygra.metric import Entry
 from assay.formats.sygra.metrics.collator import Census, Report, collated
-from assay.formats.sygra.metrics.measures import Entry
-from assay.formats.sygra.metrics.scorers import unit_result
 from assay.formats.sygra.outputs import json_value
+from assay.formats.sygra.scorer import unit_result
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.files import write_file

@@ -13,6 +13,7 @@ from assay.formats.sygra.graph import GraphTask, ModelUse
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
+from assay.formats.sygra.own_metrics import import_metrics
 from assay.interfaces import Answer, Context, Model, Task, Work
 from assay.records import Item
 from assay.registry import nearest, task
@@ -77,15 +78,16 @@ class SygraTask(GraphTask):
         )
         self.folder = folder
         self.fields = [str(field) for field in (source.get("output_config") or {}).get("output_map") or {}]
-        self.columns = _unit_metrics(source, load, folder.graph)
+        import_metrics(load, folder.folder)
+        self.columns, own = _unit_metrics(source, load, folder.graph)
         self._answer = answer
-        more = {"answer": answer} if answer else {}
-        self.identity: Mapping[str, Any] = {**self.identity, **more}
+        self._more = {key: value for key, value in (("answer", answer), ("unit metrics", " ".join(own))) if value}
+        self.identity: Mapping[str, Any] = {**self.identity, **self._more}
 
     def prepare(self, item: Item) -> Work:
         work = super().prepare(item)
-        if self._answer:
-            work.fingerprint = digest("answer", self._answer.encode(), work.fingerprint)
+        for key, value in self._more.items():
+            work.fingerprint = digest(key, value.encode(), work.fingerprint)
         return work
 
     async def run(self, work: Work, context: Context) -> Answer:
@@ -113,21 +115,21 @@ def _schema(source: Mapping[str, Any], load: Loader, file: str) -> Callable[[Map
     return check
 
 
-def _unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> list[str]:
-    """The fields of the output record that unit metrics write. Metrics that cannot be made are refused: they would fail
-    in every record, after its calls were paid."""
-    from assay.formats.sygra.eval_utils import UnitMetrics, check_unit_metrics, result_names
+def _unit_metrics(source: Mapping[str, Any], load: Loader, file: Path) -> tuple[list[str], list[str]]:
+    """The fields of the output record that unit metrics write, and the code of the user's own. Metrics that cannot be
+    made are refused: they would fail in every record, after its calls were paid."""
+    from assay.formats.sygra.eval_utils import UnitMetrics, result_columns
 
-    names: list[str] = []
+    names: dict[str, str] = {}
     for name, node in source["graph_config"]["nodes"].items():
         where = f"{file}: graph_config.nodes.{name}"
         is_metrics = node.get("node_type") == "lambda" and node.get("node_state") != "idle"
         if is_metrics and load(node["lambda"], f"{where}.lambda") is UnitMetrics:
-            check_unit_metrics(node, f"{where}.unit_metrics_map")
-            names += result_names(node)
+            names |= result_columns(node, f"{where}.unit_metrics_map")
     mapped = (source.get("output_config") or {}).get("output_map") or {name: {"from": name} for name in names}
     plain = {str(field): entry for field, entry in mapped.items() if not entry.get("transform")}
-    return [field for field, entry in plain.items() if entry.get("from") in names]
+    columns = [field for field, entry in plain.items() if entry.get("from") in names]
+    return columns, sorted({code for code in names.values() if code})
 
 
 def drawn(task_name: str, kind: str, base: Path) -> str:

@@ -155,4 +155,4 @@ def test_a_state_that_is_checked_may_be_refused() -> None:
     source = chain({"ask": llm()}, **mapped("answer"), schema_config={"fields": []})
     rows = Bench().run(source, {"question": "good"}, {"question": "bad"}, check=check)
     assert [row.outcome for row in rows] == ["ok", "errored"]
-    assert (rows[1].error or "").startswith("ValueError: question: must not be bad (test_output.py, line 153: ")
+    assert str(rows[1].error).startswith("ValueError: question: must not be bad (test_output.py, line ")

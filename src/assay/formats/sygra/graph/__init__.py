@@ -110,6 +110,7 @@ class GraphTask:
             around.notes.append(f"chat_conversation {mode!r} is not known and does nothing; valid: {', '.join(MODES)}")
         self.name = name
         self.notes = around.notes
+        self._where = where
         made_of = self._build(source, around, subgraph, where)
         self.declared = {MESSAGES, HISTORY, *record_keys}
         for node in self.nodes.values():
@@ -156,18 +157,36 @@ class GraphTask:
 
     def _look(self, place: str) -> None:
         """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
-        reached, waiting = {START}, [START]
-        while waiting:
-            for target, _ in self.ways[waiting.pop()].arrows():
-                if target != END and target not in reached:
-                    reached.add(target)
-                    waiting.append(target)
+        reached = self._reached([START])
         for name, node in self.nodes.items():
             way = self.ways[name]
             if name not in reached and not name.endswith(EXIT):
                 self.notes.append(f"{place}: no edge leads to the node {name!r}")
             elif node.kind != "connector" and not way.targets and not way.branches:
                 self.notes.append(f"{place}: no edge leaves the node {name!r}: the graph ends there")
+
+    def _reached(self, begun: list[str]) -> set[str]:
+        """The nodes that come after these."""
+        reached: set[str] = set()
+        waiting = list(begun)
+        while waiting:
+            targets = {target for target, _ in self.ways[waiting.pop()].arrows()} - reached - {END}
+            reached |= targets
+            waiting += targets
+        return reached
+
+    def check_prompts(self, fields: Iterable[str]) -> None:
+        """Refuse a prompt with a variable that neither a record, which has these fields, nor a node before it sets."""
+        names = {MESSAGES, HISTORY, *map(str, fields), *(key for node in self.nodes.values() for key in node.makes)}
+        after_any = self._reached([name for name, node in self.nodes.items() if node.is_open])
+        for name, node in self.nodes.items():
+            missing = sorted(node.needs - names) if name not in after_any else []
+            if missing:
+                raise UserError(
+                    f"the prompt of the node {name!r} needs {missing[0]!r}, which no record has and no node sets",
+                    where=self._where,
+                    fix=f"{nearest(missing[0], names)}; a subgraph is run by the task that names it",
+                )
 
     def prepare(self, item: Item) -> Work:
         if not isinstance(item.data, dict):

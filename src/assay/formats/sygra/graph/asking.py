@@ -136,7 +136,19 @@ def _strict(schema: Any) -> Any:
 
 
 _RESERVED = ("model", "step", "messages")
-_KNOWN = {"name", "parameters", "structured_output"}
+_KNOWN = {"name", "parameters", "structured_output", "output_type", "input_type"}
+
+
+def check_medium(model: Mapping[str, Any], where: str) -> None:
+    """Refuse a model that is not asked by chat: one that makes sound or images, or writes down what it hears."""
+    output, heard = str(model.get("output_type") or "text"), str(model.get("input_type") or "text")
+    key = "output_type" if output.lower() != "text" else "input_type" if heard.lower() == "audio" else ""
+    if key:
+        raise UserError(
+            f"{key} {model[key]!r} is not offered: models are asked by chat and answer with text",
+            where=f"{where}.{key}",
+            fix="make the media beforehand and put them into the records; messages of a chat may hold them",
+        )
 
 
 class ModelUse(msgspec.Struct, frozen=True):
@@ -191,6 +203,7 @@ class Asking:
             raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
         if name not in around.models:
             raise UserError(f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models))
+        check_medium(config, where)
         use = around.models[name]
         self.model = use.model
         self.step = step

@@ -63,6 +63,8 @@ class LlmNode(Node):
         if not isinstance(self._window, int):
             place = "graph_config.graph_properties.chat_history_window_size"
             raise UserError(f"the window is {self._window!r}", where=place, fix="give a number of entries")
+        self.needs = set() if self._before else self.reads
+        self.is_open = self._after is not None
         functions = [self._before, self._after, *self.tools]
         self.code = [self.asking.code, *(function.code for function in functions if function is not None)]
 
@@ -122,7 +124,9 @@ class MultiLlmNode(Node):
         self._after = around.function(config, "multi_llm_post_process", name, where)
         self._key = None if self._after else _single_key(config, where, "multi_llm_post_process")
         self._nodes = {str(label): LlmNode(name, config, around, where, label=label) for label in models}
-        self.reads = next(iter(self._nodes.values())).reads
+        first = next(iter(self._nodes.values()))
+        self.reads, self.needs = first.reads, first.needs
+        self.is_open = self._after is not None or first.is_open
         codes = {label: node.code for label, node in self._nodes.items()}
         self.code = [codes, self._after.code if self._after else None]
 
@@ -156,6 +160,7 @@ def _model(written: Any, config: Mapping[str, Any], where: str) -> dict[str, Any
 
 
 CALLS = 50
+_AGENT_PROMPT = "_agent_prompt"  # the variable that a pre-processor sets where the prompt has no system message
 
 
 class AgentNode(LlmNode):
@@ -184,8 +189,10 @@ class AgentNode(LlmNode):
         raise UserError(f"node {self.name!r} called its model {CALLS} times and has no answer")
 
     def _opened(self, messages: list[Message], state: State) -> list[Message]:
-        """One system message, with what is due at this turn, before all others."""
+        """One system message, the prompt's or the state's, with what is due at this turn, before all others."""
         system = [content_text(message["content"]) for message in messages if message["role"] == "system"]
+        if not any(system) and state.get(_AGENT_PROMPT):
+            system = [str(state[_AGENT_PROMPT])]
         now = len(state.get(HISTORY) or []) // 2
         system += [text for turn, text in self._injected if str(turn) == str(now)]
         rest = [message for message in messages if message["role"] != "system"]

@@ -21,16 +21,19 @@ from assay.store.keys import canonical, digest
 
 
 class Node:
-    """`kind` is its type in the graph; `makes` the variables that it declares, `reads` those of its prompt; `code` is
-    what it is made of, a part of its rows' keys. One that is only a node is a connector: the entry or the exit of a
+    """`kind` is its type in the graph; `makes` the variables that it declares, `reads` those of its prompt and `needs`
+    the ones that must be there before; one that `is_open` may set any. `code` is what it is made of, a part of its
+    rows' keys. One that is only a node is a connector: the entry or the exit of a
     subgraph, which does nothing and is not a step."""
 
     kind = "connector"
+    is_open = False
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
         self.name = name
         self.makes = output_keys(config, where)
         self.reads: set[str] = set()
+        self.needs: set[str] = set()
         self.code: Any = None
 
     async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
@@ -39,6 +42,7 @@ class Node:
 
 class LambdaNode(Node):
     kind = "lambda"
+    is_open = True
 
     def __init__(self, name: str, config: Mapping[str, Any], around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)

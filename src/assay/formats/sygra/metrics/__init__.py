@@ -210,6 +210,13 @@ class MetricRegistry:
             )
         return metric_class
 
+    def name_of(self, written: str, metric: ConfiguredMetric) -> str:
+        """The name of a metric that a task's author wrote, perhaps as the dotted path of its class."""
+        if "." not in written or self.has_metric(written):
+            return written
+        names = [name for name, kind in self._metrics.items() if kind is type(metric)]
+        return names[0] if names else metric.get_metric_name()
+
     def has_metric(self, name: str) -> bool:
         self._discover()
         return name in self._metrics

@@ -14,11 +14,11 @@ import numpy as np
 
 from assay.engine.aggregate.bind import OWN_KEYS
 from assay.engine.aggregate.measure import Sample, measure
+from assay.formats.sygra.metric import SIDES, Dialect, Entry
 from assay.formats.sygra.metrics import BadParameter, UnknownName, error_text
 from assay.formats.sygra.metrics.aggregate import Labelled
 from assay.formats.sygra.metrics.counting import Counting
-from assay.formats.sygra.metrics.measures import SIDES, Dialect, Entry
-from assay.formats.sygra.metrics.scorers import problem_of, result_of
+from assay.formats.sygra.scorer import problem_of, result_of
 from assay.records import MetricRow
 from assay.store.keys import id_hash
 
@@ -73,10 +73,6 @@ class Report(NamedTuple):
         census = self.census
         if not census.total:
             return {"evaluation_summary": {"total_records": 0, "status": "no_data"}, "results": {}}
-        if census.columns and not census.scored and all(column in census.names for column in census.columns):
-            problems = {entry.key: entry.problem for entry in self.entries if entry.problem is not None}
-            more = {"errors": problems} if problems else {}
-            return {"evaluation_summary": self._summary("no_data") | more, "results": {}}
         results: dict[str, Any] = {}
         errors: dict[str, str] = {}
         for entry in self.entries:
@@ -84,10 +80,9 @@ class Report(NamedTuple):
                 results[entry.key] = self._payload(entry)
             except Exception as error:  # a user's metric may raise anything: the others stand
                 errors[entry.key] = error_text(error)
-        status = "success" if not errors else "partial" if results else "fatal_error"
-        summary = self._summary(status)
+        summary = self._summary("fatal_error" if errors else "success")
         if errors:
-            summary |= {"errors": errors} if results else {"error": "; ".join(dict.fromkeys(errors.values()))}
+            summary |= {"error": "; ".join(dict.fromkeys(errors.values())), "errors": errors}
         report: dict[str, Any] = {"evaluation_summary": summary, "results": results}
         if sound := self._sound(results):
             report["sound"] = sound
@@ -96,7 +91,7 @@ class Report(NamedTuple):
     def _summary(self, status: str) -> dict[str, Any]:
         total, scored, failed = self.census.total, self.census.scored, self.census.failed
         clock = {"timestamp": time.strftime("%Y-%m-%d %H:%M:%S")}
-        succeeded = self.style == "field" and status in ("success", "partial")
+        succeeded = self.style == "field" and status == "success"
         counts = {"scored": scored, "failed": failed, "unscored": total - scored - failed}
         return {"total_records": total, **(clock if succeeded else {}), "status": status, **counts}
 
@@ -112,8 +107,10 @@ class Report(NamedTuple):
             raise BadParameter(row["error"])
         total = row.get("used_sample_count", 0)
         if not total:
-            payload = entry.metric.calculate([])
-        elif "payload" in row:
+            census = self.census
+            failed = f": {census.failed:,} of {census.total:,} failed" if census.failed else ""
+            raise BadParameter(f"no record has a result in {entry.field!r}{failed}")
+        if "payload" in row:
             payload = row["payload"]
         else:
             others = {*OWN_KEYS, "sample_count", "label", "sound", row["metric_type"]}
@@ -150,7 +147,7 @@ class Report(NamedTuple):
             sound[name] = part["classification"]
         for entry, part in parts:
             if not isinstance(entry.metric, Labelled):
-                sound |= {name: numbers for name, numbers in part.items() if name != "accuracy"}
+                sound |= {f"{name}{entry.apart}": numbers for name, numbers in part.items() if name != "accuracy"}
         return sound
 
 

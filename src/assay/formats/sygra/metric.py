@@ -141,14 +141,18 @@ SUFFIX = "_result"
 
 
 class Entry(msgspec.Struct):
-    """One configured aggregator; `problem` says why it can have no result."""
+    """One configured aggregator; `problem` says why it can have no result, `apart` what tells it from others of its
+    name on its column."""
 
     name: str
+    shown: str
     field: str
     key: str
     metric: BaseAggregatorMetric | None
     copied: dict[str, str]
     problem: str | None = None
+    settings: dict[str, Any] = {}
+    apart: str = ""
 
     @property
     def label(self) -> str:
@@ -186,28 +190,36 @@ def column_of(configured: Mapping[str, Any], default: str) -> str:
 def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialect) -> list[Entry]:
     """The configured aggregators with their report keys: the plain name, or `<column>-<name>`.
 
-    Two of one name on different columns would hide one another under the plain name, so both get the long one.
+    Two of one name on different columns would hide one another under the plain name, so both get the long one. Two on
+    one column say how they differ (`pass@k(k=1)`); what is written twice counts once.
     """
     made = [_entry(aggregator, column_of(aggregator, default)) for aggregator in configured]
-    seen: set[str] = set()
+    distinct: list[Entry] = []
     for entry in made:
-        columns = {other.field for other in made if other.name == entry.name}
-        entry.key = entry.name if style == "name" and len(columns) == 1 else f"{entry.field}-{entry.name}"
-        if entry.key in seen:
-            entry.problem = entry.problem or f"two aggregator metrics are called {entry.key!r}: keep one of them"
-        seen.add(entry.key)
-    return made
+        namesakes = [other for other in made if other.shown == entry.shown]
+        is_alone = all(other.field == entry.field for other in namesakes)
+        entry.key = entry.shown if style == "name" and is_alone else f"{entry.field}-{entry.shown}"
+        others = [other.settings for other in namesakes if other.field == entry.field]
+        settings = entry.settings.items()
+        told = [f"{name}={value}" for name, value in settings if any(other.get(name) != value for other in others)]
+        entry.apart = f"({', '.join(told)})" if told else ""
+        entry.key += entry.apart
+        if not any((other.key, other.settings) == (entry.key, entry.settings) for other in distinct):
+            distinct.append(entry)
+    return distinct
 
 
 def _entry(configured: Mapping[str, Any], field: str) -> Entry:
     name, params = str(configured.get("name") or ""), configured.get("params", {})
-    entry = Entry(name, field, "", None, {})
+    entry = Entry(name, name, field, "", None, {})
     try:
         if not isinstance(params, Mapping):
             shown = "null" if params is None else type(params).__name__
             raise BadParameter(f"`params` of the aggregator metric {name!r} is {shown}: leave it out or write {{}}")
         entry.copied = msgspec.convert(configured.get("metadata") or {}, dict[str, str])
-        entry.metric = AggregatorMetricRegistry.get_metric(name, **params)
+        entry.settings = {**params, **({"metadata": entry.copied} if entry.copied else {})}
+        entry.metric = made = AggregatorMetricRegistry.get_metric(name, **params)
+        entry.shown = AggregatorMetricRegistry.name_of(name, made)
     except Exception as error:  # a user's constructor may raise anything: this entry says it, the others stand
         entry.problem = error_text(error)
     return entry
