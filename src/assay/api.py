@@ -138,7 +138,7 @@ _HOMES = {
     "reports": "label_screen",
     "reports.junit": "junit",
     "reports.progress": "emit for_programs watch",
-    "reports.sheet": "Sheet checked_suffix save sheet",
+    "reports.sheet": "Line Sheet Table checked_suffix columns_of save sheet",
     "reports.writers.csv": "csv_lines",
     "store.files": "write_file",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",

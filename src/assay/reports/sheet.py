@@ -25,27 +25,29 @@ class Cell(NamedTuple):
 
 class Column(NamedTuple):
     """Texts stand on the left and may go over several lines; numbers stand on the right and, unless they `fold`,
-    never do."""
+    never do. A `spare` column is left out, and named, where there is no room for it."""
 
     name: str
     text: bool = False
     folds: bool = False
+    spare: bool = False
 
 
 class Line(NamedTuple):
-    """A line between tables. `depth` indents it. One that does not wrap is left to the terminal, as is best for texts
-    that people copy."""
+    """A line between tables. `depth` indents it, `hang` what is wrapped. One that does not wrap is left to the
+    terminal, as is best for what people copy: paths and commands."""
 
     text: str
     style: Style = ""
     depth: int = 0
     wraps: bool = True
+    hang: int = 0
 
 
 class Table(NamedTuple):
-    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else a line for each row; an `extra`
-    table is left out there. A `compact` one has no frame and never folds. `data` are the names and unrounded values
-    that CSV has instead of the rows."""
+    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else its rows below one another; an
+    `extra` table is left out there. A `compact` one has no frame. `data` are the names and unrounded values that CSV
+    has instead of the rows."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str | Cell]]
@@ -145,9 +147,11 @@ def failed_text(counts: Mapping[str, int]) -> str:
 
 
 def columns_of(*names: str | Column) -> list[Column]:
-    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold."""
+    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold, `?` for numbers to spare."""
     return [
-        name if isinstance(name, Column) else Column(name.lstrip("<~"), text=name[0] == "<", folds=name[0] == "~")
+        name
+        if isinstance(name, Column)
+        else Column(name.lstrip("<~?"), text=name[0] == "<", folds=name[0] == "~", spare=name[0] == "?")
         for name in names
     ]
 

@@ -23,11 +23,11 @@ class _Tree:
             text = f"{text[:LONGEST]}… ({len(text):,} characters)"
         below = f"\n  {' ' * len(name)}"
         line = f"{name}{':' if text else ''} {text.replace(chr(10), below)}".rstrip()
-        self.lines.append(Line(line, depth=depth, wraps=False))
+        self.lines.append(Line(line, depth=depth, wraps=not self.full, hang=min(len(line), len(name) + 2)))
 
 
 def view(trace: Trace, full: bool = False) -> Sheet:
-    """`full`: nothing is cut."""
+    """`full`: nothing is cut or wrapped."""
     tree = _Tree(full)
     tree.add(0, f"item {trace.item_id}")
     for name, value in (trace.item or {}).items():
