@@ -14,8 +14,9 @@ from typing import IO, Any, Literal
 
 import msgspec
 
+from assay.errors import UserError
 from assay.formats.ragicamp.files import Document, look
-from assay.formats.ragicamp.rows import Row, id_of, question_row
+from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
 from assay.interfaces import Log
 from assay.store.files import store_error, write_file
 from assay.store.index import ItemIndex
@@ -75,8 +76,8 @@ def _indented(row: Row) -> bytes:
 
 
 def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
-    """Put the items into the questions file: what it has keeps its place, ours are new or newer, none goes. Call it
-    within `shared`."""
+    """Put the items into the questions file: what it has keeps its place, ours are new, none goes. A question that asks
+    otherwise than ours of the same id is a conflict; other answers are replaced, and named. Call it within `shared`."""
     path = questions_file(folder, dataset)
     broken: list[str] = []
     old = look(path) if path.exists() else None
@@ -85,8 +86,12 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     if old is None and path.exists():
         broken.append(f"{path} holds no questions")
     head: Row = {"dataset_name": dataset, "num_questions": 0, **({} if old is None else old.head)}
+    answers: list[str] = []
     with TemporaryFile(prefix="assay-") as spool:
-        head["num_questions"] = _spool(spool, old, items, broken.append)
+        head["num_questions"] = _spool(spool, old, items, broken.append, answers.append)
+        if answers:
+            others = f", and {len(answers) - 1:,} more" if len(answers) > 1 else ""
+            note(f"{path.name} had other answers to {answers[0]!r}{others}: they are those of this dataset now")
         head |= {} if old is None else {key: value for key, value in old.tail.items() if key not in head}
         if broken:
             aside = path.with_name(f"{path.name}.broken")
@@ -96,10 +101,10 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     return path
 
 
-def _spool(spool: IO[bytes], old: Document | None, items: Log, broken: Note) -> int:
+def _spool(spool: IO[bytes], old: Document | None, items: Log, broken: Note, answered: Note) -> int:
     """Write the questions aside, for the file has their number before them; returns it."""
     count = 0
-    for row in _asked(items) if old is None else _merged(old, ItemIndex(items), broken):
+    for row in _asked(items) if old is None else _merged(old, ItemIndex(items), broken, answered):
         spool.write((b",\n    " if count else b"\n    ") + _indented(row))
         count += 1
     return count
@@ -111,18 +116,28 @@ def _asked(items: Log) -> Iterator[Row]:
             yield question_row(decode_item(line, "items.jsonl"))
 
 
-def _merged(old: Document, items: ItemIndex, broken: Note) -> Iterator[Row]:
+def _merged(old: Document, items: ItemIndex, broken: Note, answered: Note) -> Iterator[Row]:
     taken = Seen()
-    for _, number, row in old.rows(broken):
+    for place, number, row in old.rows(broken):
         id = id_of(row, number)
         item = items.get(id)
         if item is None:
             yield row
         elif taken.add(id_hash(id)):
-            yield question_row(item)
+            ours = question_row(item)
+            _check_same(id, str(row.get("question") or ""), ours["question"], place)
+            if answers_in(row) != answers_in(ours):
+                answered(id)
+            yield ours
     for item in items:
         if taken.add(id_hash(item.id)):
             yield question_row(item)
+
+
+def _check_same(id: str, theirs: str, ours: str, place: str) -> None:
+    if theirs.split() and theirs.split() != ours.split():
+        fix = "export to another folder, or under another name: --set dataset=NAME"
+        raise UserError(f"question {id!r} is {theirs!r} in the file and {ours!r} here", where=place, fix=fix)
 
 
 def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
