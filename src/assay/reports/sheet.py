@@ -182,18 +182,18 @@ def sheet(value: Any, **options: Any) -> Sheet:
     return getattr(import_module(f"assay.reports.{module}"), function)(value, **options)
 
 
-def save(value: Any, path: "str | Path") -> None:
+def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
     """Write a result to a file in the form that its name asks for: .json (everything, unrounded), .csv, .md, .tex or
-    .html."""
-    from assay.store.files import write_file
+    .html. `force` replaces a file that Assay did not write."""
+    from assay.store.written import write_named
 
     file, suffix = checked_suffix(path)
     if suffix == ".json":
         import msgspec
 
-        write_file(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+        write_named(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", force=force)
     else:
-        write_file(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode())
+        write_named(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode(), force=force)
 
 
 def checked_suffix(path: "str | Path") -> "tuple[Path, str]":

@@ -24,6 +24,7 @@ from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.store.names import safe_name
+from assay.store.written import check_replaceable, remember
 
 _LOCK = ".ragicamp.lock"
 _BLOCK = 1 << 20
@@ -152,22 +153,25 @@ def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
 # ---- predictions and summaries
 
 
-def put_in_place(
-    files: Mapping[FileKind, Path], folder: Path, agent: str, dataset: str, *, plain_names: bool
-) -> list[Path]:
-    """Give an agent's whole files their names: RAGiCamp's, unless another dataset's results have them. Call it within
-    `shared`."""
+def places_of(folder: Path, agent: str, dataset: str, *, plain_names: bool, force: bool) -> dict[FileKind, Path]:
+    """The names of an agent's files: RAGiCamp's, unless another dataset's results have them. Files that Assay did not
+    write are refused. Call it within `shared`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
     taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)
-    placed: list[Path] = []
+    places = {kind: agent_file(folder, agent, kind, dataset if taken else "") for kind in KINDS}
+    for path in places.values():
+        check_replaceable(path, force=force)
+    return places
+
+
+def put_in_place(files: Mapping[FileKind, Path], places: Mapping[FileKind, Path]) -> None:
+    """Give an agent's whole files their names. Call it within `shared`."""
     for kind, temporary in files.items():
-        target = agent_file(folder, agent, kind, dataset if taken else "")
         try:
-            os.replace(temporary, target)
+            os.replace(temporary, places[kind])
         except OSError as error:
-            raise store_error(error, target) from error
-        placed.append(target)
-    return placed
+            raise store_error(error, places[kind]) from error
+        remember(places[kind])
 
 
 def _dataset_in(path: Path) -> str | None:

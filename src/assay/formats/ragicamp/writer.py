@@ -18,7 +18,7 @@ from assay.engine.experiment.sources import Source, config_of
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining, Samples
-from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, put_in_place, shared
+from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, places_of, put_in_place, shared
 from assay.formats.ragicamp.rows import OVERALL, Row, counted, outcome_of, prediction_row
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
@@ -58,9 +58,11 @@ def ragicamp(
         policy, level = _counting(export.tables.source)
         files = _Agents(Path(temporary), name, samples, extras, policy, level).write(export.tables, notes.append)
         with shared(folder):
+            options = {"plain_names": plain_names, "force": export.force}
+            places = {agent: places_of(folder, agent, name, **options) for agent in files}
             merge_questions(folder, name, export.tables.log("items"), notes.append)
             for agent, own in files.items():
-                put_in_place(own, folder, agent, name, plain_names=plain_names)
+                put_in_place(own, places[agent])
     return notes
 
 

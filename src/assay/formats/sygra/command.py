@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from assay.cli import Command
+from assay.store.written import write_named
 from assay.text.plain import plain
 
 _SHOWN_ERRORS = 3
@@ -101,7 +102,7 @@ def _draw(task: str, file: str) -> None:
     if file == "-":
         click.echo(text)
     else:
-        Path(file).write_text(text, "utf-8")
+        write_named(Path(file), text.encode())
         click.echo(f"drawn: {file}")
 
 
