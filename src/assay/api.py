@@ -138,7 +138,7 @@ _HOMES = {
     "reports": "label_screen",
     "reports.junit": "junit",
     "reports.progress": "emit for_programs watch",
-    "reports.sheet": "Line Sheet Table checked_suffix columns_of save sheet",
+    "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.writers.csv": "csv_lines",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",

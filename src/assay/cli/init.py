@@ -21,8 +21,7 @@ def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str
 def command(folder: str, example: str, as_list: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""
     if as_list:
-        rows = list(api.examples().items())
-        print_sheet(api.Sheet([api.Table(api.columns_of("<name", "<about"), rows, compact=True, heads=False)]))
+        print_sheet(api.listing(api.examples()))
         return
     for path in api.init(folder, example=example):
         click.echo(f"  {path}")

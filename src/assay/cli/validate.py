@@ -22,4 +22,4 @@ def command(**options: Any) -> None:
         f"ok: {len(config.models) + len(config.tasks)} models or tasks, {max(1, len(config.prompts))} prompts, "
         f"{len(config.evaluation_methods)} evaluation methods, {len(config.metrics)} metrics"
     )
-    print_sheet(api.Sheet([api.Line(line) for line in lines]))
+    print_sheet(api.listing(lines))

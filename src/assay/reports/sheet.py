@@ -156,6 +156,14 @@ def columns_of(*names: str | Column) -> list[Column]:
     ]
 
 
+def listing(entries: Mapping[str, str] | Sequence[str]) -> Sheet:
+    """Names with what they are, or lines."""
+    if not isinstance(entries, Mapping):
+        return Sheet([Line(entry) for entry in entries])
+    rows = [list(entry) for entry in entries.items()]
+    return Sheet([Table(columns_of("<name", "<about"), rows, compact=True, heads=False)])
+
+
 def fields_of(values: Sequence[Any], names: Sequence[str]) -> tuple[Sequence[str], list[list[Any]]]:
     """The unrounded values of a table: these attributes of each."""
     return names, [[getattr(value, name) for name in names] for value in values]

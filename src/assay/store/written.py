@@ -59,8 +59,8 @@ def remember(path: Path) -> None:
 def _written(path: Path) -> str:
     ledger, name = path.parent / LEDGER, os.fsencode(path.name).replace(b"\n", b"\\n")
     lines = ledger.read_bytes().splitlines() if ledger.is_file() else []
-    pairs = dict(line.partition(b"  ")[::2][::-1] for line in lines)
-    return pairs.get(name, b"").decode("ascii", "replace")
+    digests = [digest for digest, _, written in (line.partition(b"  ") for line in lines) if written == name]
+    return digests[-1].decode("ascii", "replace") if digests else ""
 
 
 def _digest(path: Path) -> str:

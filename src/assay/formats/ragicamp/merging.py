@@ -158,7 +158,7 @@ def places_of(folder: Path, agent: str, dataset: str, *, plain_names: bool, forc
     write are refused. Call it within `shared`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
     taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)
-    places = {kind: agent_file(folder, agent, kind, dataset if taken else "") for kind in KINDS}
+    places: dict[FileKind, Path] = {kind: agent_file(folder, agent, kind, dataset if taken else "") for kind in KINDS}
     for path in places.values():
         check_replaceable(path, force=force)
     return places

@@ -116,8 +116,10 @@ class Scores:
         self._flush()
         if not self._log.segments():
             return {}
-        bound = {"facets": [_FACET], "policy": self._policy, "level": self._level}
-        metrics = [bind_metric(type=name, params=_PARAMS.get(name), **bound) for name in STATISTICS]
+        metrics = [
+            bind_metric(type=name, params=_PARAMS.get(name), facets=[_FACET], policy=self._policy, level=self._level)
+            for name in STATISTICS
+        ]
         found: dict[str, dict[str, Row]] = {}
         for row in Aggregator(self._store).aggregate([_ID], metrics, id=_ID):
             entry = found.setdefault(str(row[_FACET]), {}).setdefault(row["label"], {})
