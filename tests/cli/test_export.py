@@ -80,7 +80,7 @@ def test_parquet_keeps_types(folder: Path) -> None:
     assert found == [("a", -1, None, None, None), ("b", None, 0.5, True, None), ("c", None, None, False, 3)]
     before = target.read_bytes()
     assert exported(folder, "parquet").read_bytes() == before
-    assert sorted(path.name for path in folder.iterdir()) == ["out.parquet", "responses.jsonl"]
+    assert sorted(path.name for path in folder.iterdir()) == [".assay-written", "out.parquet", "responses.jsonl"]
 
 
 def test_every_writer_writes_the_same_bytes_twice_and_has_a_sentence(folder: Path) -> None:

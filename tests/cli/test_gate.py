@@ -81,7 +81,7 @@ def test_mistakes_are_messages(shell: Shell) -> None:
         ("new", "--metric", "mean"): "--metric needs a bound",
         ("new", "--max-drop", "0.1"): "needs a baseline",
         ("new", "--max-drop", "0.1", "--baseline", "odl"): "did you mean 'old'",
-        ("new", "--min", "0.5", "--junit", "no/such/folder.xml"): "the report cannot be written",
+        ("new", "--min", "0.5", "--markdown", "no/such/folder.md"): "the report cannot be written",
     }.items():
         ended = shell.call("gate", *words)
         assert ended.code in (1, 2), ended.said

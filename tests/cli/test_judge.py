@@ -46,7 +46,7 @@ def test_the_tables(shell: Shell) -> None:
 def test_a_narrow_terminal_loses_nothing(shell: Shell) -> None:
     shell.environ["COLUMNS"] = "30"
     ended = shell.call("judge", "calibrate", "out", "--labels", "labels.csv")
-    assert "sensitivity: value 1.000, 95% interval 0.867 … 1.000, answers 25" in ended.words
+    assert "sensitivity value 1.000 95% interval 0.867 … 1.000 answers 25" in ended.words
     assert "…," not in ended.out
     assert max(map(len, ended.out.splitlines())) <= 30
 

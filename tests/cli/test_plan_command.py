@@ -53,9 +53,9 @@ def test_the_text_says_the_same(shell: Shell) -> None:
     assert shell.run("--limit", "1").code == 0
     lines = [" ".join(line.split()) for line in shell.call("plan", "CONFIG").out.splitlines()]
     assert lines[0].startswith("4 items × 1 tasks × 1 samples")
-    assert lines[1].startswith("planned 4 ")
-    assert lines[3].startswith("present 1 ")
-    assert lines[4].startswith("to run 3 ")
+    assert lines[2].startswith("planned 4 ")
+    assert lines[4].startswith("present 1 ")
+    assert lines[5].startswith("to run 3 ")
 
 
 def test_a_bad_dataset_is_found_here_too(shell: Shell) -> None:

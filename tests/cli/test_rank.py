@@ -32,8 +32,8 @@ def test_a_table_that_fits(shell: Shell) -> None:
 def test_a_narrow_terminal_gets_every_number(shell: Shell) -> None:
     shell.environ["COLUMNS"] = "20"
     words = shell.call("rank", "arena", "--method", "win-rate").words
-    assert "rank 1, a, win rate 0.733, 95% interval 0." in words
-    assert "matches 43, won/tied/lost 30/3/10, failed 0" in words
+    assert "rank 1 player a win rate 0.733 95% interval 0." in words
+    assert "matches 43 won/tied/lost 30/3/10 failed 0" in words
     assert "wins of the row" not in words
 
 

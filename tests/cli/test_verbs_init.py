@@ -61,7 +61,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    listed = CliRunner().invoke(command, ["--list"])
+    listed = CliRunner(env={"COLUMNS": "200"}).invoke(command, ["--list"])
     assert [line.split()[0] for line in listed.output.splitlines()] == list(examples())
     made = CliRunner().invoke(command, [str(tmp_path / "new"), "--example", "chat"])
     assert made.exit_code == 0

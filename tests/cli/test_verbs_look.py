@@ -186,3 +186,29 @@ def test_a_repository_root_is_searched_as_a_whole(tmp_path: Path) -> None:
     (sample,) = trace(tmp_path, "a").samples
     assert [row["metric_name"] for row in sample.evaluations[0]["metrics"]] == ["rate"]
     assert len(ls(tmp_path)) == 4
+
+
+def test_labels_of_rows_that_do_not_number_their_samples(tmp_path: Path) -> None:
+    response = {"item_id": "a", "model_name": "m", "response": "4"}
+    label = {"item_id": "a", "model_name": "m", "label": "right", "score": 1.0, "passed": True}
+    for first, second in (({}, {"sample_index": 0}), ({"sample_index": 0}, {}), ({"sample_index": None}, {})):
+        (tmp_path / "responses.jsonl").write_text(json.dumps({**response, **first}) + "\n")
+        (tmp_path / "evaluation_results.jsonl").write_text(json.dumps({**label, **second}) + "\n")
+        assert "label right: passed, score 1" in trace_text(trace(tmp_path, "a"))
+    (tmp_path / "responses.jsonl").unlink()
+    assert "label right: passed, score 1" in trace_text(trace(tmp_path, "a"))
+
+
+def test_turns_with_tool_calls_are_shown(tmp_path: Path) -> None:
+    asked = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    messages = [
+        {"role": "user", "content": "1 + 1?"},
+        {"role": "assistant", "content": None, "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "c1", "content": "2"},
+    ]
+    row = {"item_id": "a", "model_name": "m", "response": "", "messages": messages, "tool_calls": [asked, "odd"]}
+    (tmp_path / "responses.jsonl").write_text(json.dumps(row) + "\n")
+    text = trace_text(trace(tmp_path, "a"))
+    assert text.count('calls add c1: {"a": 1}') == 2
+    assert "tool c1: 2" in text
+    assert "calls: odd" in text

@@ -17,7 +17,7 @@ from assay.errors import AssayError
 
 
 def said(*words: str) -> str:
-    result: Result = CliRunner().invoke(group, list(words), catch_exceptions=False)
+    result: Result = CliRunner(env={"COLUMNS": "200"}).invoke(group, list(words), catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 

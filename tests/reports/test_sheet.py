@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 
 import assay
 from assay.errors import UserError
+from assay.reports.run import _metrics
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, one_line
-from assay.reports.terminal import cells, wrapped
+from assay.reports.wrapping import cells, wrapped
 
 EVIL = "\x1b[2J\x9b31m\u202e<b>|*_[x](y)&amp;\\end{tabular}%\n=1+1"
 FORMS = ("table", "markdown", "latex", "csv", "html")
@@ -65,12 +67,12 @@ def test_a_terminal_of_any_width_shows_every_letter(texts: list[str], width: int
     sheet = sheet_of(*texts)
     shown = sheet.form(width=width)
     assert all(cells(line) <= width for line in shown.split("\n"))
-    letters = re.sub(r"[\s─]", "", shown)
-    for text in texts:
-        for word in one_line(text).split():
-            assert word.replace("─", "") in letters
+    seen = Counter(re.sub(r"[\s─…]", "", shown))
+    prefix = (re.findall(r"name: … is (\S*)", shown.replace("\n", "")) or [""])[0]
+    for letter, number in Counter(re.sub(r"[\s─…]", "", "".join(map(one_line, set(texts))))).items():
+        assert seen[letter] >= number - len(texts) * prefix.count(letter)
     for number in range(len(texts)):
-        assert f"{number}.125" in letters
+        assert f"{number}.125" in shown
 
 
 @settings(deadline=None)
@@ -93,15 +95,43 @@ def test_colours_are_for_terminals_that_want_them() -> None:
 
 def test_a_long_heading_is_broken_before_a_table_becomes_lines() -> None:
     shown = sheet_of("x").form(width=30).splitlines()
-    assert [line.split() for line in shown[1:7]] == [
-        [],
-        ["a_"],
-        ["long_"],
-        ["heading_"],
-        ["of_"],
-        ["name", "words", "verdict"],
+    assert [line.split() for line in shown[1:5]] == [[], ["a_long_"], ["heading_of_"], ["name", "words", "verdict"]]
+    stacked = sheet_of("x").form(width=23).splitlines()
+    assert [line.strip() for line in stacked[2:5]] == ["name", "x", "a_long_heading_of_words"]
+
+
+def test_names_lose_what_they_share_before_they_are_broken() -> None:
+    names = [f"meta-llama/Meta-Llama-3.1-{size}-Instruct" for size in ("70B", "8B")]
+    columns = [Column("model", text=True), Column("value"), Column("items", spare=True), Column("n", spare=True)]
+    table = Table(columns, [[name, "0.500", "1,319", str(n)] for n, name in enumerate(names)])
+    wide, narrow, least = (Sheet([table]).form(width=width).splitlines() for width in (60, 40, 22))
+    assert wide[3].split() == [names[0], "0.500", "1,319", "0"]
+    assert narrow[3].split() == ["…70B-Instruct", "0.500", "1,319", "0"]
+    assert narrow[-1] == "model: … is meta-llama/Meta-Llama-3.1-"
+    assert [line.split() for line in least[3:5]] == [["…70B-Instruct", "0.500"], ["…8B-Instruct", "0.500"]]
+    assert "items: 1,319 in each row" in " ".join(least)
+    assert "n: shown on a wider terminal" in " ".join(least)
+
+
+def test_a_name_of_many_rows_is_their_heading() -> None:
+    rows = [[model * 30, label, "0.500"] for model in "ab" for label in ("exact_match", "bleu", "contains")]
+    table = Table([Column("model", text=True), Column("label", text=True), Column("value")], rows)
+    assert [line.split() for line in Sheet([table]).form(width=40).splitlines()[3:8]] == [
+        ["model:", "a" * 30],
+        ["exact_match", "0.500"],
+        ["bleu", "0.500"],
+        ["contains", "0.500"],
+        ["model:", "b" * 30],
     ]
-    assert "a_long_heading_of_words0.125,better" in "".join(sheet_of("x").form(width=15).split())
+
+
+@pytest.mark.parametrize("width", [10, 20, 30, 60])
+def test_a_number_stays_whole_and_with_its_word(width: int) -> None:
+    table = Table([Column("failed", folds=True)], [["3 errored, 12 unparsed"]])
+    shown = Sheet([table]).form(width=width)
+    assert "errored" in shown
+    assert "unparsed" in shown
+    assert width < 20 or re.search(r"(?<!, )12 unparsed$", shown.strip(), re.M) or width > 22
 
 
 def test_what_replaces_a_table_that_does_not_fit() -> None:
@@ -110,6 +140,7 @@ def test_what_replaces_a_table_that_does_not_fit() -> None:
     assert Sheet([wide._replace(instead=[part])]).form(width=20).split() == ["part", "y", "─", "2"]
     assert Sheet([wide._replace(extra=True)]).form(width=20) == ""
     assert Sheet([wide]).form(width=20).split() == ["x" * 20, "x" * 10, "1"]
+    assert Sheet([wide]).form(width=26).split() == ["x" * 11, "1", "x" * 11, "x" * 8]
 
 
 def test_files_by_their_names(tmp_path: Path) -> None:
@@ -129,3 +160,10 @@ def test_files_by_their_names(tmp_path: Path) -> None:
 def test_only_results_have_sheets() -> None:
     with pytest.raises(UserError, match="there is no view of a int"):
         assay.sheet(3)
+
+
+def test_facets_that_begin_alike_are_not_cut_to_one() -> None:
+    texts = [f"Answer the following question as briefly as you can {end}: {{{{q}}}}" for end in ("now", "then")]
+    rows = [{"metric_name": "mean", "label": "x", "facets": ["prompt"], "prompt": text, "value": 1.0} for text in texts]
+    shown = Sheet([_metrics(rows)]).form(width=200)
+    assert all(text in shown for text in texts)

@@ -14,6 +14,7 @@ LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 settings_option = click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key of the config."
 )
+force_option = click.option("--force", is_flag=True, help="Replace files that Assay did not write.")
 parameters_option = click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the format."
 )

@@ -8,7 +8,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import facet_values, row_options
+from assay.cli._options import facet_values, force_option, row_options
 from assay.cli._output import format_option, show
 from assay.errors import StoreError, UserError
 
@@ -30,10 +30,18 @@ from assay.errors import StoreError, UserError
     help="What is inconclusive exits with 4 (the default), 0 or 3.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
+@force_option
 @click.option("--markdown", type=click.Path(path_type=Path), help="Append a Markdown summary to this file.")
 @format_option
 def command(
-    path: str, inconclusive: str, form: str, as_json: bool, junit: Path | None, markdown: Path | None, **options: Any
+    path: str,
+    inconclusive: str,
+    form: str,
+    as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
+    force: bool,
+    **options: Any,
 ) -> None:
     """Check the experiment in PATH against bounds or a baseline.
 
@@ -47,7 +55,10 @@ def command(
     if chosen and not bounds:
         raise UserError(f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop")
     gated = api.gate(path, **options, **bounds, **chosen)
-    _write(gated, junit, markdown, inconclusive)
+    if junit is not None:
+        api.write_named(junit, api.junit(gated, inconclusive=inconclusive), force=force)
+    if markdown is not None:
+        _append(gated, markdown)
     show(gated, form, as_json=as_json)
     if form == "table" and not as_json:
         click.echo(f"gate: {gated.outcome}")
@@ -55,12 +66,9 @@ def command(
     sys.exit(codes.get(inconclusive, gated.exit_code))
 
 
-def _write(gated: Any, junit_file: Path | None, markdown: Path | None, inconclusive: str) -> None:
+def _append(gated: Any, markdown: Path) -> None:
     try:
-        if junit_file is not None:
-            junit_file.write_bytes(api.junit(gated, inconclusive=inconclusive))
-        if markdown is not None:
-            with markdown.open("a", encoding="utf-8") as file:  # GitHub's step summary may hold other text
-                file.write(api.sheet(gated).form("markdown") + "\n")
+        with markdown.open("a", encoding="utf-8") as file:  # GitHub's step summary may hold other text
+            file.write(api.sheet(gated).form("markdown") + "\n")
     except OSError as error:
         raise StoreError(f"the report cannot be written: {error.strerror}", where=str(error.filename)) from error

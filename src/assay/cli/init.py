@@ -7,6 +7,7 @@ from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
+from assay.cli._output import print_sheet
 
 
 def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -20,9 +21,7 @@ def complete_example(ctx: click.Context, param: click.Parameter, incomplete: str
 def command(folder: str, example: str, as_list: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""
     if as_list:
-        width = max(map(len, api.examples()))
-        for name, about in api.examples().items():
-            click.echo(f"{name:{width}}  {about}")
+        print_sheet(api.listing(api.examples()))
         return
     for path in api.init(folder, example=example):
         click.echo(f"  {path}")

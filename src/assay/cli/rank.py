@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL
+from assay.cli._options import LEVEL, force_option
 from assay.cli._output import format_option, show
 
 
@@ -33,12 +33,15 @@ from assay.cli._output import format_option, show
     type=click.Path(path_type=Path),
     help="Write it to a file, too: .json, .csv, .md, .tex or .html; may be repeated.",
 )
+@force_option
 @format_option
-def command(paths: tuple[str, ...], outputs: tuple[Path, ...], form: str, as_json: bool, **options: Any) -> None:
+def command(
+    paths: tuple[str, ...], outputs: tuple[Path, ...], force: bool, form: str, as_json: bool, **options: Any
+) -> None:
     """Rank the players in the matches of each PATH: experiments' folders, or files of evaluation rows."""
     for path in outputs:  # a name that tells no format is refused before the work
         api.checked_suffix(path)
     ranking = api.rank(paths, **options)
     for path in outputs:
-        api.save(ranking, path)
+        api.save(ranking, path, force=force)
     show(ranking, form, as_json=as_json)

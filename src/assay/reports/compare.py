@@ -37,11 +37,11 @@ def compare_view(comparison: Comparison | Across) -> Sheet:
 def _comparison(comparison: Comparison) -> Sheet:
     interval = f"{comparison.level:.0%} interval"
     standings = Table(
-        columns=columns_of("rank", "<side", Column(comparison.metric), interval, "items", "samples", "~failed"),
+        columns=columns_of("rank", "<side", Column(comparison.metric), interval, "?items", "?samples", "~failed"),
         rows=[_standing(standing) for standing in comparison.standings],
     )
     pairs = Table(
-        columns=columns_of("<pair", "difference", interval, "p", "could show", "items", "<verdict"),
+        columns=columns_of("<pair", "difference", interval, "p", "?could show", "?items", "<verdict"),
         rows=[_pair(pair) for pair in comparison.pairs],
         data=fields_of(comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]),
     )
@@ -111,12 +111,12 @@ def _across(table: Across) -> Sheet:
     corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
     names = ["side", "label", *AcrossValue.__struct_fields__]
-    cells = Table(columns=columns_of("<side", *labels, "items", "failed"), rows=rows, data=(names, exact))
+    cells = Table(columns=columns_of("<side", *labels, "?items", "failed"), rows=rows, data=(names, exact))
     return Sheet(parts=[Line(lead, "quiet"), cells], notes=table.notes)
 
 
 def gate_view(gated: Gated) -> Sheet:
-    columns = columns_of("<check", "<bound", "value", "interval", "items", "~failed rows", "<outcome")
+    columns = columns_of("<check", "<bound", "value", "interval", "?items", "~failed rows", "<outcome")
     names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples"]
     table = Table(columns=columns, rows=[_check(check) for check in gated.checks], data=fields_of(gated.checks, names))
     why = [

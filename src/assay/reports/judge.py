@@ -96,7 +96,7 @@ def _words(calibration: Calibration) -> tuple[str, str]:
 def _corrected(calibration: Calibration) -> Table:
     who = "pair" if calibration.match else "model"
     return Table(
-        columns=columns_of(f"<{who}", "answers", "by the judge", "Rogan–Gladen", "PPI"),
+        columns=columns_of(f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"),
         rows=[
             [model, f"{rates.raw.n:,}", *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi))]
             for model, rates in calibration.corrected.items()

@@ -25,13 +25,13 @@ _LONGEST_TEXT = 200
 def experiments(listed: "Sequence[Listed]", root: str = "") -> Sheet:
     """Paths are relative to the folder `root`."""
     table = Table(
-        columns=columns_of("<experiment", "<state", "items", "rows", "errors", "<metrics"),
+        columns=columns_of("<experiment", "<state", "?items", "rows", "errors", "<metrics"),
         rows=[_experiment(experiment, root) for experiment in listed],
         compact=True,
         data=fields_of(listed, [name for name in listed[0].__struct_fields__ if name != "values"]),
     )
     lines = [
-        Line(f"{_path(experiment, root)}: {reason}", "open", wraps=False)
+        Line(f"{_path(experiment, root)}: {reason}", "open")
         for experiment in listed
         if experiment.state == "failed"
         for reason in experiment.reasons[:_MOST_REASONS]
@@ -69,16 +69,16 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     if not isinstance(stored.new, msgspec.UnsetType):
         return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
-    facts = [Line(f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=False) for name in _FACTS]
+    facts = [Line(f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip()) for name in _FACTS]
     head = [] if isinstance(stored.head, msgspec.UnsetType) else stored.head
-    items = [Line(msgspec.json.encode(item).decode(), wraps=False) for item in head]
+    items = [Line(msgspec.json.encode(item).decode()) for item in head]
     return Sheet(parts=[*facts, *_duplicates(stored), *items])
 
 
 def _added(dataset: "StoredDataset", new: bool) -> Line:
     items = f"{dataset.items:,} items, hash {dataset.hash}"
     stored = f"{dataset.name} is there already with the same {items}"
-    return Line(f"stored {dataset.name}: {items}" if new else stored, wraps=False)
+    return Line(f"stored {dataset.name}: {items}" if new else stored)
 
 
 def _dataset_list(datasets: "Sequence[StoredDataset]") -> Sheet:
@@ -113,9 +113,9 @@ def _duplicates(dataset: "StoredDataset") -> list[Line]:
         return [Line(f"duplicates: none among {duplicates.items:,} items")]
     alike = f"(at least {duplicates.threshold:.0%} of three-word sequences in common)"
     return [
-        Line(f"duplicates: {duplicates.exact:,} exact, {duplicates.near:,} near {alike}", wraps=False),
-        *(Line(f"exactly: {', '.join(group)}", depth=1, wraps=False) for group in duplicates.exact_groups),
-        *(Line(f"nearly:  {', '.join(group)}", depth=1, wraps=False) for group in duplicates.near_groups),
+        Line(f"duplicates: {duplicates.exact:,} exact, {duplicates.near:,} near {alike}"),
+        *(Line(f"exactly: {', '.join(group)}", depth=1) for group in duplicates.exact_groups),
+        *(Line(f"nearly:  {', '.join(group)}", depth=1) for group in duplicates.near_groups),
     ]
 
 
@@ -150,7 +150,7 @@ def descriptions(plug_ins: "Sequence[Described]") -> Sheet:
 def _described(described: "Described") -> list[Line | Table]:
     doc = described.doc.splitlines()
     rest = [line for line in described.module_doc.splitlines() if line not in doc]
-    lines = [Line(f"{described.name} ({described.kind})", wraps=False), Line("")]
+    lines = [Line(f"{described.name} ({described.kind})"), Line("")]
     lines += [_indented(line) for line in doc]
     lines += [Line(""), *map(_indented, rest)] if rest else []
     arguments = ", ".join(described.engine) + (", *, …" if described.parameters else "")
@@ -165,12 +165,12 @@ def _described(described: "Described") -> list[Line | Table]:
         depth=1,
         data=(names, [[parameter[name] for name in names] for parameter in described.parameters]),
     )
-    end = [Line(""), Line(f"from {described.origin}", wraps=False)]
+    end = [Line(""), Line(f"from {described.origin}")]
     return [*lines, parameters if described.parameters else _indented("none"), *end]
 
 
 def _indented(line: str) -> Line:
-    return Line(line, depth=1 if line else 0, wraps=False)
+    return Line(line, depth=1 if line else 0)
 
 
 def _default(parameter: dict[str, object]) -> str:

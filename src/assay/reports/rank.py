@@ -9,7 +9,7 @@ from assay.reports.sheet import Column, Line, Sheet, Table, columns_of, count, r
 def view(ranking: Ranking) -> Sheet:
     by_wins = ranking.method == "win-rate"
     rating = ("win rate" if by_wins else "rating", f"{ranking.level:.0%} interval")
-    columns = columns_of("rank", "<player", *rating, "win rate", "matches", "won/tied/lost", "failed")
+    columns = columns_of("rank", "<player", *rating, "?win rate", "?matches", "won/tied/lost", "failed")
     rows = [_standing(standing, ranking) for standing in ranking.standings]
     if by_wins:  # the rating is the win rate: once is enough
         columns, rows = columns[:4] + columns[5:], [row[:4] + row[5:] for row in rows]

@@ -24,6 +24,7 @@ from assay.reports.sheet import (
     cost_text,
     count,
     counts_text,
+    one_line,
     shortened,
     span_text,
 )
@@ -69,18 +70,22 @@ def _table(rows: Sequence[MetricRow]) -> Table:
     facets = dict.fromkeys(facet for row in rows for facet in row.get("facets", []))
     left = {facet: facet.removeprefix("metadata.") for facet in facets}
     left |= {"label": "label", "metric_name": "metric"}
-    shared = [key for key in left if len(rows) > 1 and len({_facet(row.get(key)) for row in rows}) == 1]
+    texts = {key: _facets([row.get(key) for row in rows]) for key in left}
+    shared = [key for key in left if len(rows) > 1 and len(set(texts[key])) == 1]
     keys = [key for key in left if key not in shared]
-    numbers = [Column(name) for name in ("value", _level(rows), "items", "samples")]
+    numbers = columns_of("value", _level(rows), "?items", "?samples", "~failed")
     return Table(
-        title=", ".join(f"{left[key]}: {_facet(rows[0].get(key))}" for key in shared),
-        columns=[*(Column(left[key], text=True) for key in keys), *numbers, Column("failed", folds=True)],
-        rows=[[*(_facet(row.get(key)) for key in keys), *_numbers(row)] for row in rows],
+        title=", ".join(f"{left[key]}: {texts[key][0]}" for key in shared),
+        columns=[*(Column(left[key], text=True) for key in keys), *numbers],
+        rows=[[*(texts[key][at] for key in keys), *_numbers(row)] for at, row in enumerate(rows)],
     )
 
 
-def _facet(value: Any) -> str:
-    return "–" if value is None else shortened(str(value), _LONGEST_FACET)
+def _facets(values: Sequence[Any]) -> list[str]:
+    """Values of a facet, cut to a readable length unless that makes two of them alike."""
+    whole = ["–" if value is None else one_line(str(value)) for value in values]
+    cut = [shortened(text, _LONGEST_FACET) for text in whole]
+    return cut if len(set(cut)) == len(set(whole)) else whole
 
 
 def _level(rows: Sequence[MetricRow]) -> str:
@@ -137,7 +142,7 @@ def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
         tokens = (f"{used['prompt_tokens']:,}", f"{used['completion_tokens']:,}")
         answered = used["responses"] > used["errors"]
         cost = cost_text(used["cost"], used["unpriced"]) if answered else "–"
-        rows.append([_facet(model), f"{used['responses']:,}", errors, *tokens, cost])
+        rows.append([model, f"{used['responses']:,}", errors, *tokens, cost])
     columns = columns_of("<model", "responses", "errors", "tokens in", "tokens out", "cost")
     return Table(columns=columns, rows=rows)
 
@@ -158,14 +163,15 @@ def plan_view(plan: Plan) -> Sheet:
     ]
     rows += [[what, f"{number:,}", meaning] for what, number, meaning in more if number]
     tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
-    title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples, folder {plan.folder}"
+    title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples"
     exact = {name: value for name, value in msgspec.structs.asdict(plan).items() if name not in ("tasks", "calls")}
     facts = Table(columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1)
     facts = facts._replace(data=(["what", "value"], [list(pair) for pair in exact.items()]))
     cells = Table(columns_of("cells", "<task"), tasks, compact=True, heads=False, depth=1)
     calls = [Line(_call(call), depth=1) for call in plan.calls]
     warnings = [Line(f"warning: {warning}", "open") for warning in plan.warnings]
-    return Sheet(parts=[Line(title, wraps=False), facts, cells, *calls, *warnings])
+    folder = Line(f"folder: {plan.folder}", wraps=False)
+    return Sheet(parts=[Line(title), folder, facts, cells, *calls, *warnings])
 
 
 def _call(call: CallPlan) -> str:
@@ -197,7 +203,7 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
     lines: list[Line] = []
     for imported in imports:
         lines += [
-            Line(f"{imported.dataset}: {imported.format}, {', '.join(imported.read_from)}", wraps=False),
+            Line(f"{imported.dataset}: {imported.format}, {', '.join(imported.read_from)}"),
             Line(f"items: {imported.items:,}"),
             Line(f"responses: {counts_text(imported.responses, 'none')} of {count(len(imported.agents), 'agent')}"),
             Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),

@@ -25,27 +25,29 @@ class Cell(NamedTuple):
 
 class Column(NamedTuple):
     """Texts stand on the left and may go over several lines; numbers stand on the right and, unless they `fold`,
-    never do."""
+    never do. A `spare` column is left out, and named, where there is no room for it."""
 
     name: str
     text: bool = False
     folds: bool = False
+    spare: bool = False
 
 
 class Line(NamedTuple):
-    """A line between tables. `depth` indents it. One that does not wrap is left to the terminal, as is best for texts
-    that people copy."""
+    """A line between tables. `depth` indents it, `hang` what is wrapped. One that does not wrap is left to the
+    terminal, as is best for what people copy: paths and commands."""
 
     text: str
     style: Style = ""
     depth: int = 0
     wraps: bool = True
+    hang: int = 0
 
 
 class Table(NamedTuple):
-    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else a line for each row; an `extra`
-    table is left out there. A `compact` one has no frame and never folds. `data` are the names and unrounded values
-    that CSV has instead of the rows."""
+    """Rows of texts. On a terminal that it does not fit, `instead` is shown, or else its rows below one another; an
+    `extra` table is left out there. A `compact` one has no frame. `data` are the names and unrounded values that CSV
+    has instead of the rows."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str | Cell]]
@@ -145,11 +147,21 @@ def failed_text(counts: Mapping[str, int]) -> str:
 
 
 def columns_of(*names: str | Column) -> list[Column]:
-    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold."""
+    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold, `?` for numbers to spare."""
     return [
-        name if isinstance(name, Column) else Column(name.lstrip("<~"), text=name[0] == "<", folds=name[0] == "~")
+        name
+        if isinstance(name, Column)
+        else Column(name.lstrip("<~?"), text=name[0] == "<", folds=name[0] == "~", spare=name[0] == "?")
         for name in names
     ]
+
+
+def listing(entries: Mapping[str, str] | Sequence[str]) -> Sheet:
+    """Names with what they are, or lines."""
+    if not isinstance(entries, Mapping):
+        return Sheet([Line(entry) for entry in entries])
+    rows = [list(entry) for entry in entries.items()]
+    return Sheet([Table(columns_of("<name", "<about"), rows, compact=True, heads=False)])
 
 
 def fields_of(values: Sequence[Any], names: Sequence[str]) -> tuple[Sequence[str], list[list[Any]]]:
@@ -178,18 +190,18 @@ def sheet(value: Any, **options: Any) -> Sheet:
     return getattr(import_module(f"assay.reports.{module}"), function)(value, **options)
 
 
-def save(value: Any, path: "str | Path") -> None:
+def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
     """Write a result to a file in the form that its name asks for: .json (everything, unrounded), .csv, .md, .tex or
-    .html."""
-    from assay.store.files import write_file
+    .html. `force` replaces a file that Assay did not write."""
+    from assay.store.written import write_named
 
     file, suffix = checked_suffix(path)
     if suffix == ".json":
         import msgspec
 
-        write_file(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+        write_named(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", force=force)
     else:
-        write_file(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode())
+        write_named(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode(), force=force)
 
 
 def checked_suffix(path: "str | Path") -> "tuple[Path, str]":

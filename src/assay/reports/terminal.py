@@ -1,22 +1,25 @@
-"""A sheet on a terminal of any width: nothing is cut off, nothing is lost.
+"""A sheet on a terminal of any width: nothing is cut off, and what is left out is named.
 
-A table that does not fit gets headings on several lines and folded texts, then its parts, at last a line for each row.
-It is drawn here and not by a library, because verbs such as `ls` and `list` must start without one.
+A table that does not fit gets headings on several lines and folded texts; then its parts; then names without what they
+all begin with, folded within, or as headings of their rows; then it loses the columns that matter least; at last its
+rows stand below one another, each with its headings. It is drawn here and not by a library, because verbs such as `ls`
+and `list` must start without one.
 """
 
 import os
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
-from assay.reports.sheet import Line, Sheet, Style, Table, clean, one_line, style_of, text_of
+from assay.reports.sheet import Cell, Column, Line, Sheet, Style, Table, clean, one_line, style_of, text_of
+from assay.reports.wrapping import cells, longest_part, wrapped
 
 _CODES: dict[Style, str] = {"good": "32", "bad": "31", "alike": "36", "open": "33", "quiet": "2", "head": "1"}
 _HEADS: list[Style] = ["head"]
 _GAP = "  "
-_LONG_HEADING = 12
-_READABLE = (20, 8)  # a folded column is not narrower than this, where its texts are that long
-_WIDE = re.compile(r"[^\x00-\u02ff\u2010-\u2027\u2190-\u21ff\u2212\u2500-\u257f]")
+_LONGEST_PART = 20  # of a name that is not broken itself
+_LONG_PREFIX = 5  # a shorter one saves nothing
 
 
 def terminal_width() -> int:
@@ -41,48 +44,16 @@ def terminal_text(sheet: Sheet, width: int, colour: bool = False) -> str:
 
 def _line(line: Line, width: int, colour: bool) -> Iterator[str]:
     indent = _GAP * line.depth
-    for text in clean(line.text).split("\n"):
-        for piece in wrapped(text, width - len(indent)) if line.wraps else [text.rstrip()]:
-            yield indent + _painted(piece, line.style, colour)
+    for number, text in enumerate(clean(line.text).split("\n")):
+        hang = line.hang if not number else len(text) - len(text.lstrip())
+        hang = hang if hang <= width // 2 else 0
+        pieces = wrapped(text[hang:], width - len(indent) - hang) if line.wraps else [text[hang:].rstrip()]
+        for at, piece in enumerate(pieces):
+            yield indent + _painted((" " * hang if at else text[:hang]) + piece, line.style, colour)
 
 
 def _painted(text: str, style: Style, colour: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour and style and text else text
-
-
-# ---- widths
-
-
-def cells(text: str) -> int:
-    """The columns that a text takes: two for East Asian and emoji, none for marks upon other characters."""
-    if not _WIDE.search(text):
-        return len(text)
-    return sum(map(_cells_of, text))
-
-
-def _cells_of(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` columns, broken between words; a longer word is broken itself."""
-    width = max(1, width)
-    if cells(text) <= width:
-        return [text]
-    lines = [""]
-    for word in re.findall(r"\s*\S+|\s+$", text):
-        if cells(lines[-1] + word) <= width:
-            lines[-1] += word
-            continue
-        word = word.lstrip() if lines[-1].strip() else word
-        lines += [] if not lines[-1] else [""]
-        for character in word:
-            if cells(lines[-1] + character) > width and lines[-1]:
-                lines.append("")
-            lines[-1] += character
-    return [line.rstrip() for line in lines]
 
 
 # ---- tables
@@ -90,48 +61,131 @@ def wrapped(text: str, width: int) -> list[str]:
 Texts = list[list[str]]
 
 
+class _Fold(NamedTuple):
+    """How far a table may give way: broken headings, columns of texts at least this narrow, names broken within."""
+
+    heads: bool
+    least: int
+    within: bool = False
+
+
+_FOLDS = (_Fold(False, 20), _Fold(True, 20), _Fold(True, 8))
+_WITHIN = (_Fold(True, 8), _Fold(True, 16, within=True))
+_NARROW = (_Fold(True, 8, within=True),)
+
+
 def _table(table: Table, width: int, colour: bool) -> list[str]:
-    title = [piece for line in [Line(table.title)] if table.title for piece in _line(line, width, colour)]
-    drawn = _fitting(table, width, colour)
-    if drawn is None and table.instead:
-        parts = [_fitting(part, width, colour) for part in table.instead]
-        if None not in parts:
-            titles = [[*_line(Line(part.title), width, colour)] if part.title else [] for part in table.instead]
-            return [line for title, part in zip(titles, parts, strict=True) for line in (*title, *(part or []))]
+    drawn = _fitting(table, width, colour, _FOLDS)
+    parts = [_fitting(part, width, colour, _FOLDS) for part in table.instead] if drawn is None else []
+    if parts and None not in parts:
+        drawn = [line for part in parts for line in part or ()]
+    if drawn is None:
+        drawn = _tight(table, width, colour)
     if drawn is None and table.extra:
         return []
-    return [*title, *(_row_lines(table, width, colour) if drawn is None else drawn)]
+    return _stacked(table, width, colour) if drawn is None else drawn
 
 
-def _fitting(table: Table, width: int, colour: bool) -> list[str] | None:
-    rows = [[one_line(text_of(cell)) for cell in row] for row in table.rows]
-    names = [clean(column.name) for column in table.columns]
-    if table.compact:
-        return _compact(table, names, rows, colour)
-    for broken, readable in ((False, _READABLE[0]), (True, _READABLE[0]), (True, _READABLE[1])):
-        heads = [_heading(name) if broken else [name] for name in names]
-        widths = _widths(table, heads, rows, width, readable)
+def _fitting(
+    table: Table, width: int, colour: bool, folds: Sequence[_Fold], groups: Sequence[str] = ()
+) -> list[str] | None:
+    """The table with its title, by the first of the folds that does; each group is a heading above its rows."""
+    rows = [[_text(column, cell) for column, cell in zip(table.columns, row, strict=True)] for row in table.rows]
+    names = [clean(column.name) for column in table.columns] if table.heads else [""] * len(table.columns)
+    for fold in folds:
+        widths = _widths(table, names, rows, width, fold)
         if widths is not None:
-            return _drawn(table, heads, rows, widths, colour)
+            headings = [wrapped(group, width - 1) for group in groups]
+            return [*_title(table, width, colour), *_drawn(table, names, rows, widths, colour, headings)]
     return None
 
 
-def _heading(name: str) -> list[str]:
-    """A long name on several lines, cut behind its underscores and dots."""
-    return re.sub(r"([_.])(?=.)", r"\1\n", name).split("\n") if len(name) > _LONG_HEADING else [name]
+def _text(column: Column, cell: str | Cell) -> str:
+    """Where numbers fold, a number stays with its word."""
+    text = one_line(text_of(cell))
+    return re.sub(r"(?<=\d) (?=\w)", "\xa0", text) if column.folds else text
 
 
-def _widths(table: Table, heads: Texts, rows: Texts, width: int, readable: int) -> list[int] | None:
+def _title(table: Table, width: int, colour: bool) -> Iterator[str]:
+    return _line(Line(table.title), width, colour) if table.title else iter(())
+
+
+def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
+    """Names without what they share, broken within or as headings of their rows; and one column less at a time, first
+    those that have one value."""
+    short, notes = _without_prefixes(table)
+    spare = [at for at, column in enumerate(table.columns) if column.spare][::-1]
+    spare.sort(key=lambda at: len({text_of(row[at]) for row in table.rows}) > 1)
+    groups = _groups(table)
+    for folds in (_WITHIN, _NARROW):
+        for dropped in range(len(spare) + 1):
+            kept = [at for at in range(len(table.columns)) if at not in spare[:dropped]]
+            drawn = _fitting(_columns(short, kept), width, colour, folds)
+            if drawn is None and groups:
+                drawn = _fitting(_columns(short, kept[1:]), width, colour, folds, groups)
+            if drawn is not None:
+                told = notes + [_left_out(table, at) for at in sorted(spare[:dropped])]
+                below = [line for note in told for line in _line(Line(note, "quiet"), width, colour)]
+                return [*drawn, *below] if table.compact or not below else [*drawn[:-1], *below, ""]
+    return None
+
+
+def _groups(table: Table) -> list[str]:
+    """The heading of each row, where the first column is a name that several rows in a row have."""
+    names = [one_line(text_of(row[0])) for row in table.rows]
+    if table.compact or not table.columns[0].text or 2 * sum(1 for _ in groupby(names)) > len(names):
+        return []
+    return [f"{table.columns[0].name}: {name}" for name in names]
+
+
+def _columns(table: Table, kept: Sequence[int]) -> Table:
+    return table._replace(
+        columns=[table.columns[at] for at in kept], rows=[[row[at] for at in kept] for row in table.rows]
+    )
+
+
+def _left_out(table: Table, at: int) -> str:
+    """A column that has one value is told in a line, so it is not lost."""
+    name, values = table.columns[at].name, {text_of(row[at]) for row in table.rows}
+    return f"{name}: {values.pop()} in each row" if len(values) == 1 else f"{name}: shown on a wider terminal"
+
+
+def _without_prefixes(table: Table) -> tuple[Table, list[str]]:
+    """The table with an ellipsis for what all names of a column begin with, and what it stands for."""
+    rows = [list(row) for row in table.rows]
+    notes: list[str] = []
+    for at, column in enumerate(table.columns):
+        texts = {text_of(row[at]) for row in rows}
+        wide = max(map(cells, texts), default=0) > longest_part([column.name], within=True)
+        prefix = _prefix(texts) if column.text and wide and len(texts) > 1 else ""
+        if len(prefix) < _LONG_PREFIX:
+            continue
+        notes.append(f"{column.name}: … is {prefix}".removeprefix(": "))
+        for row in rows:
+            text = text_of(row[at]).replace(prefix, "…")
+            row[at] = text if isinstance(cell := row[at], str) else cell._replace(text=text)
+    return table._replace(rows=rows), notes
+
+
+def _prefix(texts: set[str]) -> str:
+    """What all texts begin with, up to the end of a part of a name; none is left empty."""
+    shared = os.path.commonprefix([text.split(" ")[0][:-1] for text in texts])  # noqa: RUF071  letters are meant
+    return re.sub(r"[^/_.:-]*$", "", shared)
+
+
+def _widths(table: Table, names: Sequence[str], rows: Texts, width: int, fold: _Fold) -> list[int] | None:
     """The width of each column, texts folded where they must be; None where that does not do."""
     most, least = [], []
     for at, column in enumerate(table.columns):
-        head = max(map(cells, heads[at]))
         longest = max([cells(row[at]) for row in rows], default=0)
-        most.append(max(head, longest))
-        folds = column.text or column.folds
-        words = max((cells(word) for row in rows for word in row[at].split()), default=0) if folds else longest
-        least.append(max(head, words, min(longest, readable)))
-    room = width - 1 - len(_GAP) * (len(most) - 1)
+        most.append(max(cells(names[at]), longest))
+        head = longest_part([names[at]], within=True) if fold.heads else cells(names[at])
+        words = longest
+        if column.text or column.folds:
+            words = longest_part([row[at] for row in rows], within=fold.within and column.text)
+            words = max(min(words, _LONGEST_PART) if fold.within else words, min(longest, fold.least))
+        least.append(max(head, words))
+    room = width - len(_edge(table)) - len(_GAP) * (len(most) - 1)
     while sum(most) > room:
         slack = [wide - narrow for wide, narrow in zip(most, least, strict=True)]
         if not any(slack):
@@ -146,24 +200,38 @@ def _step(widths: Sequence[int], at: int) -> int:
     return max(1, widths[at] - max((wide for other, wide in enumerate(widths) if other != at), default=0))
 
 
-def _drawn(table: Table, heads: Texts, rows: Texts, widths: Sequence[int], colour: bool) -> list[str]:
-    tall = max(map(len, heads))
-    above = [[""] * (tall - len(head)) + head for head in heads]
-    lines = ["", *(_across(table, line, _HEADS * len(widths), widths, colour) for line in zip(*above, strict=True))]
-    lines.append(" " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
-    for row, shown in zip(rows, table.rows, strict=True):
+def _edge(table: Table) -> str:
+    return _GAP * table.depth if table.compact else " "
+
+
+def _drawn(
+    table: Table,
+    names: Sequence[str],
+    rows: Texts,
+    widths: Sequence[int],
+    colour: bool,
+    groups: Sequence[list[str]] = (),
+) -> list[str]:
+    head: list[Style] = ["" if table.compact else "head" for _ in widths]
+    above = [wrapped(name, wide) for name, wide in zip(names, widths, strict=True)]
+    tall = max(map(len, above), default=0)
+    above = [[""] * (tall - len(pieces)) + pieces for pieces in above]
+    lines = [_across(table, line, head, widths, colour) for line in zip(*above, strict=True)] if table.heads else []
+    if not table.compact:
+        lines = ["", *lines, " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))]
+    for number, (row, shown) in enumerate(zip(rows, table.rows, strict=True)):
+        if groups and (not number or groups[number] != groups[number - 1]):
+            lines += [f" {_painted(piece, 'head', colour)}" for piece in groups[number]]
         styles: list[Style] = [style_of(cell) for cell in shown]
         folded = [wrapped(text, wide) for text, wide in zip(row, widths, strict=True)]
         for at in range(max(map(len, folded))):
             line = [pieces[at] if at < len(pieces) else "" for pieces in folded]
             lines.append(_across(table, line, styles, widths, colour))
-    return [*lines, ""]
+    return lines if table.compact else [*lines, ""]
 
 
-def _across(
-    table: Table, texts: Sequence[str], styles: Sequence[Style], widths: Sequence[int], colour: bool, edge: str = " "
-) -> str:
-    line = edge
+def _across(table: Table, texts: Sequence[str], styles: Sequence[Style], widths: Sequence[int], colour: bool) -> str:
+    line = _edge(table)
     for at, (text, style, wide) in enumerate(zip(texts, styles, widths, strict=True)):
         space = " " * (wide - cells(text))
         painted = _painted(text, style, colour)
@@ -171,30 +239,21 @@ def _across(
     return line.rstrip()
 
 
-def _compact(table: Table, names: list[str], rows: Texts, colour: bool) -> list[str]:
-    texts = [names, *rows] if table.heads else rows
-    widths = [max([cells(row[at]) for row in texts], default=0) for at in range(len(names))]
-    plain: list[Style] = ["" for _ in names]
-    styles = [plain] * (len(texts) - len(rows)) + [[style_of(cell) for cell in row] for row in table.rows]
-    edge = _GAP * table.depth
-    return [
-        _across(table, row, row_styles, widths, colour, edge) for row, row_styles in zip(texts, styles, strict=True)
-    ]
-
-
-def _row_lines(table: Table, width: int, colour: bool) -> list[str]:
-    """A line for each row: its first texts, then each number with its name."""
-    lines: list[str] = []
+def _stacked(table: Table, width: int, colour: bool) -> list[str]:
+    """Rows below one another, each as a small table of headings and values, or where even that is too wide, each value
+    below its heading."""
+    lines = [*_title(table, width, colour)]
+    names = [clean(column.name) for column in table.columns]
+    small = Table([Column("", text=True), Column("", text=True)], [], compact=True, heads=False, depth=1)
+    room = width - len(_edge(small)) - len(_GAP)
+    left = min(max(map(cells, names), default=1), room // 2)
     for row in table.rows:
-        named: list[str] = []
-        begin: list[str] = []
-        for column, cell in zip(table.columns, row, strict=True):
-            text = one_line(text_of(cell)).strip()
-            if column.text and not named:
-                begin.append(text)
-            elif text:
-                named.append(text if column.text else f"{one_line(column.name)} {text}")
-        styles: list[Style] = [style_of(cell) for cell in row]
-        text = ": ".join(filter(None, [", ".join(begin), ", ".join(named)]))
-        lines += _line(Line(text, max(styles, key=bool)), width, colour)
-    return lines
+        pairs = [(name, cell) for name, cell in zip(names, row, strict=True) if one_line(text_of(cell)).strip()]
+        texts = [[name, one_line(text_of(cell)).strip()] for name, cell in pairs]
+        lines.append("")
+        if room < _LONGEST_PART:
+            below = [Line(text, depth=at) for pair in texts for at, text in enumerate(pair)]
+            lines += [piece for line in below for piece in _line(line, width, colour)]
+        else:
+            lines += _drawn(small._replace(rows=pairs), ["", ""], texts, [left, room - left], colour)
+    return [*lines, ""]

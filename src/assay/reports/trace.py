@@ -23,11 +23,11 @@ class _Tree:
             text = f"{text[:LONGEST]}… ({len(text):,} characters)"
         below = f"\n  {' ' * len(name)}"
         line = f"{name}{':' if text else ''} {text.replace(chr(10), below)}".rstrip()
-        self.lines.append(Line(line, depth=depth, wraps=False))
+        self.lines.append(Line(line, depth=depth, wraps=not self.full, hang=min(len(line), len(name) + 2)))
 
 
 def view(trace: Trace, full: bool = False) -> Sheet:
-    """`full`: nothing is cut."""
+    """`full`: nothing is cut or wrapped."""
     tree = _Tree(full)
     tree.add(0, f"item {trace.item_id}")
     for name, value in (trace.item or {}).items():
@@ -51,13 +51,13 @@ def view(trace: Trace, full: bool = False) -> Sheet:
 def _add_sample(tree: _Tree, sample: Sample) -> None:
     row = sample.response
     tree.add(1, f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}", _facts(row))
-    for message in row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}]:
-        tree.add(2, str(message.get("role")), _content(message.get("content")))
+    _add_messages(tree, 2, row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}])
     for span in sample.spans:
         tree.add(2, f"step {span.get('name', '')}" if isinstance(span, dict) else "step", span)
     if row.get("reasoning"):
         tree.add(2, "reasoning", row["reasoning"])
     tree.add(2, "response", row.get("output") if row.get("output") is not None else row.get("response") or "–")
+    _add_tool_calls(tree, 2, row.get("tool_calls"))
     if row.get("error"):
         tree.add(2, f"error ({row.get('error_kind')})", row["error"])
     for evaluation in sample.evaluations:
@@ -111,9 +111,29 @@ def _add_why(tree: _Tree, row: dict[str, Any]) -> None:
 def _add_call(tree: _Tree, call: dict[str, Any]) -> None:
     step = f" {call['step']}" if call.get("step") else ""
     tree.add(2, f"call{step} to {call.get('model_name')}")
-    for message in call.get("messages") or ():
-        tree.add(3, str(message.get("role")), _content(message.get("content")))
-    tree.add(3, "answer", (call.get("completion") or {}).get("text") or "–")
+    _add_messages(tree, 3, call.get("messages") or ())
+    completion = call.get("completion") or {}
+    tree.add(3, "answer", completion.get("text") or "–")
+    _add_tool_calls(tree, 3, completion.get("tool_calls"))
+
+
+def _add_messages(tree: _Tree, depth: int, messages: Iterable[dict[str, Any]]) -> None:
+    for message in messages:
+        of = f" {message['tool_call_id']}" if message.get("tool_call_id") else ""
+        tree.add(depth, f"{message.get('role')}{of}", _content(message.get("content")))
+        _add_tool_calls(tree, depth, message.get("tool_calls"))
+
+
+def _add_tool_calls(tree: _Tree, depth: int, calls: Any) -> None:
+    """What a turn asks tools for: OpenAI's form, or whatever else stands there as it is."""
+    for call in calls if isinstance(calls, list) else [calls] if calls else []:
+        asked = call.get("function") if isinstance(call, dict) else None
+        if isinstance(asked, dict):
+            tree.add(
+                depth + 1, " ".join(filter(None, ["calls", asked.get("name"), call.get("id")])), asked.get("arguments")
+            )
+        else:
+            tree.add(depth + 1, "calls", call)
 
 
 def _facts(row: dict[str, Any]) -> str:

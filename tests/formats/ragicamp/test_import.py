@@ -111,7 +111,7 @@ def test_the_neighbours_scores_of_an_error_are_put_back(tmp_path: Path) -> None:
     assert scores(tmp_path / "out", "exact_match") == {"1": 1.0, "2": 0.0}
     assert "2 scores stood beside their neighbours' answers" in result.notes[0]
     error = rows(tmp_path / "out", "responses.jsonl")[0]
-    assert (error["outcome"], error["error"], error["response"]) == ("errored", said[0], "")
+    assert (error["outcome"], error["error"], error["response"]) == ("errored", "out of memory", "")
 
 
 def test_scores_that_stand_right_stay(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from assay.engine.experiment.sources import NOUNS, Source, find_source
 from assay.errors import UserError
 from assay.records import Evaluation, Kind, Response
 from assay.registry import check_params, nearest, writer
-from assay.store.files import write_file
 from assay.store.log import FileLog
+from assay.store.written import write_named
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
@@ -158,12 +158,16 @@ def _wider(before: str | None, value: bytes) -> str | None:
 
 
 class Export:
-    """What a writer is given: the tables, the chosen one, and where to write (`path` None: standard output)."""
+    """What a writer is given: the tables, the chosen one, and where to write (`path` None: standard output; `force`
+    replaces files of others)."""
 
-    def __init__(self, tables: Tables, table: str, path: Path | None, *, whole: bool = False) -> None:
+    def __init__(
+        self, tables: Tables, table: str, path: Path | None, *, whole: bool = False, force: bool = False
+    ) -> None:
         self.tables = tables
         self.table = check_table(table)
         self.path = path
+        self.force = force
         if not whole:  # a writer that writes more than one table looks for them itself
             tables.log(table)
 
@@ -176,7 +180,7 @@ class Export:
     def write(self, chunks: Iterable[bytes]) -> None:
         """Write them as they come; a file takes the place of an older one only when it is whole."""
         if self.path is not None:
-            write_file(self.path, chunks)
+            write_named(self.path, chunks, force=self.force)
             return
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
@@ -200,14 +204,16 @@ def export(
     table: str = "responses",
     output: str | Path | None = None,
     params: Mapping[str, Any] | None = None,
+    force: bool = False,
 ) -> list[str]:
     """Write a table of an experiment in another format (by default what the suffix of `output` says) to a file, a
-    folder or standard output; returns what there is to know about it."""
+    folder or standard output; returns what there is to know about it. `force` replaces files of others."""
     suffix = Path(output).suffix if output else ""
     name = format or SUFFIXES.get(suffix) or suffix.removeprefix(".")
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
     whole = bool(getattr(write, "__assay__", {}).get("folder"))
-    rows = Export(Tables(find_source(path, foreign=not whole)), table, Path(output) if output else None, whole=whole)
+    source = find_source(path, foreign=not whole)
+    rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
     return list(write(rows, **check_params(write, params or {}, where="--set")) or ())

@@ -71,7 +71,7 @@ def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model:
     items = _Scan(store, "dataset")
     traced = Trace(folder=str(folder), item_id=item_id, item=next(items.of(item_id), None))
     responses = _Scan(store, "run")
-    every = list(responses.of(item_id))
+    every = list(responses.of(item_id)) or _only_judged(store, item_id)
     if not every and traced.item is None:
         raise _unknown(item_id, items.ids | responses.ids, folder)
     chosen = [row for row in every if _selected(row, sample, model)]
@@ -131,14 +131,12 @@ def _unknown(item_id: str, ids: set[str], folder: str | Path) -> UserError:
 
 
 def _selected(row: Row, sample: int | None, model: str | None) -> bool:
-    return (sample is None or row.get("sample_index", 0) == sample) and (
-        model is None or row.get("model_name") == model
-    )
+    return (sample is None or _sample_of(row) == sample) and (model is None or row.get("model_name") == model)
 
 
 def _nothing_chosen(rows: list[Row], item_id: str, sample: int | None, model: str | None) -> UserError:
     models = sorted({str(row.get("model_name")) for row in rows})
-    samples = sorted({int(row.get("sample_index") or 0) for row in rows})
+    samples = sorted(set(map(_sample_of, rows)))
     wanted = " and ".join(
         ([f"model {model!r}"] if model is not None else []) + ([f"sample {sample}"] if sample is not None else [])
     )
@@ -147,7 +145,18 @@ def _nothing_chosen(rows: list[Row], item_id: str, sample: int | None, model: st
 
 
 def _place(row: Row) -> tuple[str, str, int]:
-    return str(row.get("model_name")), str(row.get("task")), int(row.get("sample_index") or 0)
+    return str(row.get("model_name")), str(row.get("task")), _sample_of(row)
+
+
+def _sample_of(row: Row) -> int:
+    """Rows of others may not number their samples."""
+    return int(row.get("sample_index") or 0)
+
+
+def _only_judged(store: Store, item_id: str) -> list[Row]:
+    """A response without content for each that there are only labels of."""
+    places = {(row.get("model_name"), _sample_of(row)): None for row in _Scan(store, "evaluation").of(item_id)}
+    return [{"model_name": model, "sample_index": sample} for model, sample in places]
 
 
 def _logged(store: Store, name: str, item_id: str) -> list[Row]:
@@ -189,7 +198,7 @@ def _add_evaluations(trace: Trace, store: Store, responses: list[Row]) -> None:
 
 def _match_of(trace: Trace, row: Row) -> Match:
     """The match that an evaluation belongs to. Several runs of one player may meet another on the same item."""
-    sample, answers = int(row.get("sample_index") or 0), sorted(row.get("responses") or [])
+    sample, answers = _sample_of(row), sorted(row.get("responses") or [])
     for match in trace.matches:
         same = match.label == row.get("label") and match.players == row["players"] and match.sample_index == sample
         if same and sorted(match.evaluations[0].get("responses") or []) == answers:
@@ -202,8 +211,8 @@ def _judges(evaluation: Row, response: Row) -> bool:
     keys = evaluation.get("responses")
     if keys and response.get("key"):
         return response["key"] in keys
-    names = ("sample_index",) if evaluation.get("players") else ("sample_index", "model_name")
-    return all(evaluation.get(name) == response.get(name) for name in names)
+    same_model = evaluation.get("players") or (evaluation.get("model_name") or "") == (response.get("model_name") or "")
+    return bool(same_model) and _sample_of(evaluation) == _sample_of(response)
 
 
 def _enters(evaluation: Row, metric: Row, response: Row, item: Row | None, labels: dict[str, set[str]]) -> bool:

@@ -38,7 +38,7 @@ def _scores_table(title: str, first: str, rows: Rows, labels: Sequence[str], lev
         shown[name] += [f"{cells[0].entries:,}", f"{cells[0].unique:,}"]
     parts = [({name: [cells[number]] for name, cells in rows.items()}, [label]) for number, label in enumerate(labels)]
     return Table(
-        [*columns, Column("entries"), Column("unique")],
+        [*columns, Column("entries", spare=True), Column("unique", spare=True)],
         list(shown.values()),
         title=title,
         instead=[_scores_table(title, first, *part, level) for part in parts] if len(labels) > 1 else (),

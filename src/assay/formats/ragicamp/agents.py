@@ -123,7 +123,7 @@ def _predictions(
         metadata={key: told["described"][key] for key in _DESCRIPTION if told["described"].get(key) is not None},
     )
     overall = results.get("metrics") if beside else told["results"] or _first(told, _OVERALL)
-    values = _mapping(overall)
+    values = _mapping(overall) or (_numbers(told["about"]) if generation == "later" else {})
     return AgentFile(
         document=document,
         generation=generation,
@@ -133,6 +133,11 @@ def _predictions(
         lists={name: value for name, value in values.items() if isinstance(value, list)},
         overall={key: value for key, value in values.items() if key not in _COUNTS and not isinstance(value, list)},
     )
+
+
+def _numbers(summary: Row) -> Row:
+    """The metrics of a flat summary: whatever is a number or a list of them."""
+    return {key: value for key, value in summary.items() if isinstance(value, (int, float, list))}
 
 
 def _generation(document: Document) -> str:

@@ -115,7 +115,8 @@ def look(path: Path) -> Document | None:
         pass  # what there is of it may be enough
     except OSError as error:
         raise _unreadable(path, error) from None
-    return Document(path, "facts", head=clean(head)) if head.keys() & _FACTS else None
+    is_summary = path.stem.endswith("_summary") and "agent_name" in head
+    return Document(path, "facts", head=clean(head)) if is_summary or head.keys() & _FACTS else None
 
 
 def timestamp_of(text: Any, path: Path | None = None) -> float:

@@ -14,8 +14,9 @@ from typing import IO, Any, Literal
 
 import msgspec
 
+from assay.errors import UserError
 from assay.formats.ragicamp.files import Document, look
-from assay.formats.ragicamp.rows import Row, id_of, question_row
+from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
 from assay.interfaces import Log
 from assay.store.files import store_error, write_file
 from assay.store.index import ItemIndex
@@ -23,6 +24,7 @@ from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.store.names import safe_name
+from assay.store.written import check_replaceable, remember
 
 _LOCK = ".ragicamp.lock"
 _BLOCK = 1 << 20
@@ -75,8 +77,8 @@ def _indented(row: Row) -> bytes:
 
 
 def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
-    """Put the items into the questions file: what it has keeps its place, ours are new or newer, none goes. Call it
-    within `shared`."""
+    """Put the items into the questions file: what it has keeps its place, ours are new, none goes. A question that asks
+    otherwise than ours of the same id is a conflict; other answers are replaced, and named. Call it within `shared`."""
     path = questions_file(folder, dataset)
     broken: list[str] = []
     old = look(path) if path.exists() else None
@@ -85,8 +87,12 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     if old is None and path.exists():
         broken.append(f"{path} holds no questions")
     head: Row = {"dataset_name": dataset, "num_questions": 0, **({} if old is None else old.head)}
+    answers: list[str] = []
     with TemporaryFile(prefix="assay-") as spool:
-        head["num_questions"] = _spool(spool, old, items, broken.append)
+        head["num_questions"] = _spool(spool, old, items, broken.append, answers.append)
+        if answers:
+            others = f", and {len(answers) - 1:,} more" if len(answers) > 1 else ""
+            note(f"{path.name} had other answers to {answers[0]!r}{others}: they are those of this dataset now")
         head |= {} if old is None else {key: value for key, value in old.tail.items() if key not in head}
         if broken:
             aside = path.with_name(f"{path.name}.broken")
@@ -96,10 +102,10 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     return path
 
 
-def _spool(spool: IO[bytes], old: Document | None, items: Log, broken: Note) -> int:
+def _spool(spool: IO[bytes], old: Document | None, items: Log, broken: Note, answered: Note) -> int:
     """Write the questions aside, for the file has their number before them; returns it."""
     count = 0
-    for row in _asked(items) if old is None else _merged(old, ItemIndex(items), broken):
+    for row in _asked(items) if old is None else _merged(old, ItemIndex(items), broken, answered):
         spool.write((b",\n    " if count else b"\n    ") + _indented(row))
         count += 1
     return count
@@ -111,18 +117,28 @@ def _asked(items: Log) -> Iterator[Row]:
             yield question_row(decode_item(line, "items.jsonl"))
 
 
-def _merged(old: Document, items: ItemIndex, broken: Note) -> Iterator[Row]:
+def _merged(old: Document, items: ItemIndex, broken: Note, answered: Note) -> Iterator[Row]:
     taken = Seen()
-    for _, number, row in old.rows(broken):
+    for place, number, row in old.rows(broken):
         id = id_of(row, number)
         item = items.get(id)
         if item is None:
             yield row
         elif taken.add(id_hash(id)):
-            yield question_row(item)
+            ours = question_row(item)
+            _check_same(id, str(row.get("question") or ""), ours["question"], place)
+            if answers_in(row) != answers_in(ours):
+                answered(id)
+            yield ours
     for item in items:
         if taken.add(id_hash(item.id)):
             yield question_row(item)
+
+
+def _check_same(id: str, theirs: str, ours: str, place: str) -> None:
+    if theirs.split() and theirs.split() != ours.split():
+        fix = "export to another folder, or under another name: --set dataset=NAME"
+        raise UserError(f"question {id!r} is {theirs!r} in the file and {ours!r} here", where=place, fix=fix)
 
 
 def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
@@ -137,22 +153,25 @@ def _framed(head: Row, spool: IO[bytes]) -> Iterator[bytes]:
 # ---- predictions and summaries
 
 
-def put_in_place(
-    files: Mapping[FileKind, Path], folder: Path, agent: str, dataset: str, *, plain_names: bool
-) -> list[Path]:
-    """Give an agent's whole files their names: RAGiCamp's, unless another dataset's results have them. Call it within
-    `shared`."""
+def places_of(folder: Path, agent: str, dataset: str, *, plain_names: bool, force: bool) -> dict[FileKind, Path]:
+    """The names of an agent's files: RAGiCamp's, unless another dataset's results have them. Files that Assay did not
+    write are refused. Call it within `shared`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
     taken = not plain_names and any(path.exists() and _dataset_in(path) != dataset for path in plain)
-    placed: list[Path] = []
+    places: dict[FileKind, Path] = {kind: agent_file(folder, agent, kind, dataset if taken else "") for kind in KINDS}
+    for path in places.values():
+        check_replaceable(path, force=force)
+    return places
+
+
+def put_in_place(files: Mapping[FileKind, Path], places: Mapping[FileKind, Path]) -> None:
+    """Give an agent's whole files their names. Call it within `shared`."""
     for kind, temporary in files.items():
-        target = agent_file(folder, agent, kind, dataset if taken else "")
         try:
-            os.replace(temporary, target)
+            os.replace(temporary, places[kind])
         except OSError as error:
-            raise store_error(error, target) from error
-        placed.append(target)
-    return placed
+            raise store_error(error, places[kind]) from error
+        remember(places[kind])
 
 
 def _dataset_in(path: Path) -> str | None:

@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import msgspec
 
+from assay.engine.aggregate.bind import Policy
 from assay.errors import UserError
-from assay.records import Evaluation, Item, Response
+from assay.records import Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
@@ -130,7 +131,7 @@ def read_prediction(row: Row, item_id: str, agent: Agent, place: str) -> tuple[R
 def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
     said = row.get("prediction")
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
-    error = row.get("error") or (text if text.startswith(ERROR_MARK) else None)
+    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
     outcome = row.get("outcome")
     if outcome not in ("ok", "refused", "errored", "skipped"):
         outcome = "errored" if error else "skipped" if said is None else "ok"
@@ -160,6 +161,13 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         outcome=outcome,
         error_kind="permanent" if outcome == "errored" else None,
     )
+
+
+def _unmarked(text: str) -> str:
+    """The error in `[ERROR: …]`, however often it was put into one."""
+    while text.startswith(ERROR_MARK):
+        text = text.removeprefix(ERROR_MARK).removeprefix(":").strip().removesuffix("]")
+    return text
 
 
 def _completed(made: Any, kept: Row, place: str) -> Any:
@@ -216,7 +224,13 @@ def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
 
 
 def prediction_row(
-    response: Row, asks: str, agent: Agent, evaluations: Sequence[tuple[str, Row]], *, extras: bool = True
+    response: Row,
+    asks: str,
+    agent: Agent,
+    evaluations: Sequence[tuple[str, Row]],
+    *,
+    policy: Policy,
+    extras: bool = True,
 ) -> Row:
     """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name.
     Without `extras` there is nothing beside RAGiCamp's fields but the outcome of an answer that failed."""
@@ -226,8 +240,8 @@ def prediction_row(
     row: Row = {
         "question_id": str(response["item_id"]),
         "question": asks,
-        "prediction": f"{ERROR_MARK}: {error}]" if outcome == "errored" and not text else text,
-        "metrics": {name: counted(evaluation) for name, evaluation in evaluations},
+        "prediction": f"{ERROR_MARK}: {_unmarked(str(error))}]" if outcome == "errored" and not text else text,
+        "metrics": {name: counted(evaluation, policy) for name, evaluation in evaluations},
         "metadata": metadata if isinstance(metadata, dict) else {},
     }
     if outcome != "ok":
@@ -255,14 +269,16 @@ def _difference(found: Row, plain: msgspec.Struct) -> Row:
     return kept
 
 
-def counted(evaluation: Mapping[str, Any]) -> float | None:
-    """The number that an evaluation counts with: unparsed and refused answers are wrong, failures of a scorer have
-    none."""
-    outcome = evaluation.get("outcome") or ("errored" if evaluation.get("error") else "scored")
-    if outcome in ("errored", "skipped"):
-        return None
-    if outcome in ("unparsed", "refused"):
-        return 0.0
+def outcome_of(evaluation: Mapping[str, Any]) -> EvaluationOutcome:
+    return evaluation.get("outcome") or ("errored" if evaluation.get("error") else "scored")
+
+
+def counted(evaluation: Mapping[str, Any], policy: Policy) -> float | None:
+    """The number that an evaluation counts with: that of a wrong answer, or none, where the policy says so."""
+    outcome = outcome_of(evaluation)
+    if outcome != "scored":
+        ways = {"errored": policy.on_error, "unparsed": policy.on_unparsed, "refused": policy.on_refused}
+        return 0.0 if ways.get(outcome) == "wrong" else None
     score, passed = evaluation.get("score"), evaluation.get("passed")
     if isinstance(score, (int, float)) and math.isfinite(score):
         return float(score)

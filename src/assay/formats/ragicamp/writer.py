@@ -13,12 +13,13 @@ import msgspec
 
 from assay.analysis.look.export import Export, Tables
 from assay.engine.aggregate.aggregate import Aggregator
-from assay.engine.aggregate.bind import bind_metric
+from assay.engine.aggregate.bind import Policy, bind_metric
+from assay.engine.experiment.sources import Source, config_of
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining, Samples
-from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, put_in_place, shared
-from assay.formats.ragicamp.rows import OVERALL, Row, counted, prediction_row
+from assay.formats.ragicamp.merging import FileKind, Note, document, merge_questions, places_of, put_in_place, shared
+from assay.formats.ragicamp.rows import OVERALL, Row, counted, outcome_of, prediction_row
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer
@@ -29,6 +30,7 @@ STATISTICS = ("mean", "min", "max", "std", "median")
 _PARAMS: dict[str, dict[str, Any]] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
 _FACET = "model_name"
 _ID = "scores"
+Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, score, outcome
 
 
 @writer(name="ragicamp", folder=True)
@@ -53,12 +55,23 @@ def ragicamp(
     except OSError as error:
         raise store_error(error, folder) from error
     with TemporaryDirectory(prefix=".assay-", dir=folder) as temporary:
-        files = _Agents(Path(temporary), name, samples, extras).write(export.tables, notes.append)
+        policy, level = _counting(export.tables.source)
+        files = _Agents(Path(temporary), name, samples, extras, policy, level).write(export.tables, notes.append)
         with shared(folder):
+            options = {"plain_names": plain_names, "force": export.force}
+            places = {agent: places_of(folder, agent, name, **options) for agent in files}
             merge_questions(folder, name, export.tables.log("items"), notes.append)
             for agent, own in files.items():
-                put_in_place(own, folder, agent, name, plain_names=plain_names)
+                put_in_place(own, places[agent])
     return notes
+
+
+def _counting(source: Source) -> tuple[Policy, float]:
+    """How the experiment counts rows without a verdict, and the level of its intervals."""
+    if not ((source.folder or source.path.parent) / "config.yaml").exists():
+        return Policy(), 0.95
+    config = config_of(None, source, "gate", {})
+    return msgspec.convert(msgspec.to_builtins(config.policy), Policy), config.ci_level
 
 
 def dataset_name(tables: Tables) -> str:
@@ -78,16 +91,17 @@ def dataset_name(tables: Tables) -> str:
 class Scores:
     """Collects scores by agent in a folder of its own, and has the engine make statistics of them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, policy: Policy, level: float) -> None:
         self._store: Store = FlatStore(folder)
+        self._policy = policy
+        self._level = level
         self._log = self._store.log("evaluation", _ID)
         self._encode = msgspec.json.Encoder().encode
         self._lines: list[bytes] = []
 
-    def add(self, agent: str, item_id: str, metrics: Iterable[tuple[str, str, float | None]]) -> None:
-        """(metric, scorer, score) of one prediction; a score of None counts as an error."""
-        for name, scorer, score in metrics:
-            outcome: EvaluationOutcome = "errored" if score is None else "scored"
+    def add(self, agent: str, item_id: str, metrics: Iterable[Scored]) -> None:
+        """What one prediction was given."""
+        for name, scorer, score, outcome in metrics:
             row = Evaluation(item_id=item_id, label=name, model_name=agent, score=score, scorer=scorer, outcome=outcome)
             self._lines.append(self._encode(row) + b"\n")
         if len(self._lines) > 1000:
@@ -102,12 +116,19 @@ class Scores:
         self._flush()
         if not self._log.segments():
             return {}
-        metrics = [bind_metric(type=name, params=_PARAMS.get(name), facets=[_FACET]) for name in STATISTICS]
+        metrics = [
+            bind_metric(type=name, params=_PARAMS.get(name), facets=[_FACET], policy=self._policy, level=self._level)
+            for name in STATISTICS
+        ]
         found: dict[str, dict[str, Row]] = {}
         for row in Aggregator(self._store).aggregate([_ID], metrics, id=_ID):
             entry = found.setdefault(str(row[_FACET]), {}).setdefault(row["label"], {})
             entry |= dict(_statistic(row))
-        return {agent: {name: _ordered(entry) for name, entry in sorted(of.items())} for agent, of in found.items()}
+        # A metric without any value is left out, as RAGiCamp does: code that prints numbers does not know null.
+        return {
+            agent: {name: _ordered(entry) for name, entry in sorted(of.items()) if entry["mean"] is not None}
+            for agent, of in found.items()
+        }
 
 
 def _ordered(entry: Row) -> Row:
@@ -130,12 +151,15 @@ def _statistic(row: Row) -> Iterator[tuple[str, Any]]:
 class _Agents:
     """Writes the files of all agents, not yet under their names."""
 
-    def __init__(self, folder: Path, dataset: str, samples: Samples, extras: bool) -> None:
+    def __init__(
+        self, folder: Path, dataset: str, samples: Samples, extras: bool, policy: Policy, level: float
+    ) -> None:
         self._folder = folder
         self._dataset = dataset
         self._samples: Samples = samples
         self._extras = extras
-        self._scores = Scores(folder / "scores")
+        self._policy = policy
+        self._scores = Scores(folder / "scores", policy, level)
         self._heads: dict[str, Row] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
@@ -145,7 +169,8 @@ class _Agents:
         for name, head in self._heads.items():
             statistics = found.get(name, {})
             overall = {metric: entry["mean"] for metric, entry in statistics.items()}
-            overall = dict(sorted({**overall, **computed.get(head["model_name"], {})}.items()))
+            overall |= computed.get(name) or computed.get(head["model_name"], {})
+            overall = {metric: value for metric, value in sorted(overall.items()) if value is not None}
             summary = {**head, "overall_metrics": overall, "metric_statistics": statistics}
             write_file(files[name]["summary"], msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
         return files
@@ -160,9 +185,9 @@ class _Agents:
             head = self._heads[name] = self._head(group)
             files[name] = {kind: self._folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")}
             if self._samples == "mean":
-                rows = _mean_rows(joining, group, self._scores)
+                rows = _mean_rows(joining, group, self._scores, self._policy)
             else:
-                rows = _rows(joining, group, self._scores, self._extras)
+                rows = _rows(joining, group, self._scores, self._policy, self._extras)
             write_file(files[name]["predictions"], document(head, "predictions", rows))
         return files
 
@@ -183,35 +208,47 @@ class _Agents:
 
 
 def _computed(tables: Tables) -> dict[str, Row]:
-    """By model: what metrics gave for all answers together, which is not a mean."""
+    """By agent or model: what metrics gave for all answers together, which is not a mean; of imported results, as long
+    as their scores are those that were imported."""
+    run, evaluation = tables.source.manifest("run"), tables.source.manifest("evaluation")
     found: dict[str, Row] = {}
+    if run is not None and (evaluation is None or "adopted" in evaluation.plan):
+        found |= {name: dict(values) for name, values in run.metadata.get("ragicamp", {}).get(OVERALL, {}).items()}
     for row in tables.rows("metrics") if "metrics" in tables else ():
         found.setdefault(str(row.get("model_name")), {}).update(row.get(OVERALL) or {})
     return found
 
 
-def _rows(joining: Joining, group: Group, scores: Scores, extras: bool) -> Iterator[Row]:
+def _rows(joining: Joining, group: Group, scores: Scores, policy: Policy, extras: bool) -> Iterator[Row]:
     for response, evaluations in joining.cases(group):
-        row = prediction_row(response, joining.question(response), group.agent, evaluations, extras=extras)
-        labels = {name: str(evaluation.get("scorer") or "") for name, evaluation in evaluations}
-        scores.add(
-            group.agent.name,
-            row["question_id"],
-            ((name, labels[name], score) for name, score in row["metrics"].items()),
-        )
+        asks = joining.question(response)
+        row = prediction_row(response, asks, group.agent, evaluations, policy=policy, extras=extras)
+        scores.add(group.agent.name, row["question_id"], (_scored(*pair, policy) for pair in dict(evaluations).items()))
         yield row
 
 
-def _mean_rows(joining: Joining, group: Group, scores: Scores) -> Iterator[Row]:
+def _scored(name: str, evaluation: Row, policy: Policy) -> Scored:
+    outcome, score = outcome_of(evaluation), counted(evaluation, policy)
+    if outcome == "scored" and score is None:
+        outcome = "errored"
+    return name, str(evaluation.get("scorer") or ""), score if outcome == "scored" else None, outcome
+
+
+def _mean_rows(joining: Joining, group: Group, scores: Scores, policy: Policy) -> Iterator[Row]:
     """One row an item: its first sample's prediction, all of them as a list, and the means of their scores."""
     for cases in joining.by_item(group):
         by_metric: dict[str, list[float | None]] = {}
         for name, evaluation in (pair for _, evaluations in cases for pair in evaluations):
-            by_metric.setdefault(name, []).append(counted(evaluation))
+            by_metric.setdefault(name, []).append(counted(evaluation, policy))
         responses = [response for response, _ in cases]
-        first = prediction_row(responses[0], joining.question(responses[0]), group.agent, [], extras=False)
+        first = prediction_row(
+            responses[0], joining.question(responses[0]), group.agent, [], policy=policy, extras=False
+        )
         means = {name: _mean(values) for name, values in sorted(by_metric.items())}
-        scores.add(group.agent.name, first["question_id"], ((name, name, score) for name, score in means.items()))
+        scored: list[Scored] = [
+            (name, name, score, "errored" if score is None else "scored") for name, score in means.items()
+        ]
+        scores.add(group.agent.name, first["question_id"], scored)
         yield {
             **{name: first[name] for name in ("question_id", "question", "prediction")},
             "metrics": means,

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from assay.cli import Command
+from assay.store.written import write_named
 from assay.text.plain import plain
 
 
@@ -97,7 +98,7 @@ def _draw(task: str, file: str) -> None:
     if file == "-":
         click.echo(text)
     else:
-        Path(file).write_text(text, "utf-8")
+        write_named(Path(file), text.encode())
         click.echo(f"drawn: {file}")
 
 

@@ -8,6 +8,7 @@ from assay.analysis.look.sql import connect, text
 from assay.errors import UserError
 from assay.registry import writer
 from assay.store.files import store_error
+from assay.store.written import check_replaceable, remember
 
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384"  # a row group is held in memory
 
@@ -17,12 +18,14 @@ def parquet(export: Export) -> None:
     """Apache Parquet, compressed with zstd; it needs a file."""
     if export.path is None:
         raise UserError("parquet cannot be written to standard output", fix="name a file with -o")
+    check_replaceable(export.path, force=export.force)
     temporary = export.path.with_name(f".{export.path.name}.{os.getpid()}.tmp")
     try:
         export.path.parent.mkdir(parents=True, exist_ok=True)
         with connect([export.tables]) as connection:
             connection.execute(f"COPY {export.table} TO {text(str(temporary.absolute()))} ({_OPTIONS})")
         os.replace(temporary, export.path)
+        remember(export.path)
     except OSError as error:
         raise store_error(error, export.path) from error
     finally:

@@ -1,0 +1,71 @@
+"""Files that a user names: what Assay did not write, or somebody has changed since, is not replaced.
+
+`.assay-written` beside them has a line for each file: the digest of what was written, and its name. Lines are appended,
+so that processes may write side by side; the last one of a name counts.
+"""
+
+import os
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+from assay.errors import UserError
+from assay.store.files import store_error, write_file
+
+LEDGER = ".assay-written"
+_BLOCK = 1 << 20
+
+
+def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False) -> None:
+    """`write_file` for a file that a user names. A pipe or a device is written to, never replaced."""
+    if path.exists() and not path.is_file():
+        _pour(path, content)
+        return
+    check_replaceable(path, force=force)
+    write_file(path, content)
+    remember(path)
+
+
+def _pour(path: Path, content: bytes | Iterable[bytes]) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
+    except OSError as error:
+        raise store_error(error, path) from error
+
+
+def check_replaceable(path: Path, *, force: bool = False) -> None:
+    """Refuse a file with content that is not, or no longer, what Assay wrote there."""
+    if path.exists() and not path.is_file():
+        raise UserError("this is not a file", where=str(path), fix="name a file")
+    try:
+        if force or not path.is_file() or not path.stat().st_size or _digest(path) == _written(path):
+            return
+    except OSError as error:
+        raise store_error(error, path) from error
+    fix = "choose another name, remove the file, or replace it with --force (force=True)"
+    raise UserError("the file exists, and Assay did not write what it holds", where=str(path), fix=fix)
+
+
+def remember(path: Path) -> None:
+    """Note that what the file holds now is Assay's."""
+    try:
+        with open(path.parent / LEDGER, "ab") as file:
+            file.write(f"{_digest(path)}  ".encode() + os.fsencode(path.name).replace(b"\n", b"\\n") + b"\n")
+    except OSError as error:
+        raise store_error(error, path.parent / LEDGER) from error
+
+
+def _written(path: Path) -> str:
+    ledger, name = path.parent / LEDGER, os.fsencode(path.name).replace(b"\n", b"\\n")
+    lines = ledger.read_bytes().splitlines() if ledger.is_file() else []
+    digests = [digest for digest, _, written in (line.partition(b"  ") for line in lines) if written == name]
+    return digests[-1].decode("ascii", "replace") if digests else ""
+
+
+def _digest(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,154 @@
+"""No verb and no writer replaces a file that Assay did not write, or that somebody changed since; --force does."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from click.testing import CliRunner
+
+import assay
+from assay.analysis.look.export import Export, Tables
+from assay.cli import COMMANDS, group
+from assay.engine.experiment.sources import find_source
+from assay.errors import UserError
+from assay.registry import writer
+from assay.store.written import LEDGER
+from tests.analysis.match_lab import won
+from tests.analysis.rows import counted, save
+from tests.support import Lab
+
+THEIRS = "somebody's own words\n"
+VERBS = {  # the words of each verb that writes a file which its user names
+    "export": "export out -o FILE.csv",
+    "rank": "rank arena --rounds 100 -o FILE.json",
+    "schema": "schema -o FILE.json",
+    "gate": "gate results --min 0.1 --junit FILE.xml",
+}
+# `run`, `evaluate`, `aggregate`, `import` and `dataset` write an experiment's folder, whose rows are never replaced
+# (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append; the others write nothing.
+FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset"}
+ADDING = {"init", "judge"}
+NOTHING = {"plan", "validate", "compare", "trace", "ls", "sql", "list", "show", "completion", "mock-server"}
+FORMATS = {"mixeval", "sygra"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    Lab(tmp_path).run()
+    save(tmp_path / "results", counted(60, 100))
+    save(tmp_path / "arena", won("a", "b", 30, 10, 2))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(words: str) -> None:
+    CliRunner().invoke(group, words.split(), catch_exceptions=False)
+
+
+def check(file: Path, write: Callable[[], None], forced: Callable[[], None]) -> None:
+    """`write` makes the file, and again; not over what others wrote; `forced` does."""
+    write()
+    ours = file.read_bytes()
+    write()
+    assert file.read_bytes()
+    for theirs in (THEIRS.encode(), ours + b"\n"):
+        file.write_bytes(theirs)
+        with pytest.raises(UserError, match="Assay did not write what it holds") as caught:
+            write()
+        assert file.name in str(caught.value.where)
+        assert file.read_bytes() == theirs
+    forced()
+    assert file.read_bytes() != theirs
+    write()
+    file.write_bytes(b"")  # there is nothing to lose in an empty one
+    write()
+    assert file.stat().st_size
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_replaces_only_what_it_wrote(folder: Path, verb: str) -> None:
+    words = VERBS[verb].replace("FILE", str(folder / "file"))
+    check(Path(words.split()[-1]), lambda: call(words), lambda: call(f"{words} --force"))
+
+
+def test_every_verb_is_accounted_for() -> None:
+    assert {*VERBS, *FOLDERS, *ADDING, *NOTHING, *FORMATS} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", writer.names())
+def test_a_writer_replaces_only_what_it_wrote(folder: Path, name: str) -> None:
+    whole = getattr(writer.get(name), "__assay__", {}).get("folder")
+    target = folder / "place" / ("" if whole else "file")
+
+    def write(force: bool = False) -> None:
+        writer.get(name)(Export(Tables(find_source(folder / "out")), "responses", target, force=force))
+
+    write()
+    written = [path for path in (folder / "place").iterdir() if path.name[0] != "." and "questions" not in path.name]
+    assert written
+    for file in written:
+        if not whole:
+            check(file, write, lambda: write(force=True))
+            continue
+        file.write_text(THEIRS)  # nothing of this dataset: ours get another name
+        write()
+        assert file.read_text() == THEIRS
+        file.unlink()
+        write()
+        file.write_bytes(theirs := file.read_bytes() + b"\n")
+        with pytest.raises(UserError, match="Assay did not write what it holds"):
+            write()
+        assert file.read_bytes() == theirs
+        write(force=True)
+        assert file.read_bytes() != theirs
+
+
+def test_saving_a_result(folder: Path) -> None:
+    ranking = assay.rank([folder / "arena"], rounds=100)
+    for suffix in (".json", ".csv", ".md", ".tex", ".html"):
+        file = folder / f"plan{suffix}"
+        check(file, lambda at=file: assay.save(ranking, at), lambda at=file: assay.save(ranking, at, force=True))
+
+
+def test_outputs_of_a_config(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    lab.config["outputs"] = [{"type": "csv", "path": str(tmp_path / "answers.csv")}]
+    lab.run()
+    for _ in range(2):
+        assay.run(lab.config)
+        assert (tmp_path / "answers.csv").exists()
+    (tmp_path / "answers.csv").write_text(THEIRS)
+    with pytest.raises(UserError, match="Assay did not write what it holds"):
+        assay.run(lab.config)
+    assert (tmp_path / "answers.csv").read_text() == THEIRS
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    pieces: list[bytes] = []
+    reader = Thread(target=lambda: pieces.append(pipe.read_bytes()))
+    reader.start()
+    call(f"schema -o {pipe}")
+    reader.join(10)
+    assert pieces[0].startswith(b"{")
+    assert pipe.is_fifo()
+    assert not (tmp_path / LEDGER).exists()
+
+
+@pytest.mark.parametrize("words", ["init .", "judge label results -o labels.jsonl --summary"])
+def test_what_only_adds_leaves_files_of_others(folder: Path, words: str) -> None:
+    theirs = {name: folder / name for name in ("config.yaml", "labels.jsonl")}
+    for file in theirs.values():
+        file.write_text(THEIRS)
+    with pytest.raises(UserError):
+        call(words)
+    assert all(file.read_text() == THEIRS for file in theirs.values())
+
+
+def test_a_markdown_summary_is_added_to(folder: Path) -> None:
+    (folder / "summary.md").write_text(THEIRS)
+    call("gate results --min 0.1 --markdown summary.md")
+    assert (folder / "summary.md").read_text().startswith(THEIRS)
