@@ -121,7 +121,8 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> list[Line | Tabl
         if folder:
             lines.append(Line(f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}", wraps=False))
     if len(reasons) > _MOST_REASONS:
-        lines.append(Line(f"{len(reasons) - _MOST_REASONS} more reasons are in {folder or 'its'}/manifest.json"))
+        further = len(reasons) - _MOST_REASONS
+        lines.append(Line(f"{further} more reasons are in {folder or 'its'}/manifest.json", wraps=False))
     return lines
 
 
