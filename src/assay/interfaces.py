@@ -252,13 +252,14 @@ class Resampled(msgspec.Struct, frozen=True):
 
 
 class Values(msgspec.Struct, kw_only=True):
-    """What a metric found. The engine makes the interval: from `per_item` where the value is their mean, else from
-    `resampled`. A metric that knows more than its group brings `interval`: low, high and method. `reason` says why the
+    """What a metric found. The engine makes the interval: from `per_item` where the value is their mean (with `weights`
+    where items weigh differently in it, see `stats.intervals.item_weights`), else from `resampled`. A metric that knows more than its group brings `interval`: low, high and method. `reason` says why the
     value is null."""
 
     value: float | None
     fields: dict[str, Any] = {}
     per_item: "FloatArray | None" = None
+    weights: "FloatArray | None" = None
     resampled: Resampled | None = None
     interval: tuple[float, float, str] | None = None
     reason: str | None = None

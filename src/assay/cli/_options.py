@@ -59,7 +59,6 @@ existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
 
 row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
     (
-        click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0."),
         click.option("--level", type=LEVEL, help="Of the intervals."),
         click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."),
         click.option("--label", default="", help="The label to look at, if there are several."),

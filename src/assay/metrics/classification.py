@@ -9,7 +9,7 @@ from assay.interfaces import Group, Values
 from assay.metrics._samples import Positive
 from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, scores
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import item_contributions, item_weights
 
 PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
 FLAGS = {  # (true class, predicted class)
@@ -85,8 +85,13 @@ def classification(
     if statistic != "accuracy":
         return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is not a mean over items")
     right = np.equal(true, guess).astype(np.float64)
-    per_item = item_contributions(group.item[[case.at for case in cases]], right)
-    return Values(value=fields[statistic], fields=fields, per_item=per_item)
+    items = group.item[[case.at for case in cases]]
+    return Values(
+        value=fields[statistic],
+        fields=fields,
+        per_item=item_contributions(items, right),
+        weights=item_weights(items),
+    )
 
 
 class _Case(NamedTuple):

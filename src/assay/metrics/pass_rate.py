@@ -4,7 +4,7 @@ import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.registry import metric
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import item_contributions, item_weights
 
 
 @metric
@@ -15,4 +15,5 @@ def pass_rate(group: Group) -> Values:
         value=float(passed.mean()),
         fields={"passed_count": int(group.passed.sum()), "total_count": len(passed)},
         per_item=item_contributions(group.item, passed),
+        weights=item_weights(group.item),
     )

@@ -5,7 +5,7 @@ import numpy as np
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
 from assay.registry import metric
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import item_contributions, item_weights
 
 
 @metric(columns=COLUMNS)
@@ -25,4 +25,5 @@ def seat_consistency(group: Group) -> Values:
         value=float(same.mean()),
         fields={"consistent": int(same.sum()), **counts},
         per_item=item_contributions(item, same),
+        weights=item_weights(item),
     )

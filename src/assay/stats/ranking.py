@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from assay.interfaces import FloatArray
 from assay.stats.davidson import Fitted, Tally, Virtual, add_virtual, chances, even, fit, fitted, parameters, slopes
-from assay.stats.intervals import item_contributions, mean_interval
+from assay.stats.intervals import item_contributions, item_weights, mean_interval
 from assay.stats.matches import Ints, Matches, bounded, cells_of, move, table_of
 from assay.stats.student import t_quantile
 
@@ -95,7 +95,8 @@ def _rate_interval(matches: Matches, player: int, level: float) -> tuple[float |
     own = np.flatnonzero((matches.first == player) | (matches.second == player))
     payoffs = np.where(matches.first[own] == player, payoffs[own], 1 - payoffs[own])
     values = item_contributions(matches.item[own], payoffs)
-    low, high, _ = mean_interval(values, samples=len(own), bounded=True, level=level)
+    weights = item_weights(matches.item[own])
+    low, high, _ = mean_interval(values, samples=len(own), bounded=True, level=level, weights=weights)
     return low, high
 
 

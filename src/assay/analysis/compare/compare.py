@@ -28,8 +28,8 @@ from assay.analysis.compare.paired import (
 from assay.engine.aggregate.measure import Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
-from assay.stats.paired import RESAMPLES, interval, significance
-from assay.stats.student import equivalence, holm, items_for_difference, items_for_equivalence, smallest_difference
+from assay.stats.paired import equivalent, interval, significance
+from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
 
 if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
@@ -97,8 +97,6 @@ class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     where: Mapping[str, Any] = {}
     level: float = 0.95
     margin: float | None = None
-    seed: int = 0
-    resamples: int = RESAMPLES
     flips: int | None = None
 
 
@@ -213,10 +211,10 @@ def _pairs(values: Sequence[Measured], options: CompareOptions) -> list[Pair]:
 def _pair(match: Matched, options: CompareOptions, pairs: int) -> Pair:
     differences = match.differences
     alpha = 1 - options.level
-    low, high = interval(differences, options.level, options.seed, options.resamples)
-    p, test = significance(differences, binary=match.binary, seed=options.seed, resamples=options.resamples)
+    low, high = interval(differences, options.level)
+    p, test = significance(differences, binary=match.binary)
     margin = options.margin
-    same = None if margin is None else equivalence(differences.centre, differences.error, differences.freedom, margin)
+    same = None if margin is None else equivalent(differences, margin)
     return Pair(
         candidate=match.candidate.side.name,
         baseline=match.baseline.side.name,

@@ -61,7 +61,6 @@ def gate(
     config: str | Path | Config | None = None,
     level: float | None = None,
     point: bool = False,
-    seed: int = 0,
     baseline: str | Path = "",
     max_error_rate: float | None = None,
     **bounds: Any,
@@ -78,7 +77,7 @@ def gate(
             checks += calibration_checks(path, gate.calibration, point=point)
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
             side = read_side(find_source(path, "evaluation"), gate.facets)
-            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point, seed).checks()
+            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -133,9 +132,9 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, seed: int) -> None:
+    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool) -> None:
         self.side, self.gate, self.bound = side, gate, bound
-        self.level, self.point, self.seed = bound.level, point, seed
+        self.level, self.point = bound.level, point
         if gate.max_drop is not None and not gate.baseline:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
@@ -189,7 +188,7 @@ class _Gate:
             return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
         match = matched(candidate, baseline)
         differences = match.differences
-        low, high = interval(differences, self.level, self.seed)
+        low, high = interval(differences, self.level)
         outcome, why = decided(differences.mean + allowed, low + allowed, high + allowed, point=self.point)
         if errors:
             outcome, why = "inconclusive", errors

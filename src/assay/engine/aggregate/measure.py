@@ -139,6 +139,7 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
     bounded = bound.verdicts and ((0 <= values.value <= 1 and low >= 0 and high <= 1) or None)
     return mean_interval(
         values.per_item,
+        weights=values.weights,
         samples=int(used.sum()),
         bounded=bounded,
         level=bound.level,
