@@ -47,7 +47,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
-@metric(columns=_columns)
+@metric(columns=_columns, lower_is_better=False)
 def label_scores(
     group: Group,
     *,

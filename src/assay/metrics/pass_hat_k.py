@@ -3,10 +3,10 @@
 from assay.interfaces import Group, Values
 from assay.metrics._samples import Positive, over_items, too_few
 from assay.registry import metric
-from assay.stats.subsets import all_pass
+from assay.stats.subsets import expected_pass_at_k
 
 
-@metric
+@metric(lower_is_better=False)
 def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
     """The chance that all of k samples pass, averaged over items: reliability, where pass@k is reach.
 
@@ -17,4 +17,5 @@ def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
     k: how many samples must all pass
     """
     samples, passes = group.per_item()
-    return too_few(samples, k) or over_items(all_pass(samples, passes, k), k)
+    few = too_few(group, samples, k)
+    return few or over_items(1 - expected_pass_at_k(samples, samples - passes, k), k, samples)

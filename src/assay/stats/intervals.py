@@ -45,6 +45,15 @@ def wilson_of_items(values: FloatArray, level: float = 0.95, weights: FloatArray
     return _score_interval(p, items / effect, t_quantile((1 + level) / 2, max(items - 1, 1)))
 
 
+def interval_of_share(
+    below: FloatArray, share: float, level: float, weights: FloatArray | None
+) -> tuple[float, float, float]:
+    """Like `wilson_of_items` around a share that is set, with the effective number of observations."""
+    items, effect = _design(below, share, weights)
+    low, high = _score_interval(share, items / effect, t_quantile((1 + level) / 2, max(items - 1, 1)))
+    return low, high, items / effect
+
+
 def effective_samples(values: FloatArray, samples: int) -> float:
     """How many independent verdicts would tell as much about the mean of per-item pass rates, at most the samples."""
     items, effect = _design(values, min(max(float(values.mean()), 0.0), 1.0), None)

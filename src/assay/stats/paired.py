@@ -19,7 +19,8 @@ Counts = npt.NDArray[np.int64]
 
 
 class Differences:
-    """A histogram of differences. `scale` is how far two values can lie apart: 1 for scores from 0 to 1.
+    """A histogram of differences. `scale` is how far two values can lie apart: 1 for scores from 0 to 1; they may lie
+    further where they are not `bounded`.
 
     A few changed items say little about how many would change: four gains among a hundred items make the plain
     standard error too small. So the spread is that of the items and up to two more around their mean: one like it, and
@@ -28,7 +29,7 @@ class Differences:
     and the usual change is then the scale. The mean itself is that of the items.
     """
 
-    def __init__(self, differences: FloatArray, scale: float = 1.0) -> None:
+    def __init__(self, differences: FloatArray, scale: float = 1.0, *, bounded: bool = True) -> None:
         # Sums of decimals differ in their last bits; without rounding, equal differences would look distinct.
         rounded = np.round(differences, 12) + 0.0
         self.values, self.counts = cast("tuple[FloatArray, Counts]", np.unique(rounded, return_counts=True))
@@ -36,7 +37,7 @@ class Differences:
         self.mean = float(self.values @ self.counts) / self.n
         changed = int(self.counts[self.values != 0].sum())
         self.usual = float(np.sqrt((self.values**2) @ self.counts / changed)) if changed else scale
-        self.scale = scale
+        self.limit = scale if bounded else math.inf
         more = int(self.counts.max()) / self.n
         total = self.n + 2 * more
         around = self.mean + self.usual * np.array([-1.0, 0.0, 1.0])
@@ -67,7 +68,7 @@ def interval(differences: Differences, level: float = 0.95) -> tuple[float, floa
     moved = [mean - differences.deviation * _straightened(end, differences.skew, n) for end in (reach, -reach)]
     low = min(mean - t * differences.error, moved[0], -_rare(differences, -mean, t))
     high = max(mean + t * differences.error, moved[1], _rare(differences, mean, t))
-    return max(low, -differences.scale), min(high, differences.scale)
+    return max(low, -differences.limit), min(high, differences.limit)
 
 
 def _bent(deviations: float, skew: float, n: int) -> float:
@@ -92,9 +93,9 @@ def _rare(differences: Differences, mean: float, t: float) -> float:
 
 
 def equivalent(differences: Differences, margin: float) -> float:
-    """The p-value of the mean not lying within ±margin, by two one-sided tests (Schuirmann 1987) with the spread and the
-    skewness of `interval`. A mean at the margin has at least the variance of as many changes of the usual size: items
-    that did not change do not prove that none would."""
+    """The p-value of the mean not lying within ±margin, by two one-sided tests (Schuirmann 1987) with the spread and
+    the skewness of `interval`. A mean at the margin has at least the variance of as many changes of the usual size:
+    items that did not change do not prove that none would."""
     least = margin * differences.usual - margin**2
     deviation = math.sqrt(max(differences.deviation**2, least))
     if not deviation:

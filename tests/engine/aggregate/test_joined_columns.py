@@ -124,7 +124,9 @@ def test_planned_counts_by_what_tasks_are(tmp_path: Path) -> None:
     rows = lab.run(limit=3).result.metrics
     planned = {row["metric_name"]: (row["planned_sample_count"], row["total_sample_count"]) for row in rows}
     assert planned == {"all": (16, 12), "models": (8, 6), "topics": (None, 12), "slow": (8, 6)}
-    assert {row["ci_method"] for row in rows if row["metric_name"] == "slow"} == {"bootstrap; weak: fewer than 30 items"}
+    assert {row["ci_method"] for row in rows if row["metric_name"] == "slow"} == {
+        "bootstrap; weak: fewer than 30 items"
+    }
 
 
 def test_the_numbers_of_items_and_responses_are_columns() -> None:

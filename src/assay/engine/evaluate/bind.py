@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import msgspec
 
 from assay import registry
+from assay.engine.evaluate.directions import LOWER
 from assay.engine.evaluate.judges import settle_judge
 from assay.engine.evaluate.people import PeoplesVerdicts, read_verdicts
 from assay.errors import UserError
@@ -64,6 +65,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     limit: int | None = None
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
+    lower_is_better: bool = False
 
     @cached_property
     def shown(self) -> dict[str, Any]:
@@ -142,6 +144,7 @@ def bind_scorer(
         player=str(marks.get("player", "model_name")),
         both_seats=bool(marks.get("both_seats", True)),
         judges=judges,
+        lower_is_better=bool(marks.get(LOWER)),
     )
 
 
