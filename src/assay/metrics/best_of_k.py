@@ -11,8 +11,8 @@ def best_of_k(group: Group, *, k: Positive = 1) -> Values:
     """The expected best score of k samples, averaged over items: pass@k for scores that are not only 0 and 1.
 
     The mean over all C(n, k) subsets of an item's n samples, exactly: with the scores in ascending order, the i-th is
-    the highest of C(i-1, k-1) of them. Where lower is better, the lowest counts. Null if an
-    item has fewer than k samples.
+    the highest of C(i-1, k-1) of them. Where lower is better, the lowest counts. Null if an item has
+    fewer than k samples; where the policy left some out, it is estimated.
 
     Parameters:
     k: how many samples to choose from

@@ -26,8 +26,8 @@ def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") 
     Without `answer`, the votes are passes and failures: the chance that more than half of k samples pass, over all
     subsets of an item's samples, a tie counting half. With `answer`, the field that holds the extracted answer, the
     first k samples vote and the most frequent answer counts (self-consistency, Wang et al. 2022, arXiv:2203.11171);
-    of tied answers the share that passed. Samples without an answer do not vote. Null if an item has fewer than k
-    samples.
+    of tied answers the share that passed. Samples without an answer do not vote. Null if an item has
+    fewer than k samples; where the policy left some out, it is estimated.
 
     Parameters:
     k: how many samples vote; all that every item has if null

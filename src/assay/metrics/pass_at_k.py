@@ -32,7 +32,7 @@ def pass_at_k(
     samples of each item, in order of sample index, into num_trials blocks of k; a trial's value is the share of items
     with a pass in its block, and `aggregation` combines the trials. `auto` is `trials` only where the aggregation
     needs them (median, max, min of several trials): for the mean both estimate the same number. Null if an item has
-    fewer than k samples.
+    fewer than k samples; where the policy left some out, it is estimated.
 
     Parameters:
     k: how many samples may try

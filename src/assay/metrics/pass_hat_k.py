@@ -11,7 +11,7 @@ def pass_hat_k(group: Group, *, k: Positive = 1) -> Values:
     """The chance that all of k samples pass, averaged over items: reliability, where pass@k is reach.
 
     C(c, k) / C(n, k) for an item with n samples and c passes (Yao et al. 2024, arXiv:2406.12045). Null if an item has
-    fewer than k samples.
+    fewer than k samples; where the policy left some out, it is estimated.
 
     Parameters:
     k: how many samples must all pass

@@ -91,10 +91,7 @@ def resampled(
     columns = matrix.shape[1]
     codes = np.asarray(true) * columns + np.where(np.equal(guess, NONE), columns - 1, guess)
     cells, cell = cast("tuple[Matrix, Matrix]", np.unique(codes, return_inverse=True))
-    _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
-    profiles = np.zeros((int(place.max()) + 1, len(cells)), np.int64)
-    np.add.at(profiles, (place, cell), 1)
-    kinds, counts = np.unique(profiles, axis=0, return_counts=True)
+    kinds, counts = kinds_of_items(item, cell)
 
     def statistic(weights: Matrix) -> FloatArray:
         made = np.zeros((len(weights), matrix.size))
@@ -102,6 +99,16 @@ def resampled(
         return _score_of_each(made.reshape(-1, *matrix.shape), name, sought)
 
     return Resampled(counts, statistic)
+
+
+def kinds_of_items(item: npt.NDArray[np.integer], cell: Matrix) -> tuple[Matrix, Matrix]:
+    """How often each kind of item has each cell, and how many items are of each kind."""
+    _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
+    if int(place.max()) + 1 == len(place):
+        return np.eye(int(cell.max()) + 1, dtype=np.int64), np.bincount(cell)
+    profiles = np.zeros((int(place.max()) + 1, int(cell.max()) + 1), np.int64)
+    np.add.at(profiles, (place, cell), 1)
+    return np.unique(profiles, axis=0, return_counts=True)
 
 
 def _score_of_each(matrices: FloatArray, name: str, sought: int) -> FloatArray:

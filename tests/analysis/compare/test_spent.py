@@ -23,7 +23,11 @@ def experiment(folder: Path, factor: float, *, labels: tuple[str, ...] = ("match
     save(folder, rows)
     responses = [
         {"key": f"{at + 1:04x}" * 8, "item_id": row["item_id"], "model_name": "m", "response": "x", "outcome": "ok"}
-        | {"inference_time": float(seconds[at]), "cost": float(seconds[at]) / 100, "total_tokens": int(seconds[at] * 99)}
+        | {
+            "inference_time": float(seconds[at]),
+            "cost": float(seconds[at]) / 100,
+            "total_tokens": int(seconds[at] * 99),
+        }
         for at, row in enumerate(rows[:n])
     ]
     (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
