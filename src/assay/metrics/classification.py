@@ -83,18 +83,13 @@ def classification(
     if statistic not in fields:
         return Values(value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`")
     items = group.item[[case.at for case in cases]]
-    if statistic != "accuracy":
-        sought = numbers.get(_sortable(positive), -1)
-        return Values(
-            value=fields[statistic], fields=fields, resampled=resampled(matrix, items, true, guess, statistic, sought)
-        )
-    right = np.equal(true, guess).astype(np.float64)
-    return Values(
-        value=fields[statistic],
-        fields=fields,
-        per_item=item_contributions(items, right),
-        weights=item_weights(items),
-    )
+    if statistic == "accuracy":
+        right = np.equal(true, guess).astype(np.float64)
+        per_item, weights = item_contributions(items, right), item_weights(items)
+        return Values(value=fields[statistic], fields=fields, per_item=per_item, weights=weights)
+    sought = numbers.get(_sortable(positive), -1)
+    drawn = resampled(matrix, items, true, guess, statistic, sought)
+    return Values(value=fields[statistic], fields=fields, resampled=drawn)
 
 
 class _Case(NamedTuple):

@@ -127,7 +127,6 @@ def bind_scorer(
         judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
     if check := marks.get("check"):
         check({**{each: p.default for each, p in registry.parameters(function).items()}, **checked}, where)
-    is_async = inspect.iscoroutinefunction(function)
     reads: Reads = marks.get("reads", "ground_truth" if form == "een" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
     return BoundScorer(
@@ -136,7 +135,11 @@ def bind_scorer(
         params=checked,
         identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
         form=form,
-        mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
+        mode="async"
+        if inspect.iscoroutinefunction(function)
+        else "inline"
+        if built_in and timeout is None
+        else "thread",
         reads=reads,
         takes_context=("contexts" if batch else "context") in called and form != "een",
         timeout=timeout,
