@@ -87,8 +87,7 @@ def classification(
         right = np.equal(true, guess).astype(np.float64)
         per_item, weights = item_contributions(items, right), item_weights(items)
         return Values(value=fields[statistic], fields=fields, per_item=per_item, weights=weights)
-    sought = numbers.get(_sortable(positive), -1)
-    drawn = resampled(matrix, items, true, guess, statistic, sought)
+    drawn = resampled(matrix, items, true, guess, statistic, numbers.get(_sortable(positive), -1))
     return Values(value=fields[statistic], fields=fields, resampled=drawn)
 
 

@@ -109,7 +109,6 @@ def bind_scorer(
     """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
     `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
     marks: dict[str, Any] = getattr(function, "__assay__", {})
-    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
     called = inspect.signature(function).parameters
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
@@ -135,11 +134,7 @@ def bind_scorer(
         params=checked,
         identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
         form=form,
-        mode="async"
-        if inspect.iscoroutinefunction(function)
-        else "inline"
-        if built_in and timeout is None
-        else "thread",
+        mode=_mode(function, timeout),
         reads=reads,
         takes_context=("contexts" if batch else "context") in called and form != "een",
         timeout=timeout,
@@ -149,6 +144,13 @@ def bind_scorer(
         judges=judges,
         lower_is_better=bool(marks.get(LOWER)),
     )
+
+
+def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
+    if inspect.iscoroutinefunction(function):
+        return "async"
+    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
+    return "inline" if built_in and timeout is None else "thread"
 
 
 def load_scorer(
