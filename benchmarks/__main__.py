@@ -13,6 +13,7 @@ GROUPS = (
     "scoring",
     "matches",
     "comparison",
+    "coverage",
     "ranking",
     "aggregation",
     "mixeval",

@@ -219,7 +219,9 @@ class Group(msgspec.Struct, kw_only=True):
 
     `item` holds item numbers that depend on the item ids alone, and rows are sorted by (item, sample): equal rows give
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
-    `calibration` is what `assay judge calibrate` found about the judge of this label, where it did.
+    `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:
+    the label's scorer declares that a lower score is the better one. `left_out` has the item of each row that the
+    policy leaves out.
     """
 
     item: "npt.NDArray[np.int32]"
@@ -232,6 +234,8 @@ class Group(msgspec.Struct, kw_only=True):
     facets: dict[str, Any] = {}
     level: float = 0.95
     calibration: dict[str, Any] | None = None
+    lower_is_better: bool = False
+    left_out: "npt.NDArray[np.int32] | None" = None
 
     def per_item(self) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
         """Samples and passes of each item: (n, c)."""
@@ -253,12 +257,16 @@ class Resampled(msgspec.Struct, frozen=True):
 
 class Values(msgspec.Struct, kw_only=True):
     """What a metric found. The engine makes the interval: from `per_item` where the value is their mean, else from
-    `resampled`. A metric that knows more than its group brings `interval`: low, high and method. `reason` says why the
-    value is null. A metric with several values for a group tells them apart by `facets` of its own."""
+    `resampled`. `weights` are those of `stats.intervals.item_weights`, where items weigh differently in the mean;
+    `items` are those of the rows that count, where not all do. A metric that knows more than its group brings
+    `interval`: low, high and method. `reason` says why the value is null. A metric with several values for a group
+    tells them apart by `facets` of its own."""
 
     value: float | None
     fields: dict[str, Any] = {}
     per_item: "FloatArray | None" = None
+    weights: "FloatArray | None" = None
+    items: "npt.NDArray[np.int32] | None" = None
     resampled: Resampled | None = None
     interval: tuple[float, float, str] | None = None
     reason: str | None = None

@@ -33,8 +33,8 @@ GOLDEN = {  # the words of each screen
     "plan": "plan config.yaml",
     "validate": "validate config.yaml",
     "aggregate": "aggregate results -c metrics.yaml -o output/metrics",
-    "compare": "compare results --facet model_name --label faithfulness --resamples 200",
-    "compare-labels": "compare results --facet model_name --all-labels --resamples 200",
+    "compare": "compare results --facet model_name --label faithfulness",
+    "compare-labels": "compare results --facet model_name --all-labels",
     "rank": "rank arena --rounds 100",
     "gate": f"gate results --label exact_match --min 0.6 --where model_name={MODELS[0]} --inconclusive pass",
     "judge": "judge calibrate judged --labels people.csv",
@@ -54,7 +54,9 @@ OTHERS = {  # what they show changes with each plug-in
 }
 NO_SCREEN = {"export", "schema", "completion", "mock-server"}  # they write files, or what programs read
 FORMATS = {"mixeval", "sygra"}  # their views have tests of their own
-COPIED = re.compile(r"files: |folder: |  assay |\d+ more reasons are in ")  # a path or a command is left to the terminal
+COPIED = re.compile(
+    r"files: |folder: |  assay |\d+ more reasons are in "
+)  # a path or a command is left to the terminal
 
 
 @pytest.fixture(scope="module")

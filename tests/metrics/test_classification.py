@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
-from assay.metrics.classification import classification
+from assay.metrics.classification import ACTUAL, FLAGS, PREDICTED, classification
+from assay.stats.intervals import bootstrap_statistic
 
-from .rows import Row
+from .rows import Row, group
 
 classes = st.sampled_from(["cat", "dog", "a+b"])
 
@@ -82,3 +84,43 @@ def test_classes_keep_their_types_and_trials_their_number() -> None:
 def test_what_is_missing_is_said() -> None:
     assert "no row has 'label_of'" in classification(rows(["a"], ["a"]), [], actual="label_of")["reason"]
     assert classification(rows(["a"], ["b"]), [], statistic="f1")["reason"] == "f1 needs the parameter `positive`"
+
+
+STATISTICS = ["balanced_accuracy", "macro_f1", "micro_f1", "weighted_f1", "mcc", "kappa"]
+OF_ONE_CLASS = ["precision", "recall", "f1", "specificity"]
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, *OF_ONE_CLASS])
+def test_every_statistic_has_an_interval(statistic: str) -> None:
+    """The bootstrap over items: its statistic on the items themselves is the value, and its spread is scipy's."""
+    random = np.random.default_rng(7)
+    true = random.integers(0, 3, 120)
+    guess = np.where(random.random(120) < 0.7, true, random.integers(0, 3, 120))
+    nothing: list[Any] = [None] * 120
+    flags = {f"detailed_results.{flag}": nothing for flag in FLAGS}
+    columns = {PREDICTED: guess.tolist(), ACTUAL: true.tolist(), **flags}
+    made = group(*([1.0, 1.0] for _ in range(60)), columns=columns)
+    found = classification(made, statistic=statistic, positive=1 if statistic in OF_ONE_CLASS else None)
+    assert found.resampled is not None
+    assert found.resampled.counts.sum() == 60
+    assert found.resampled.statistic(found.resampled.counts[None, :])[0] == pytest.approx(found.value)
+    low, high, method = bootstrap_statistic(found.resampled.counts, found.resampled.statistic)
+    assert method == "bootstrap"
+
+    def of(chosen: np.ndarray) -> float:
+        at = np.concatenate([2 * chosen, 2 * chosen + 1])
+        return float(_value(statistic, true[at], guess[at]))
+
+    drawn = [of(random.integers(0, 60, 60)) for _ in range(400)]
+    assert (low, high) == pytest.approx(tuple(np.quantile(drawn, (0.025, 0.975))), abs=0.04)
+
+
+def _value(statistic: str, true: np.ndarray, guess: np.ndarray) -> float:
+    if statistic == "specificity":
+        return oracle.recall_score(true != 1, guess != 1)
+    if statistic in ("precision", "recall", "f1"):
+        return getattr(oracle, f"{statistic}_score")(true == 1, guess == 1)
+    names = {"mcc": "matthews_corrcoef", "kappa": "cohen_kappa_score", "balanced_accuracy": "balanced_accuracy_score"}
+    if statistic in names:
+        return getattr(oracle, names[statistic])(true, guess)
+    return oracle.f1_score(true, guess, average=statistic.removesuffix("_f1"))

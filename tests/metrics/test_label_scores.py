@@ -66,3 +66,20 @@ def test_a_field_can_count_the_retries() -> None:
     assert found.per_item is not None
     assert found.per_item.tolist() == pytest.approx([0.8, 0.6])
     assert found.fields["avg_retries_when_correct"] == 3.0
+
+
+@pytest.mark.parametrize("statistic", ["precision", "recall", "f1"])
+def test_the_averages_have_intervals(statistic: str) -> None:
+    from assay.stats.intervals import bootstrap_statistic
+
+    random = np.random.default_rng(3)
+    true, guess = (random.choice(["a", "b", "c"], 90).tolist() for _ in range(2))
+    scores = [[float(random.random() < 0.6) for _ in range(2)] for _ in range(45)]
+    made = group(*scores, columns={PREDICTED: [None, *guess[1:]], ACTUAL: true})
+    found = label_scores(made, statistic=statistic)
+    assert found.resampled is not None
+    assert found.resampled.statistic(found.resampled.counts[None, :])[0] == pytest.approx(found.value)
+    low, high, method = bootstrap_statistic(found.resampled.counts, found.resampled.statistic)
+    assert low is not None
+    assert low < found.value < high
+    assert (high - low, method) == (pytest.approx(0.2, abs=0.08), "bootstrap")

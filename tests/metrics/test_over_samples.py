@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
+from assay.engine.aggregate.columns import OUTCOMES
+from assay.engine.aggregate.measure import Sample, bind_metric, measure
 from assay.metrics.best_of_k import best_of_k
 from assay.metrics.count import count
 from assay.metrics.majority_at_k import majority_at_k
@@ -87,3 +89,51 @@ def test_one_row_has_no_deviation() -> None:
         "percentile_95.0": pytest.approx(1.95),
         "percentile_95": pytest.approx(1.95),
     }
+
+
+# ---- samples that the policy leaves out
+
+
+def rows_with_errors(*verdicts: str) -> Sample:
+    """Items whose samples passed (+), failed (-) or are errors (e)."""
+    item = np.repeat(np.arange(len(verdicts)), [len(each) for each in verdicts]).astype(np.int32)
+    text = "".join(verdicts)
+    passed = np.array([sign == "+" for sign in text])
+    return Sample(
+        label="l",
+        facets={},
+        item=item,
+        sample=np.concatenate([np.arange(len(each)) for each in verdicts]).astype(np.int32),
+        passed=passed,
+        score=passed.astype(float),
+        outcome=np.array([OUTCOMES.index("errored" if sign == "e" else "scored") for sign in text], np.int8),
+        load=list,
+    )
+
+
+@pytest.mark.parametrize("name", ["pass_at_k", "pass_hat_k", "majority_at_k", "best_of_k"])
+def test_an_errored_sample_does_not_make_it_null(name: str) -> None:
+    bound = bind_metric(type=name, params={"k": 3})
+    sample = rows_with_errors("+-e", "+--", "---", "+++", "++-", "--e", "++e")
+    (row,) = measure(bound, sample)
+    assert row["value_if_missing_wrong"] <= row["value"] <= row["value_if_missing_right"]
+    assert row["value_if_missing_wrong"] < row["value_if_missing_right"]
+    assert (row["short_item_count"], row["ci_low"] is not None) == (3, True)
+    assert "fewer than 3 samples that count" in row["warning"]
+    (short,) = measure(bound, rows_with_errors("+-", "+--"))
+    assert short["reason"] == "k = 3, but an item has 2 samples"  # by design, not by accident
+    (none,) = measure(bound, rows_with_errors("+-e", "--e"))
+    assert none["value"] is None  # nothing says what a third sample would bring
+
+
+def test_the_estimate_with_errors_has_no_bias() -> None:
+    """Errors that strike at random leave pass@k where it was."""
+    random = np.random.default_rng(6)
+    chance = random.beta(0.5, 2, 4000)
+    signs = np.where(random.random((4000, 4)) < chance[:, None], "+", "-")
+    whole = measure(bind_metric(type="pass_at_k", params={"k": 4}), rows_with_errors(*map("".join, signs)))[0]["value"]
+    struck = np.where(random.random((4000, 4)) < 0.1, "e", signs)
+    kept = rows_with_errors(*map("".join, struck))
+    found = measure(bind_metric(type="pass_at_k", params={"k": 4}), kept)[0]
+    assert found["value"] == pytest.approx(whole, abs=0.01)
+    assert found["value_if_missing_wrong"] < whole - 0.01

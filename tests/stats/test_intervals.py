@@ -13,12 +13,14 @@ from statsmodels.stats.proportion import proportion_confint
 from assay.stats.intervals import (
     bootstrap_mean,
     item_contributions,
+    item_weights,
     mean_interval,
     t_interval,
     wilson,
     wilson_of_items,
 )
 from assay.stats.student import t_quantile
+from benchmarks.coverage import GRID, WEAK, Kind, covered
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4.5, 10, 29, 100, 1e4, 1e6, 1e9])
@@ -76,7 +78,7 @@ def test_order_does_not_matter(values: list[float], random: object, bootstrap: b
 
 @given(unit_values)
 def test_unit_intervals_stay_inside_and_hold_the_mean(values: list[float]) -> None:
-    low, high = wilson_of_items(np.array(values), 4 * len(values))
+    low, high = wilson_of_items(np.array(values))
     assert 0 <= low <= np.mean(values) + 1e-12
     assert np.mean(values) - 1e-12 <= high <= 1
 
@@ -84,10 +86,13 @@ def test_unit_intervals_stay_inside_and_hold_the_mean(values: list[float]) -> No
 def test_which_method_is_used() -> None:
     zeros, mixed = np.zeros(10), np.array([0.0, 0.5, 1.0, 0.5])
     assert mean_interval(zeros, samples=10).method == "wilson"
-    assert mean_interval(zeros, samples=50).method == "wilson_of_items"
-    assert mean_interval(mixed, samples=8).method == "wilson_of_items"
-    assert mean_interval(mixed, samples=8, bootstrap=True).method == "bootstrap"
-    assert mean_interval(mixed * 5, samples=8).method == "cluster_t"
+    few = "; weak: fewer than 30 items"
+    assert mean_interval(zeros, samples=50).method == f"wilson_of_items{few}"
+    assert mean_interval(mixed, samples=8).method == f"wilson_of_items{few}"
+    assert mean_interval(mixed, samples=8, bootstrap=True).method == f"bootstrap{few}"
+    assert mean_interval(mixed * 5, samples=8).method == f"cluster_t{few}"
+    assert mean_interval(np.tile(mixed, 10), samples=80).method == "wilson_of_items"
+    assert mean_interval(np.tile(mixed * 5, 10), samples=80).method == "cluster_t"
     assert mean_interval(mixed[:1], samples=2) == (None, None, "none: an interval needs at least two items")
     assert mean_interval(np.full(9, 3.0), samples=9) == (None, None, "none: all items have the same value")
 
@@ -140,3 +145,52 @@ def test_coverage_of_one_sample(n: int) -> None:
     coverage = (weights * covered).sum(axis=0)
     assert coverage.min() > 0.928
     assert coverage.mean() == pytest.approx(0.95, abs=0.01)
+
+
+# ---- graded scores: coverage and width over a grid, the same as in docs/statistics.md (benchmarks/coverage.py)
+
+
+def test_coverage_over_the_grid() -> None:
+    shares = {kind.name: covered(kind, 50, repeats=300).share for kind in GRID}
+    assert np.mean(list(shares.values())) >= 0.93
+    assert min(shares.values()) >= 0.90, shares
+
+
+@pytest.mark.parametrize("kind", [kind for kind in GRID if kind.name.startswith("Beta")], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("n", [20, 50])
+def test_graded_scores_are_as_wide_as_the_t_interval(kind: Kind, n: int) -> None:
+    assert 0.9 <= covered(kind, n, repeats=200).width_to_t <= 1.15
+
+
+@pytest.mark.parametrize("correlation", [0.5, 1.0])
+def test_verdicts_are_as_wide_as_wilson(correlation: float) -> None:
+    """Two equal samples of each item are one; half equal ones lie between one and two."""
+    random = np.random.default_rng(2)
+    for p in (0.1, 0.5, 0.8):
+        first = random.random((50, 60)) < p
+        second = np.where(random.random((50, 60)) < correlation, first, random.random((50, 60)) < p)
+        for values in (first + second) / 2.0:
+            low, high, _ = mean_interval(values, samples=120)
+            widest = wilson(float(values.sum()), 60)
+            assert high - low <= 1.15 * (widest[1] - widest[0])
+
+
+def test_weak_spots_are_said_and_no_worse_than_the_docs_say() -> None:
+    lognormal = next(kind for kind in WEAK if kind.name == "lognormal")
+    random = np.random.default_rng(5)
+    methods = [mean_interval(lognormal.draw(random, 50)[0], samples=50).method for _ in range(50)]
+    assert sum("; weak: a few items" in method for method in methods) >= 35
+    plain = [mean_interval(random.normal(5, 1, 50), samples=50).method for _ in range(50)]
+    assert set(plain) == {"cluster_t"}
+    assert mean_interval(np.full(40, 0.7), samples=40).method == "wilson_of_items; weak: all items have the same value"
+    low, high, _ = mean_interval(np.full(40, 0.7), samples=40)
+    assert (low, high) == pytest.approx(wilson(28, 40), abs=0.01)
+
+
+def test_weights_are_those_of_the_contributions() -> None:
+    item = np.array([0, 0, 0, 1, 2, 2])
+    weights = item_weights(item)
+    assert weights is not None
+    assert weights.tolist() == [1.5, 0.5, 1.0]
+    assert item_weights(np.array([0, 0, 1, 1])) is None
+    assert item_weights(np.array([3, 5, 9])) is None

@@ -60,11 +60,12 @@ existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
 
 row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
     (
-        click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0."),
         click.option("--level", type=LEVEL, help="Of the intervals."),
         click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."),
         click.option("--label", default="", help="The label to look at, if there are several."),
         click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
+        click.option("--seed", hidden=True, expose_value=False, help="Of 0.1, which drew samples: nothing is drawn."),
+        click.option("--resamples", hidden=True, expose_value=False, help="As --seed."),
     )
 )
 

@@ -18,9 +18,8 @@ from assay.cli._output import format_option, show
 @click.option(
     "--flips", type=click.IntRange(min=0), help="List this many changed items a pair; default 5 for one pair."
 )
-@click.option("--resamples", type=click.IntRange(min=100), default=10_000, help="Of the bootstrap; default 10,000.")
 @click.option("--all-labels", is_flag=True, help="One table of all labels, the best values marked.")
-@click.option("--lower", multiple=True, metavar="LABEL", help="With --all-labels: less is better under this label.")
+@click.option("--lower", multiple=True, metavar="LABEL", help="Less is better under this label, too.")
 @format_option
 def command(
     paths: tuple[str, ...], facet: str, where: tuple[str, ...], form: str, as_json: bool, **options: Any

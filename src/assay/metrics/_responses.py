@@ -1,11 +1,13 @@
-"""Statistics of a field of the responses behind a group: each response counts once, however many rows it has."""
+"""Statistics of a field of the responses behind a group: each response counts once, however many rows it has. And a
+quantile with its interval, of such a field or of the scores."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import Interval, item_contributions
+from assay.stats.quantiles import quantile_interval
 
 
 def columns(*names: str) -> list[str]:
@@ -23,24 +25,42 @@ def once(group: Group, name: str) -> tuple[Any, Any]:
     return group.item[rows], np.array([given[at] for at in rows], dtype=np.float64)
 
 
-def statistics(group: Group, name: str, fields: dict[str, Any]) -> Values:
-    """The mean of a field with its spread; null where no response has it."""
+Statistic = Literal["mean", "median", "p95", "p99"]
+_SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
+    """The quantile of the scores."""
+    value = float(np.quantile(group.score, share))
+    return with_interval(value, fields, quantile_interval(group.item, group.score, share, group.level))
+
+
+def with_interval(value: float, fields: dict[str, Any], interval: Interval) -> Values:
+    low, high, method = interval
+    if low is None or high is None:
+        return Values(value=value, fields=fields, reason=method.removeprefix("none: "))
+    return Values(value=value, fields=fields, interval=(low, high, method))
+
+
+def statistics(group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean") -> Values:
+    """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
     items, values = once(group, name)
     if not len(values):
         return Values(value=None, fields=fields, reason=f"no response behind these rows has {name!r}")
     low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
-    return Values(
-        value=float(values.mean()),
-        fields={
-            "response_count": len(values),
-            "sum": float(values.sum()),
-            "min": low,
-            "median": median,
-            "p95": p95,
-            "p99": p99,
-            "max": high,
-            "std": float(values.std(ddof=1)) if len(values) > 1 else None,
-            **fields,
-        },
-        per_item=item_contributions(items, values),
-    )
+    intervals = {each: quantile_interval(items, values, share, group.level) for each, share in _SHARES.items()}
+    fields = {
+        "response_count": len(values),
+        "sum": float(values.sum()),
+        "min": low,
+        "median": median,
+        "p95": p95,
+        "p99": p99,
+        "max": high,
+        "std": float(values.std(ddof=1)) if len(values) > 1 else None,
+        "intervals": {each: interval[:2] for each, interval in intervals.items()},
+        **fields,
+    }
+    if statistic != "mean":
+        return with_interval(fields[statistic], fields, intervals[statistic])
+    return Values(value=float(values.mean()), fields=fields, per_item=item_contributions(items, values), items=items)

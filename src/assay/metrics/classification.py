@@ -8,8 +8,8 @@ import numpy as np
 from assay.interfaces import Group, Values
 from assay.metrics._samples import Positive
 from assay.registry import metric
-from assay.stats.classification import NONE, Matrix, Scores, confusion, scores
-from assay.stats.intervals import item_contributions
+from assay.stats.classification import NONE, Matrix, Scores, confusion, resampled, scores
+from assay.stats.intervals import item_contributions, item_weights
 
 PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
 FLAGS = {  # (true class, predicted class)
@@ -38,7 +38,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL), *flags]
 
 
-@metric(columns=_columns, ordered=lambda params: params.get("num_trials") is not None)
+@metric(columns=_columns, ordered=lambda params: params.get("num_trials") is not None, lower_is_better=False)
 def classification(
     group: Group,
     *,
@@ -62,7 +62,7 @@ def classification(
     predicted: the field of the predicted class, in the row, as `response.…` or as `item.…`
     actual: the field of the true class, likewise (`item.ground_truth`)
     positive: the class that is sought, for precision, recall, F1 and specificity; with flags it is known
-    statistic: which of the numbers is the value; only accuracy has an interval
+    statistic: which of the numbers is the value
     num_trials: count only the first samples of each item; all if null
     """
     cases = _cases(group, group.columns[predicted], group.columns[actual], num_trials)
@@ -82,11 +82,13 @@ def classification(
         fields |= _binary(matrix, numbers.get(_sortable(positive)))
     if statistic not in fields:
         return Values(value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`")
-    if statistic != "accuracy":
-        return Values(value=fields[statistic], fields=fields, reason=f"{statistic} is not a mean over items")
-    right = np.equal(true, guess).astype(np.float64)
-    per_item = item_contributions(group.item[[case.at for case in cases]], right)
-    return Values(value=fields[statistic], fields=fields, per_item=per_item)
+    items = group.item[[case.at for case in cases]]
+    if statistic == "accuracy":
+        right = np.equal(true, guess).astype(np.float64)
+        per_item, weights = item_contributions(items, right), item_weights(items)
+        return Values(value=fields[statistic], fields=fields, per_item=per_item, weights=weights)
+    drawn = resampled(matrix, items, true, guess, statistic, numbers.get(_sortable(positive), -1))
+    return Values(value=fields[statistic], fields=fields, resampled=drawn)
 
 
 class _Case(NamedTuple):

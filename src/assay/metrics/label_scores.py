@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from assay.interfaces import Group, Values
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray, Group, Resampled, Values
 from assay.registry import metric
-from assay.stats.classification import harmonic_mean, mean_ratio
+from assay.stats.classification import harmonic_mean, kinds_of_items, mean_ratio
 
 PREDICTED, ACTUAL = "detailed_results.predicted", "detailed_results.expected"
 
@@ -47,7 +50,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
-@metric(columns=_columns)
+@metric(columns=_columns, lower_is_better=False)
 def label_scores(
     group: Group,
     *,
@@ -76,7 +79,31 @@ def label_scores(
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
         return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
-    return Values(value=scores[statistic][0], fields=fields, reason=f"the average {statistic} is not a mean over items")
+    resampled = _resampled(group, group.columns[predicted], group.columns[actual], statistic)
+    return Values(value=scores[statistic][0], fields=fields, resampled=resampled)
+
+
+def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
+    """How the averages change with the items."""
+    cells: dict[tuple[str | None, str | None, bool], int] = {}
+    rows = zip(map(_label, predicted), map(_label, actual), group.passed.tolist(), strict=True)
+    kinds, counts = kinds_of_items(group.item, np.array([cells.setdefault(row, len(cells)) for row in rows]))
+    right = np.array([cell[2] for cell in cells])
+
+    def average(weights: FloatArray, side: int) -> FloatArray:
+        labels = sorted({str(cell[side]) for cell in cells if cell[side] is not None})
+        has = np.array([[cell[side] == label for label in labels] for cell in cells], np.float64)
+        occurs = weights @ has
+        ratios = np.divide((weights * right) @ has, occurs, out=np.zeros_like(occurs), where=occurs > 0)
+        return ratios.sum(axis=1) / np.maximum((occurs > 0).sum(axis=1), 1)
+
+    def value(weights: npt.NDArray[np.int64]) -> FloatArray:
+        made = (weights @ kinds).astype(np.float64)
+        precision, recall = average(made, 0), average(made, 1)
+        both = np.maximum(precision + recall, 1e-300)
+        return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / both}[statistic]
+
+    return Resampled(counts, value)
 
 
 def _label(value: Any) -> str | None:

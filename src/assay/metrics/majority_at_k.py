@@ -19,15 +19,15 @@ def _answer(params: Mapping[str, Any]) -> list[str]:
     return [params["answer"]] if params.get("answer") else []
 
 
-@metric(columns=_answer, ordered=lambda params: bool(params.get("answer")))
+@metric(columns=_answer, ordered=lambda params: bool(params.get("answer")), lower_is_better=False)
 def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") -> Values:
     """The chance that a majority of k samples is right, averaged over items.
 
     Without `answer`, the votes are passes and failures: the chance that more than half of k samples pass, over all
     subsets of an item's samples, a tie counting half. With `answer`, the field that holds the extracted answer, the
     first k samples vote and the most frequent answer counts (self-consistency, Wang et al. 2022, arXiv:2203.11171);
-    of tied answers the share that passed. Samples without an answer do not vote. Null if an item has fewer than k
-    samples.
+    of tied answers the share that passed. Samples without an answer do not vote. Null if an item has
+    fewer than k samples; where the policy left some out, it is estimated.
 
     Parameters:
     k: how many samples vote; all that every item has if null
@@ -35,17 +35,19 @@ def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") 
     """
     samples, passes = group.per_item()
     k = int(samples.min()) if k is None else k
-    if few := too_few(samples, k):
+    if few := too_few(group, samples, k):
         return few
-    if not answer:
-        return over_items(majority(samples, passes, k), k)
-    return over_items(_voted(group, samples, k, group.columns[answer]), k)
+    if answer:
+        return over_items(_voted(group, samples, k, group.columns[answer]), k, samples)
+    missing = np.maximum(k - samples, 0)  # half of what the two bounds say about them
+    votes = [majority(samples + missing, passes + right * missing, k) for right in (0, 1)]
+    return over_items((votes[0] + votes[1]) / 2, k, samples)
 
 
 def _voted(group: Group, samples: Counts, k: int, answers: list[Any]) -> FloatArray:
     found = np.zeros(len(samples))
     for item, start in enumerate((np.cumsum(samples) - samples).tolist()):
-        rows = [at for at in range(start, start + k) if answers[at] is not None]
+        rows = [at for at in range(start, start + min(k, int(samples[item]))) if answers[at] is not None]
         votes = Counter(_text(answers[at]) for at in rows)
         most = max(votes.values(), default=0)
         right = {_text(answers[at]): bool(group.passed[at]) for at in rows}

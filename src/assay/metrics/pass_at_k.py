@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.metrics._samples import Counts, Positive, too_few
+from assay.metrics._samples import Counts, Positive, short_fields, too_few, with_k
 from assay.registry import metric
-from assay.stats.subsets import pass_at_k as unbiased
+from assay.stats.subsets import expected_pass_at_k
 
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 
@@ -17,7 +17,7 @@ def _needs_order(params: Mapping[str, Any]) -> bool:
     return params.get("num_trials", 1) > 1 or params.get("estimator") == "trials"
 
 
-@metric(ordered=_needs_order)
+@metric(ordered=_needs_order, lower_is_better=False)
 def pass_at_k(
     group: Group,
     *,
@@ -32,7 +32,7 @@ def pass_at_k(
     samples of each item, in order of sample index, into num_trials blocks of k; a trial's value is the share of items
     with a pass in its block, and `aggregation` combines the trials. `auto` is `trials` only where the aggregation
     needs them (median, max, min of several trials): for the mean both estimate the same number. Null if an item has
-    fewer than k samples.
+    fewer than k samples; where the policy left some out, it is estimated.
 
     Parameters:
     k: how many samples may try
@@ -44,26 +44,30 @@ def pass_at_k(
     fields: dict[str, Any] = {f"pass_at_{k}": None, "k": k}
     if num_trials > 1:
         fields |= {"num_trials": num_trials, "aggregation": aggregation}
-    if few := too_few(samples, k, fields):
+    if few := too_few(group, samples, k, fields):
         return few
-    fewest = int(samples.min())
+    fields |= short_fields(samples, k)
+    enough = with_k(group, samples, k)
+    blocked = samples[samples >= k]
+    fewest = int(blocked.min())
     trials = min(num_trials, fewest // k)
     if trials < num_trials:
         fields["effective_num_trials"] = trials
         fields["warning"] = f"{num_trials} trials of {k} need {num_trials * k} samples; an item has {fewest}"
     by_trials = estimator == "trials" or (estimator == "auto" and num_trials > 1 and aggregation != "mean")
     if by_trials:
-        blocks = _blocks(group, samples, k, trials)
+        blocks = _blocks(enough, blocked, k, trials)
         per_item = blocks.mean(axis=1) if aggregation == "mean" else None
         value = float(AGGREGATE[aggregation](blocks.mean(axis=0)))
         reason = None if aggregation == "mean" else f"the {aggregation} of trials is not a mean over items"
     else:
-        per_item, reason = unbiased(samples, passes, k), None
+        per_item, reason = expected_pass_at_k(samples, passes, k), None
         value = float(per_item.mean())
         if num_trials > 1:
-            fields["pass_at_k_trials"] = float(_blocks(group, samples, k, trials).mean())
+            fields["pass_at_k_trials"] = float(_blocks(enough, blocked, k, trials).mean())
     fields[f"pass_at_{k}"] = value
-    return Values(value=value, fields=fields, per_item=per_item, reason=reason)
+    items = enough.item if by_trials else None
+    return Values(value=value, fields=fields, per_item=per_item, reason=reason, items=items)
 
 
 def _blocks(group: Group, samples: Counts, k: int, trials: int) -> FloatArray:

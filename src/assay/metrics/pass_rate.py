@@ -4,10 +4,10 @@ import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.registry import metric
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import item_contributions, item_weights
 
 
-@metric
+@metric(lower_is_better=False)
 def pass_rate(group: Group) -> Values:
     """The share of rows that passed: passed_count / total_count."""
     passed = group.passed.astype(np.float64)
@@ -15,4 +15,5 @@ def pass_rate(group: Group) -> Values:
         value=float(passed.mean()),
         fields={"passed_count": int(group.passed.sum()), "total_count": len(passed)},
         per_item=item_contributions(group.item, passed),
+        weights=item_weights(group.item),
     )

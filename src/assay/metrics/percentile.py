@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Meta
 
 from assay.interfaces import Group, Values
+from assay.metrics._responses import quantile
 from assay.registry import metric
 
 
@@ -19,4 +20,4 @@ def percentile(group: Group, *, percentile: Annotated[float, Meta(ge=0, le=100)]
     percentile = float(percentile)
     value = float(np.percentile(group.score, percentile))
     fields = {f"percentile_{percentile}": value, f"percentile_{percentile:g}": value}
-    return Values(value=value, fields=fields, reason="a percentile is not a mean over items")
+    return quantile(group, percentile / 100, fields)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
 from assay.registry import metric
-from assay.stats.intervals import Interval, item_contributions, mean_interval
+from assay.stats.intervals import Interval, item_contributions, item_weights, mean_interval
 
 
 class FirstSeat(NamedTuple):
@@ -33,9 +33,13 @@ def first_seat(
     if not count:
         return FirstSeat(None, 0, len(payoff), Interval(None, None, "none: there is no value"))
     won = (payoff[decided] > 0.5).astype(np.float64)
-    contributions = item_contributions(np.concatenate([item, item])[decided], won)
-    interval = mean_interval(contributions, samples=count, bounded=True, level=level)
+    interval = _interval(np.concatenate([item, item])[decided], won, level)
     return FirstSeat(float(won.mean()), count, len(payoff) - count, interval)
+
+
+def _interval(item: npt.NDArray[np.integer], won: FloatArray, level: float) -> Interval:
+    weights = item_weights(item)
+    return mean_interval(item_contributions(item, won), samples=len(won), bounded=True, level=level, weights=weights)
 
 
 @metric(columns=COLUMNS)
@@ -55,8 +59,7 @@ def position_bias(group: Group) -> Values:
         missing = "all verdicts are ties" if len(item) else "no pair has a verdict in both orders of the seats"
         return Values(value=None, fields={"first_seat_rate": None, **counts}, reason=missing if pairs else NO_MATCH)
     rate = float(won.mean())
-    contributions = item_contributions(np.concatenate([item, item])[decided], won)
-    low, high, method = mean_interval(contributions, samples=len(won), bounded=True, level=group.level)
+    low, high, method = _interval(np.concatenate([item, item])[decided], won, group.level)
     fields = {"first_seat_rate": rate, **counts}
     if low is None or high is None:
         return Values(value=rate - 0.5, fields=fields, reason=method.removeprefix("none: "))

@@ -5,10 +5,10 @@ import numpy as np
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
 from assay.registry import metric
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import item_contributions, item_weights
 
 
-@metric(columns=COLUMNS)
+@metric(columns=COLUMNS, lower_is_better=False)
 def seat_consistency(group: Group) -> Values:
     """The share of pairs on which the judge says the same in both orders of the seats: the same winner, or twice a tie.
 
@@ -25,4 +25,5 @@ def seat_consistency(group: Group) -> Values:
         value=float(same.mean()),
         fields={"consistent": int(same.sum()), **counts},
         per_item=item_contributions(item, same),
+        weights=item_weights(item),
     )

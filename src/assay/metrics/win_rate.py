@@ -5,10 +5,10 @@ import numpy as np
 from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
 from assay.registry import metric
-from assay.stats.intervals import item_contributions
+from assay.stats.intervals import item_contributions, item_weights
 
 
-@metric(columns=COLUMNS)
+@metric(columns=COLUMNS, lower_is_better=False)
 def win_rate(group: Group, *, player: str = "") -> Values:
     """The share of matches that a player wins, a tie counting half: (wins + ties / 2) / pairs.
 
@@ -35,6 +35,7 @@ def win_rate(group: Group, *, player: str = "") -> Values:
         return Values(value=None, reason=missing)
     payoffs = np.array([pair.decision(seats) for pair in judged])
     payoffs = np.where([pair.players[0] == player for pair in judged], payoffs, 1 - payoffs)
+    items = np.array([pair.item for pair in judged])
     return Values(
         value=float(payoffs.mean()),
         fields={
@@ -45,5 +46,6 @@ def win_rate(group: Group, *, player: str = "") -> Values:
             "disagreements": sum(len(set(pair.payoffs.values())) > 1 for pair in judged),
             "unread": sum(pair.unread for pair in played),
         },
-        per_item=item_contributions(np.array([pair.item for pair in judged]), payoffs),
+        per_item=item_contributions(items, payoffs),
+        weights=item_weights(items),
     )

@@ -45,7 +45,8 @@ def _comparison(comparison: Comparison) -> Sheet:
         rows=[_pair(pair) for pair in comparison.pairs],
         data=fields_of(comparison.pairs, [name for name in Pair.__struct_fields__ if name != "flips"]),
     )
-    lead = Line(f"label {comparison.label}, {_explained(comparison)}", "quiet")
+    lower = " (lower is better)" if comparison.lower_is_better else ""
+    lead = Line(f"label {comparison.label}{lower}, {_explained(comparison)}", "quiet")
     return Sheet(parts=[lead, standings, pairs, *_flip_lines(comparison)], notes=comparison.notes)
 
 
@@ -138,7 +139,7 @@ def gate_text(gated: Gated) -> str:
 
 def bound_text(check: Check) -> str:
     if check.bound == "max_drop":
-        return f"drop of at most {check.threshold:g}"
+        return f"{'rise' if check.lower_is_better else 'drop'} of at most {check.threshold:g}"
     if check.bound == "fresh":
         return f"not older than {check.threshold:g} days" if check.threshold else "there"
     return f"{'at least' if check.bound == 'min' else 'at most'} {check.threshold:g}"

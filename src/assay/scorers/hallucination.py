@@ -11,7 +11,7 @@ from assay.scorers._parameters import Case, Grounded
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 
 
-@scorer(batch=64, check=check, params=Grounded, version=1)
+@scorer(batch=64, check=check, params=Grounded, lower_is_better=True, version=1)
 def hallucination(
     cases: Sequence[Case],
     *,
@@ -24,8 +24,7 @@ def hallucination(
     greatest probability that a passage contradicts the answer if it is above 0.7, else 1 − the greatest probability
     that one entails it (`pip install 'assay[neural]'`). An empty answer scores 0; else nothing retrieved scores 1.
     Passes below `threshold`. Where passages come from is on
-    [the page about text metrics](text-metrics.md#retrieved-documents). Rows without a score count as 0 in a mean unless
-    its policy excludes them, and 0 is the best score: use `on_refused: exclude`.
+    [the page about text metrics](text-metrics.md#retrieved-documents). A row that counts as wrong has the score 1.
 
     Parameters:
     threshold: the score from which an answer fails

@@ -9,7 +9,7 @@ from assay.scorers._parameters import Measured
 from assay.scorers.bleu import check, measured
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, version=1)
+@scorer(reads="ground_truth", check=check, params=Measured, lower_is_better=True, version=1)
 def ter(
     item: Item,
     response: Response,
@@ -25,8 +25,8 @@ def ter(
     Score: edits / length, where the edits are the fewest insertions, deletions, replacements of words and shifts of
     runs of words that make the answer an accepted one, and the length is the accepted answers' mean number of words.
     Snover et al. 2006. It can exceed 1. Passes up to `threshold`.
-    [corpus_score](metric-reference.md#corpus_score) makes the rate of all answers together. Rows without a score count
-    as 0 in a mean unless its policy excludes them, and 0 is the best rate: use `on_refused: exclude`.
+    [corpus_score](metric-reference.md#corpus_score) makes the rate of all answers together. A row that counts as wrong
+    has the worst rate: 1, or the highest of its group.
 
     Parameters:
     normalized: split punctuation off and unescape HTML

@@ -5,12 +5,13 @@ prediction, which are wrong and belong to no class.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray
+from assay.interfaces import FloatArray, Resampled
 
 Matrix = npt.NDArray[np.int64]
 NONE = -1
@@ -81,6 +82,64 @@ def macro_f1s(true: Matrix, guessed: Matrix, weights: Matrix) -> FloatArray:
     both = counts @ (is_true + is_predicted)
     f1 = np.divide(2 * (counts @ (is_true * is_predicted)), both, out=np.zeros_like(both), where=both > 0)
     return f1.sum(axis=1) / np.count_nonzero(both, axis=1)
+
+
+def resampled(
+    matrix: Matrix, item: npt.NDArray[np.integer], true: Sequence[int], guess: Sequence[int], name: str, sought: int
+) -> Resampled:
+    """How a score of these cases, which belong to items, changes with the items; `sought` is the positive class."""
+    columns = matrix.shape[1]
+    codes = np.asarray(true) * columns + np.where(np.equal(guess, NONE), columns - 1, guess)
+    cells, cell = cast("tuple[Matrix, Matrix]", np.unique(codes, return_inverse=True))
+    kinds, counts = kinds_of_items(item, cell)
+
+    def statistic(weights: Matrix) -> FloatArray:
+        made = np.zeros((len(weights), matrix.size))
+        made[:, cells] = weights @ kinds
+        return _score_of_each(made.reshape(-1, *matrix.shape), name, sought)
+
+    return Resampled(counts, statistic)
+
+
+def kinds_of_items(item: npt.NDArray[np.integer], cell: Matrix) -> tuple[Matrix, Matrix]:
+    """How often each kind of item has each cell, and how many items are of each kind."""
+    _, place = cast("tuple[object, Matrix]", np.unique(item, return_inverse=True))
+    if int(place.max()) + 1 == len(place):
+        return np.eye(int(cell.max()) + 1, dtype=np.int64), np.bincount(cell)
+    profiles = np.zeros((int(place.max()) + 1, int(cell.max()) + 1), np.int64)
+    np.add.at(profiles, (place, cell), 1)
+    return np.unique(profiles, axis=0, return_counts=True)
+
+
+def _score_of_each(matrices: FloatArray, name: str, sought: int) -> FloatArray:
+    """One score of each of many confusion matrices; averages are over the classes that occur in it."""
+    classes = matrices.shape[1]
+    hits, support = matrices.diagonal(axis1=1, axis2=2), matrices.sum(axis=2)
+    guessed = matrices.sum(axis=1)
+    total, answered = support.sum(axis=1), guessed[:, :classes].sum(axis=1)
+    correct, agreed = hits.sum(axis=1), (support * guessed[:, :classes]).sum(axis=1)
+    f1 = _over(2 * hits, guessed[:, :classes] + support)
+    spread = (total**2 - (guessed**2).sum(axis=1)) * (total**2 - (support**2).sum(axis=1))
+    made: dict[str, FloatArray] = {
+        "balanced_accuracy": _over(_over(hits, support).sum(axis=1), (support > 0).sum(axis=1)),
+        "macro_f1": _over(f1.sum(axis=1), (guessed[:, :classes] + support > 0).sum(axis=1)),
+        "micro_f1": _over(2 * correct, answered + total),
+        "weighted_f1": _over((f1 * support).sum(axis=1), total),
+        "mcc": _over(correct * total - agreed, np.sqrt(spread)),
+        "kappa": _over(correct * total - agreed, total**2 - agreed),
+    }
+    if name in made:
+        return made[name]
+    if sought < 0:
+        return np.zeros(len(matrices))
+    tp, fn, fp = hits[:, sought], (support - hits)[:, sought], (guessed[:, :classes] - hits)[:, sought]
+    positive = {"precision": (tp, tp + fp), "recall": (tp, tp + fn), "f1": (2 * tp, 2 * tp + fp + fn)}
+    part, whole = positive.get(name) or (total - tp - fn - fp, total - tp - fn)
+    return _over(part, whole)
+
+
+def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
+    return np.divide(part, whole, out=np.zeros_like(part, dtype=np.float64), where=whole > 0)
 
 
 def mean_ratio(hits: Mapping[str, int], counts: Mapping[str, int]) -> tuple[float, dict[str, float]]:

@@ -77,9 +77,11 @@ def elo(matches: Matches, *, level: float = 0.95, rounds: int = 1000, seed: int 
         return found, unranged(found.mean, f"none: Elo does not resample more than {MOST_RESAMPLED:,} matches")
     covariance = _covariance(_in_order(matches), max(rounds // 5, 20), np.random.default_rng([seed, 1]))
     own = np.diag(covariance)
-    t = t_quantile((1 + level) / 2, items - 1)
-    half = t * np.sqrt(np.maximum(own, 0))
-    apart = t * np.sqrt(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0))
+    half = t_quantile((1 + level) / 2, items - 1) * np.sqrt(np.maximum(own, 0))
+    pairs = matches.players * (matches.players - 1) / 2  # all of them shall be right at this level (Bonferroni)
+    apart = t_quantile(1 - (1 - level) / (2 * max(pairs, 1)), items - 1) * np.sqrt(
+        np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0)
+    )
     best, worst = open_ranks(found.mean[None, :] - found.mean[:, None] > apart)
     return found, Ranked(found.mean, found.mean - half, found.mean + half, best, worst, "bootstrap")
 

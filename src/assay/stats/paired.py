@@ -1,48 +1,51 @@
 """The mean of paired differences, one for each item: interval, test, and how much they vary.
 
-Everything is made from the histogram of the differences, so the order of items cannot matter, and the cost of a
-resample does not depend on their number.
+Everything is made from the histogram of the differences, so the order of items cannot matter, and nothing is drawn at
+random.
 """
 
-from statistics import NormalDist
+import math
 from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray
-from assay.stats.student import mcnemar, t_quantile, t_test
-
-RESAMPLES = 10_000
-_DRAWS = 1 << 20  # numbers drawn at once: 8 MB
-_MOST_DISTINCT = 1000
+from assay.stats.intervals import weakness
+from assay.stats.saddlepoint import flipped_tail
+from assay.stats.student import mcnemar, t_quantile, t_tail
 
 Counts = npt.NDArray[np.int64]
 
 
 class Differences:
-    """A histogram of differences. `scale` is how far two values can lie apart: 1 for scores from 0 to 1.
+    """A histogram of differences. `scale` is how far two values can lie apart: 1 for scores from 0 to 1; they may lie
+    further where they are not `bounded`.
 
     A few changed items say little about how many would change: four gains among a hundred items make the plain
-    standard error too small. So the spread is that of the items and two more: one unchanged, and one that changed by
-    the usual amount, half up and half down (Agresti and Min 2005 for matched pairs of binary values). Where all
-    items changed, this alters next to nothing; where none did, the amount is the scale.
+    standard error too small. So the spread is that of the items and up to two more around their mean: one like it, and
+    one that lies off by the usual change, half above and half below (after Agresti and Min 2005). They weigh as much
+    as the share of the commonest difference: where all items changed differently, nothing; where none changed, fully,
+    and the usual change is then the scale. The mean itself is that of the items.
     """
 
-    def __init__(self, differences: FloatArray, scale: float = 1.0) -> None:
+    def __init__(self, differences: FloatArray, scale: float = 1.0, *, bounded: bool = True) -> None:
         # Sums of decimals differ in their last bits; without rounding, equal differences would look distinct.
         rounded = np.round(differences, 12) + 0.0
         self.values, self.counts = cast("tuple[FloatArray, Counts]", np.unique(rounded, return_counts=True))
         self.n = len(differences)
         self.mean = float(self.values @ self.counts) / self.n
         changed = int(self.counts[self.values != 0].sum())
-        usual = float(np.sqrt((self.values**2) @ self.counts / changed)) if changed else scale
-        self.scale = scale
-        self._values = np.concatenate([self.values, [-usual, 0.0, usual]])
-        self._weights = np.concatenate([self.counts, [0.5, 1.0, 0.5]]) / (self.n + 2)
-        self.centre = float(self._values @ self._weights)
-        variance = float((self._values - self.centre) ** 2 @ self._weights)
-        self.deviation = float(np.sqrt(variance * (self.n + 2) / (self.n + 1)))
+        self.usual = float(np.sqrt((self.values**2) @ self.counts / changed)) if changed else scale
+        self.limit = scale if bounded else math.inf
+        more = int(self.counts.max()) / self.n
+        total = self.n + 2 * more
+        around = self.mean + self.usual * np.array([-1.0, 0.0, 1.0])
+        off = np.concatenate([self.values, around]) - self.mean
+        weights = np.concatenate([self.counts, more * np.array([0.5, 1.0, 0.5])]) / total
+        variance = float(off**2 @ weights)
+        self.skew = float(off**3 @ weights) / variance**1.5 if variance else 0.0
+        self.deviation = float(np.sqrt(variance * total / max(total - 1, 1)))
         self.error = self.deviation / float(np.sqrt(self.n))
         self.freedom = max(self.n - 1, 1)
 
@@ -55,65 +58,74 @@ class Differences:
         return int(self.counts[self.values < 0].sum())
 
 
-def interval(
-    differences: Differences, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """The bootstrap interval of the mean difference over items.
-
-    A resample is a multinomial draw over the distinct values. Its percentiles are widened from the normal to
-    Student's quantile, as plain ones are too narrow for few items (Hesterberg 2015). More than 1,000 distinct values
-    mean items enough for the t interval, which is returned instead.
-    """
+def interval(differences: Differences, level: float = 0.95) -> tuple[float, float]:
+    """The interval of the mean difference over items: Student's, as far as it must be moved for skewed differences
+    (Hall 1992), and as far as Wilson's would go for changes of the usual size: where nothing changed, the spread says
+    nothing about changes that are rare."""
+    n, mean = differences.n, differences.mean
     t = t_quantile((1 + level) / 2, differences.freedom)
-    if len(differences.values) > _MOST_DISTINCT:
-        low, high = differences.centre - t * differences.error, differences.centre + t * differences.error
-    else:
-        widened = NormalDist().cdf(t * (differences.n / differences.freedom) ** 0.5)
-        means = _resampled_means(differences, seed, resamples)
-        low, high = (float(q) for q in np.quantile(means, (1 - widened, widened)))
-    low, high = min(low, differences.mean), max(high, differences.mean)
-    return max(low, -differences.scale), min(high, differences.scale)
+    reach = t / math.sqrt(n)
+    moved = [mean - differences.deviation * _straightened(end, differences.skew, n) for end in (reach, -reach)]
+    low = min(mean - t * differences.error, moved[0], -_rare(differences, -mean, t))
+    high = max(mean + t * differences.error, moved[1], _rare(differences, mean, t))
+    return max(low, -differences.limit), min(high, differences.limit)
 
 
-def _resampled_means(differences: Differences, seed: int, resamples: int) -> FloatArray:
-    random = np.random.default_rng(seed)
-    values, n = differences._values, differences.n
-    means = np.empty(resamples)
-    piece = max(1, _DRAWS // len(values))
-    for start in range(0, resamples, piece):
-        part = means[start : start + piece]
-        part[:] = random.multinomial(n, differences._weights, len(part)) @ values / n
-    return means
+def _bent(deviations: float, skew: float, n: int) -> float:
+    """Hall's transformation of (mean - true mean) / s, which takes the skewness out of its distribution."""
+    return deviations + skew * deviations**2 / 3 + skew**2 * deviations**3 / 27 + skew / (6 * n)
+
+
+def _straightened(bent: float, skew: float, n: int) -> float:
+    """The inverse of `_bent`."""
+    if abs(skew) < 1e-6:
+        return bent
+    return 3 / skew * (math.cbrt(1 + skew * (bent - skew / (6 * n))) - 1)
+
+
+def _rare(differences: Differences, mean: float, t: float) -> float:
+    """The largest true mean δ within t standard errors, were it made of changes of the usual size u alone, whose
+    variance is uδ - δ²."""
+    n, usual = differences.n, differences.usual
+    half = 2 * mean * n + t * t * usual
+    root = half**2 - 4 * (n + t * t) * mean**2 * n
+    return max(mean, (half + math.sqrt(root)) / (2 * (n + t * t))) if root > 0 else mean
+
+
+def equivalent(differences: Differences, margin: float) -> float:
+    """The p-value of the mean not lying within ±margin, by two one-sided tests (Schuirmann 1987) with the spread and
+    the skewness of `interval`. A mean at the margin has at least the variance of as many changes of the usual size:
+    items that did not change do not prove that none would."""
+    least = margin * differences.usual - margin**2
+    deviation = math.sqrt(max(differences.deviation**2, least))
+    if not deviation:
+        return 0.0 if abs(differences.mean) < margin else 1.0
+    n, skew = differences.n, differences.skew * (differences.deviation / deviation) ** 3
+    beyond: list[float] = []
+    for sign in (1, -1):
+        off = (sign * differences.mean - margin) / deviation
+        bent = max(off, _bent(off, sign * skew, n))
+        beyond.append(t_tail(-bent * math.sqrt(n), differences.freedom))
+    return max(beyond)
 
 
 class Tested(NamedTuple):
-    """A p-value and the name of the test that it came from."""
+    """A p-value and the name of the test that it came from, which ends in `; weak:` and why where it is known to err
+    more often than it says."""
 
     p: float
     method: str
 
 
-def significance(differences: Differences, *, binary: bool, seed: int = 0, resamples: int = RESAMPLES) -> Tested:
+def significance(differences: Differences, *, binary: bool) -> Tested:
     """Whether the mean difference is zero: `binary` differences (one verdict an item on both sides) by McNemar's
-    exact test, others by flipping their signs at random, which is the same test for graded values."""
+    exact test, others by flipping their signs at random, which is the same test for graded values. It takes
+    differences as likely to be above as below their mean; lopsided ones of few items mislead it."""
     if binary:
         return Tested(mcnemar(differences.gained, differences.lost), "mcnemar")
-    if len(differences.values) > _MOST_DISTINCT:
-        return Tested(t_test(differences.mean, differences.error, differences.freedom), "t")
-    return Tested(_sign_flips(differences, seed, resamples), "sign_flips")
-
-
-def _sign_flips(differences: Differences, seed: int, resamples: int) -> float:
     sizes, inverse = cast("tuple[FloatArray, Counts]", np.unique(np.abs(differences.values), return_inverse=True))
     counts = np.bincount(inverse, weights=differences.counts).astype(np.int64)
     sizes, counts = sizes[sizes > 0], counts[sizes > 0]
-    if not len(sizes):
-        return 1.0
-    random = np.random.default_rng(seed)
-    observed = abs(differences.mean) * differences.n * (1 - 1e-9)
-    as_far = 0
-    piece = max(1, _DRAWS // len(sizes))
-    for start in range(0, resamples, piece):
-        drawn = random.binomial(counts, 0.5, (min(piece, resamples - start), len(sizes)))
-        as_far += int(np.count_nonzero(np.abs((2 * drawn - counts) @ sizes) >= observed))
-    return (as_far + 1) / (resamples + 1)
+    observed = abs(differences.mean) * differences.n
+    p = flipped_tail(sizes, counts, observed) if len(sizes) and observed > 0 else 1.0
+    return Tested(min(1.0, p), f"sign_flips{weakness(differences.values, differences.counts)}")

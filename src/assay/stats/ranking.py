@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from assay.interfaces import FloatArray
 from assay.stats.davidson import Fitted, Tally, Virtual, add_virtual, chances, even, fit, fitted, parameters, slopes
-from assay.stats.intervals import item_contributions, mean_interval
+from assay.stats.intervals import item_contributions, item_weights, mean_interval
 from assay.stats.matches import Ints, Matches, bounded, cells_of, move, table_of
 from assay.stats.student import t_quantile
 
@@ -95,7 +95,8 @@ def _rate_interval(matches: Matches, player: int, level: float) -> tuple[float |
     own = np.flatnonzero((matches.first == player) | (matches.second == player))
     payoffs = np.where(matches.first[own] == player, payoffs[own], 1 - payoffs[own])
     values = item_contributions(matches.item[own], payoffs)
-    low, high, _ = mean_interval(values, samples=len(own), bounded=True, level=level)
+    weights = item_weights(matches.item[own])
+    low, high, _ = mean_interval(values, samples=len(own), bounded=True, level=level, weights=weights)
     return low, high
 
 
@@ -229,10 +230,26 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
     t = t_quantile((1 + level) / 2, items - 1)
     tail = 1 - NormalDist().cdf(t * (items / (items - 1)) ** 0.5)
     low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
-    columns = np.ascontiguousarray(drawn.T)
-    ahead = np.array([(one >= columns).view(np.int8).sum(axis=1, dtype=np.int32) for one in columns])
-    best, worst = open_ranks((ahead < tail * len(drawn)) & (value[:, None] < value[None, :]))
+    best, worst = open_ranks(_behind(value, np.ascontiguousarray(drawn.T), tail))
     return Ranked(value, np.minimum(low, value), np.maximum(high, value), best, worst, "bootstrap")
+
+
+def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np.bool_]:
+    """Whether each player surely stands behind each other one: they lie apart by more than the largest of all pairs'
+    distances goes astray but in a share of two `tail`s of the rounds, in standard errors (`drawn`: players x rounds).
+
+    Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten.
+    """
+    largest = np.zeros(drawn.shape[1])
+    errors = np.empty((len(value), len(value)))
+    for player, own in enumerate(drawn):
+        astray = own - drawn
+        astray -= astray.mean(axis=1, keepdims=True)
+        errors[player] = astray.std(axis=1)
+        scaled = np.abs(astray) / np.maximum(errors[player], 1e-300)[:, None]
+        np.maximum(largest, scaled.max(axis=0, initial=0.0), out=largest)
+    reach = float(np.quantile(largest, max(1 - 2 * tail, 0.0)))
+    return value[None, :] - value[:, None] > np.maximum(reach * errors, 1e-12)
 
 
 def open_ranks(behind: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:

@@ -87,18 +87,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def t_test(mean: float, error: float, freedom: float) -> float:
-    """The two-sided p-value of `mean` with this standard error being zero."""
-    if error == 0:
-        return 1.0 if mean == 0 else 0.0
-    return min(1.0, 2 * _upper_tail(abs(mean) / error, freedom))
-
-
-def equivalence(mean: float, error: float, freedom: float, margin: float) -> float:
-    """Two one-sided tests (Schuirmann 1987): the p-value of the mean not lying within ±margin."""
-    if error == 0:
-        return 0.0 if abs(mean) < margin else 1.0
-    t = (margin - abs(mean)) / error  # the side that the mean is nearer to has the larger p-value
+def t_tail(t: float, freedom: float) -> float:
+    """P(T >= t)."""
     tail = _upper_tail(abs(t), freedom)
     return tail if t > 0 else 1 - tail
 

@@ -36,11 +36,16 @@ def pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
     return np.where(n >= k, 1 - none_passes, np.nan)[inverse]
 
 
-def all_pass(samples: Counts, passes: Counts, k: int) -> FloatArray:
-    """C(c, k) / C(n, k) for each item: the chance that all of k samples pass."""
-    found = np.ones(len(samples))
-    for drawn in range(k):
-        found *= np.maximum(passes - drawn, 0) / (samples - drawn)
+def expected_pass_at_k(samples: Counts, passes: Counts, k: int) -> FloatArray:
+    """`pass_at_k`, also for items with fewer than k samples, if others have k: one that has a pass has it among any k.
+    Of one that has none, its n samples failed; what k - n further ones may bring is what they bring to such others."""
+    found = pass_at_k(samples, passes, k)
+    full = samples >= k
+    for n in np.unique(samples[~full]).tolist():
+        reached = float(pass_at_k(samples[full], passes[full], n).mean())
+        further = (float(found[full].mean()) - reached) / (1 - reached) if reached < 1 else 0.0
+        short = samples == n
+        found[short] = np.where(passes[short] > 0, 1.0, further)
     return found
 
 
@@ -55,6 +60,23 @@ def _majority(n: int, c: int, k: int) -> float:
     won = sum(comb(c, j) * comb(n - c, k - j) for j in range(k // 2 + 1, min(c, k) + 1))
     tied = comb(c, k // 2) * comb(n - c, k - k // 2) if k % 2 == 0 else 0
     return (2 * won + tied) / (2 * comb(n, k))  # whole numbers until here, so nothing overflows
+
+
+def expected_best(scores: FloatArray, samples: Counts, k: int, highest: float) -> FloatArray:
+    """`best`, also for items with fewer than k samples, as `expected_pass_at_k`: further samples close as much of the
+    gap to the highest score as they do for items that have k."""
+    full = samples >= k
+    if full.all():
+        return best(scores, samples, k)
+    found, rows = np.empty(len(samples)), np.repeat(full, samples)
+    found[full] = best(scores[rows], samples[full], k)
+    for n in np.unique(samples[~full]).tolist():
+        reached = float(best(scores[rows], samples[full], n).mean())
+        closed = (float(found[full].mean()) - reached) / (highest - reached) if reached < highest else 0.0
+        short = samples == n
+        own = best(scores[np.repeat(short, samples)], samples[short], n)
+        found[short] = own + (highest - own) * closed
+    return found
 
 
 def best(scores: FloatArray, samples: Counts, k: int) -> FloatArray:

@@ -89,7 +89,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     assert across(paths).labels == ["a"]
     with pytest.raises(UserError, match="not every side has the label 'b'"):
         across(paths, labels=["b"])
-    with pytest.raises(UserError, match="no label of the table is 'c'"):
+    with pytest.raises(UserError, match="no row has the label 'c'"):
         across(paths, lower=["c"])
     with pytest.raises(UserError, match="no label is common to all: x has a, b; z has q"):
         across([paths[0], save(tmp_path / "z", counted(3, 10, label="q"))])

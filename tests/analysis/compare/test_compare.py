@@ -209,7 +209,7 @@ def test_false_alarms_stay_below_alpha(tmp_path: Path) -> None:
                 for item in range(60)
                 for sample in range(2)
             ]
-        found = compare([save(tmp_path / "e", rows)], facet="model_name", resamples=1000)
+        found = compare([save(tmp_path / "e", rows)], facet="model_name")
         alarms += any(pair.verdict != "inconclusive" for pair in found.pairs)
     assert alarms / repeats <= 0.05 + 3 * (0.05 * 0.95 / repeats) ** 0.5
 

@@ -102,7 +102,7 @@ def seated(random: np.random.Generator, swayed: float, n: int = 60, pairs: int =
             better = float(random.random() < hard)
             seats = {seat: better if random.random() >= swayed else 1.0 - seat for seat in (0, 1)}
             answers.append(Answer(f"q{item}", pair, "a vs b", ("a", "b"), (), seats=seats))
-    return position_bias(judged(answers, match=True), LEVEL, 0)
+    return position_bias(judged(answers, match=True), LEVEL)
 
 
 @pytest.mark.parametrize("swayed", [0.0, 0.1, 0.5])
@@ -112,9 +112,9 @@ def test_position_bias_is_found_and_covered(swayed: float) -> None:
 
 
 def test_position_bias_that_cannot_be_told() -> None:
-    assert "only a judge of pairs" in position_bias(judged([]), LEVEL, 0).method
+    assert "only a judge of pairs" in position_bias(judged([]), LEVEL).method
     one_seat = Answer("q", 0, "a vs b", ("a", "b"), (), seats={0: 1.0})
-    assert "no pair was judged in both seats" in position_bias(judged([one_seat], match=True), LEVEL, 0).method
+    assert "no pair was judged in both seats" in position_bias(judged([one_seat], match=True), LEVEL).method
 
 
 # ---- its own answers
@@ -131,7 +131,7 @@ def vain(random: np.random.Generator, kindness: float, n: int = 80) -> Estimate:
             if model == "j" and not said and random.random() < kindness:
                 said = 1.0
             answers.append(Answer(f"q{item}", 0, model, (), (), said, truth))
-    return self_preference(judged(answers), {"j"}, LEVEL, 0)
+    return self_preference(judged(answers), {"j"}, LEVEL)
 
 
 @pytest.mark.parametrize("kindness", [0.0, 0.3])
@@ -147,14 +147,14 @@ def test_self_preference_in_matches() -> None:
         Answer("b", 0, "a vs j", ("a", "j"), (), 0.0, 0.0),
         Answer("c", 0, "a vs x", ("a", "x"), (), 0.0, 1.0),
     ]
-    assert self_preference(judged(answers, match=True), {"j"}, LEVEL, 0).value == pytest.approx(0.5)
+    assert self_preference(judged(answers, match=True), {"j"}, LEVEL).value == pytest.approx(0.5)
 
 
 def test_self_preference_that_cannot_be_told() -> None:
     own = [Answer(f"q{n}", 0, "j", (), (), 1.0, 1.0) for n in range(5)]
-    assert "gave none of the answers" in self_preference(judged(own), set(), LEVEL, 0).method
-    assert "labelled only the judge's own" in self_preference(judged(own), {"j"}, LEVEL, 0).method
-    assert "no labelled answer" in self_preference(judged([]), {"j"}, LEVEL, 0).method
+    assert "gave none of the answers" in self_preference(judged(own), set(), LEVEL).method
+    assert "labelled only the judge's own" in self_preference(judged(own), {"j"}, LEVEL).method
+    assert "no labelled answer" in self_preference(judged([]), {"j"}, LEVEL).method
 
 
 # ---- corrected rates and agreement

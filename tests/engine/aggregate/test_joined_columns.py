@@ -63,7 +63,7 @@ def test_a_response_counts_once_and_a_failed_one_does_not() -> None:
     )
     found = measured(store, "latency")
     assert (found["value"], found["response_count"], found["max"], found["p95"]) == (0.5, 3, 0.75, pytest.approx(0.725))
-    assert (found["ci_method"], found["used_sample_count"]) == ("cluster_t", 5)
+    assert (found["ci_method"], found["used_sample_count"]) == ("cluster_t; weak: fewer than 30 items", 5)
     assert found["value_if_missing_wrong"] == found["value"]
     tokens = measured(store, "tokens")
     assert (tokens["value"], tokens["sum"], tokens["prompt_tokens"]) == (15.0, 30.0, 4)
@@ -124,7 +124,9 @@ def test_planned_counts_by_what_tasks_are(tmp_path: Path) -> None:
     rows = lab.run(limit=3).result.metrics
     planned = {row["metric_name"]: (row["planned_sample_count"], row["total_sample_count"]) for row in rows}
     assert planned == {"all": (16, 12), "models": (8, 6), "topics": (None, 12), "slow": (8, 6)}
-    assert {row["ci_method"] for row in rows if row["metric_name"] == "slow"} == {"bootstrap"}
+    assert {row["ci_method"] for row in rows if row["metric_name"] == "slow"} == {
+        "bootstrap; weak: fewer than 30 items"
+    }
 
 
 def test_the_numbers_of_items_and_responses_are_columns() -> None:

@@ -331,7 +331,7 @@ def test_a_problem_is_a_step_of_a_mission() -> None:
     assert sound["pass@k"]["pass@3"]["value"] == sound["pass^k"]["pass^3"]["value"] == 0.5
     assert (sound["pass@k"]["pass@3"]["problems"], sound["pass@k"]["pass@3"]["attempts"]) == (2, 6)
     assert sound["step_efficiency"]["value"] == 0.5
-    assert sound["accuracy"]["ci_method"] == "wilson_of_items"
+    assert sound["accuracy"]["ci_method"] == "wilson_of_items; weak: fewer than 30 items"
 
 
 # ---- sound numbers

@@ -52,11 +52,8 @@ def across(
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
     chosen = checked(CompareOptions(**options))
-    sides = find_sides(paths, facet, values, chosen.where)
+    sides = find_sides(paths, facet, values, chosen.where, lower)
     shared = _shared(sides, labels)
-    for label in lower:
-        if label not in shared:
-            raise UserError(f"no label of the table is {label!r}", where="--lower", fix=nearest(label, shared))
     comparisons: list[Comparison] = []
     notes: list[str] = []
     for label in shared:
@@ -70,7 +67,7 @@ def across(
         metric=chosen.metric,
         level=chosen.level,
         labels=[comparison.label for comparison in comparisons],
-        lower=list(lower),
+        lower=[comparison.label for comparison in comparisons if comparison.lower_is_better],
         tests=sum(len(comparison.pairs) for comparison in comparisons),
         sides={side.name: _cells(side.name, comparisons) for side in sides},
         notes=[*notes, *dict.fromkeys(note for comparison in comparisons for note in comparison.notes)],

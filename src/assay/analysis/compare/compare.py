@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
+from assay.analysis.compare.measured import Matched, Measured, bound_metric, matched, measured, shared_policy
 from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
-from assay.analysis.compare.paired import (
-    Matched,
-    Measured,
-    Side,
-    bound_metric,
-    checked_level,
-    matched,
-    measured,
-    read_side,
-    read_sides_by,
-    shared_label,
-    shared_policy,
-)
+from assay.analysis.compare.paired import Side, checked_level, read_side, read_sides_by, shared_label
 from assay.engine.aggregate.measure import Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
-from assay.stats.paired import RESAMPLES, interval, significance
-from assay.stats.student import equivalence, holm, items_for_difference, items_for_equivalence, smallest_difference
+from assay.registry import nearest
+from assay.stats.paired import equivalent, interval, significance
+from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
 
 if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
@@ -80,6 +70,7 @@ class Comparison(msgspec.Struct, kw_only=True):
 
     metric: str
     label: str
+    lower_is_better: bool = False
     level: float
     margin: float | None
     policy: Policy
@@ -97,8 +88,6 @@ class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     where: Mapping[str, Any] = {}
     level: float = 0.95
     margin: float | None = None
-    seed: int = 0
-    resamples: int = RESAMPLES
     flips: int | None = None
 
 
@@ -121,16 +110,15 @@ def compare(
     **options: Any,
 ) -> "Comparison | Across":
     """Tell whether experiments differ, or with `facet` the values of a facet within one; options as in CompareOptions.
-    With `all_labels` it is one table of all labels, where `lower` names those under which less is better."""
+    With `all_labels` it is one table of all labels. `lower` names labels under which less is better, beside those whose
+    scorer or metric says so."""
     if all_labels:
         from assay.analysis.compare.across import across  # it is made of comparisons
 
         only = [label] if label else []
         return across(paths, facet=facet, values=values, labels=only, lower=lower, **options)
-    if lower:
-        raise UserError("--lower is for tables of several labels", fix="--all-labels")
     chosen = checked(CompareOptions(label=label, **options))
-    return compare_sides(find_sides(paths, facet, values, chosen.where), chosen)
+    return compare_sides(find_sides(paths, facet, values, chosen.where, lower), chosen)
 
 
 def checked(chosen: CompareOptions) -> CompareOptions:
@@ -145,12 +133,13 @@ def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
     """Compare sides that were read before."""
     policy, differing = shared_policy([side.source for side in sides])
     bound = bound_metric(chosen.metric, policy, chosen.level)
-    label, scorer = shared_label(sides, chosen.label)
+    label, scorer = shared_label(sides, chosen.label, bound)
     values = [_with_value(measured(bound, side, label, scorer)) for side in sides]
     pairs = _pairs(values, chosen)
     return Comparison(
         metric=chosen.metric,
         label=label,
+        lower_is_better=values[0].lower_is_better,
         level=chosen.level,
         margin=chosen.margin,
         policy=policy,
@@ -160,7 +149,13 @@ def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
     )
 
 
-def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
+def find_sides(
+    paths: Sequence[str | Path],
+    facet: str,
+    values: Sequence[Any],
+    where: Mapping[str, Any],
+    lower: Sequence[str] = (),
+) -> list[Side]:
     """At least two sides with different names."""
     if facet:
         if len(paths) != 1:
@@ -178,6 +173,12 @@ def find_sides(paths: Sequence[str | Path], facet: str, values: Sequence[Any], w
     names = [side.name for side in sides]
     if len(set(names)) < len(names):
         raise UserError(f"{max(names, key=names.count)!r} is named twice", fix="name each side once")
+    shared = {label for side in sides for label in side.labels()}
+    for label in lower:
+        if label not in shared:
+            raise UserError(f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared))
+    for side in sides:
+        side.lower = lower
     return sides
 
 
@@ -213,10 +214,10 @@ def _pairs(values: Sequence[Measured], options: CompareOptions) -> list[Pair]:
 def _pair(match: Matched, options: CompareOptions, pairs: int) -> Pair:
     differences = match.differences
     alpha = 1 - options.level
-    low, high = interval(differences, options.level, options.seed, options.resamples)
-    p, test = significance(differences, binary=match.binary, seed=options.seed, resamples=options.resamples)
+    low, high = interval(differences, options.level)
+    p, test = significance(differences, binary=match.binary)
     margin = options.margin
-    same = None if margin is None else equivalence(differences.centre, differences.error, differences.freedom, margin)
+    same = None if margin is None else equivalent(differences, margin)
     return Pair(
         candidate=match.candidate.side.name,
         baseline=match.baseline.side.name,
@@ -231,8 +232,8 @@ def _pair(match: Matched, options: CompareOptions, pairs: int) -> Pair:
         test=test,
         p_equivalent=same,
         smallest_difference=smallest_difference(differences.deviation, differences.n, alpha / pairs),
-        gained=int((match.changes > 0).sum()),
-        lost=int((match.changes < 0).sum()),
+        gained=int((match.gains > 0).sum()),
+        lost=int((match.gains < 0).sum()),
     )
 
 
@@ -247,7 +248,7 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
         if margin is not None and same < alpha:
             pair.verdict = "equivalent"
         elif p < alpha:
-            pair.verdict = "better" if pair.difference > 0 else "worse"
+            pair.verdict = "better" if (pair.difference > 0) is not match.candidate.lower_is_better else "worse"
         else:
             spread, mean = match.differences.deviation, match.differences.mean
             needed = [items_for_difference(spread, mean, alpha / len(pairs))]
@@ -259,9 +260,11 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
 def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) -> list[SideStanding]:
     above = dict.fromkeys((measure.side.name for measure in values), 0)
     below = dict(above)
+    sign = -1 if values[0].lower_is_better else 1
     for pair in pairs:
         if pair.p_corrected < alpha and pair.difference:
-            winner, loser = (pair.candidate, pair.baseline) if pair.difference > 0 else (pair.baseline, pair.candidate)
+            sides = (pair.candidate, pair.baseline)
+            winner, loser = sides if sign * pair.difference > 0 else sides[::-1]
             above[loser] += 1
             below[winner] += 1
     standings = [
@@ -278,4 +281,4 @@ def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) 
         )
         for measure in values
     ]
-    return sorted(standings, key=lambda standing: (-standing.value, standing.name))
+    return sorted(standings, key=lambda standing: (-sign * standing.value, standing.name))

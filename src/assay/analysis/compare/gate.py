@@ -11,16 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
-from assay.analysis.compare.paired import (
-    Side,
-    bound_metric,
-    checked_level,
-    matched,
-    measured,
-    read_side,
-    shared_label,
-    text_of,
-)
+from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
+from assay.analysis.compare.paired import Side, checked_level, read_side, shared_label, text_of
+from assay.analysis.compare.settle import settling
 from assay.config import Config, GateConfig, load
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.calls.failures import failures_of
@@ -30,7 +23,7 @@ from assay.errors import UserError
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.stats.paired import interval
-from assay.stats.student import items_for_difference
+from assay.stats.student import t_quantile
 
 EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
 
@@ -61,7 +54,6 @@ def gate(
     config: str | Path | Config | None = None,
     level: float | None = None,
     point: bool = False,
-    seed: int = 0,
     baseline: str | Path = "",
     max_error_rate: float | None = None,
     **bounds: Any,
@@ -78,7 +70,7 @@ def gate(
             checks += calibration_checks(path, gate.calibration, point=point)
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
             side = read_side(find_source(path, "evaluation"), gate.facets)
-            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point, seed).checks()
+            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -133,9 +125,9 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, seed: int) -> None:
+    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool) -> None:
         self.side, self.gate, self.bound = side, gate, bound
-        self.level, self.point, self.seed = bound.level, point, seed
+        self.level, self.point = bound.level, point
         if gate.max_drop is not None and not gate.baseline:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
@@ -144,9 +136,9 @@ class _Gate:
         checks: list[Check] = []
         if gate.min is not None or gate.max is not None:
             label, scorer = self._label(self.side)
-            row = measured(self.bound, self.side, label, scorer).row
-            checks += [self._bounded("min", gate.min, row)] if gate.min is not None else []
-            checks += [self._bounded("max", gate.max, row)] if gate.max is not None else []
+            measure = measured(self.bound, self.side, label, scorer)
+            checks += [self._bounded("min", gate.min, measure)] if gate.min is not None else []
+            checks += [self._bounded("max", gate.max, measure)] if gate.max is not None else []
         return checks if gate.max_drop is None else [*checks, self._dropped(gate.max_drop)]
 
     def _label(self, *sides: Side) -> tuple[str, str]:
@@ -157,7 +149,8 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, kind: Kind, threshold: float, row: MetricRow) -> Check:
+    def _bounded(self, kind: Kind, threshold: float, measure: Measured) -> Check:
+        row = measure.row
         value, low, high = values = row["value"], row["ci_low"], row["ci_high"]
         open_because = self._undecided(row)
         if open_because:
@@ -165,6 +158,10 @@ class _Gate:
         ends = (value, low or 0, high or 0) if kind == "min" else (value, high or 0, low or 0)
         sign = 1 if kind == "min" else -1
         outcome, why = decided(*(sign * (end - threshold) for end in ends), point=self.point)
+        if outcome == "inconclusive":
+            n = row["total_item_count"]
+            deviation = (high - low) / 2 / t_quantile((1 + self.level) / 2, max(n - 1, 1)) * n**0.5
+            why += settling([measure], n, deviation, value - threshold, self.level)
         return self._check(kind, threshold, row, outcome, why, values)
 
     def _undecided(self, row: MetricRow) -> str:
@@ -189,16 +186,18 @@ class _Gate:
             return self._check("max_drop", allowed, candidate.row, "inconclusive", str(why), (None, None, None))
         match = matched(candidate, baseline)
         differences = match.differences
-        low, high = interval(differences, self.level, self.seed)
-        outcome, why = decided(differences.mean + allowed, low + allowed, high + allowed, point=self.point)
+        low, high = interval(differences, self.level)
+        rise = candidate.lower_is_better  # then a rise is what a drop is elsewhere
+        ends = (-differences.mean, -high, -low) if rise else (differences.mean, low, high)
+        outcome, why = decided(*(end + allowed for end in ends), point=self.point)
         if errors:
             outcome, why = "inconclusive", errors
         elif outcome == "inconclusive":
-            needed = items_for_difference(differences.deviation, differences.mean + allowed, 1 - self.level)
-            why += f"; about {needed:,} items would settle it" if needed else ""
+            room = ends[0] + allowed
+            why += settling([candidate, baseline], differences.n, differences.deviation, room, self.level)
         left_out = len(candidate.items) + len(baseline.items) - 2 * len(match.items)
         why += f" ({left_out:,} items are only on one side)" if left_out else ""
-        return self._check("max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high))
+        return self._check("max_drop", allowed, candidate.row, outcome, why, (differences.mean, low, high), rise)
 
     def _errors(self, side: Side, row: MetricRow) -> str:
         errored, total = row["errored_count"], row["total_sample_count"]
@@ -206,7 +205,16 @@ class _Gate:
             return ""
         return f"{errored:,} of {total:,} rows of {side.name!r} are errors, more than {self.gate.max_error_rate:.3g}"
 
-    def _check(self, kind: Kind, threshold: float, row: MetricRow, outcome: Outcome, why: str, values: Values) -> Check:
+    def _check(
+        self,
+        kind: Kind,
+        threshold: float,
+        row: MetricRow,
+        outcome: Outcome,
+        why: str,
+        values: Values,
+        rise: bool = False,
+    ) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
         return Check(
             name=f"{self.bound.name} {row['label']}{facets}",
@@ -223,6 +231,7 @@ class _Gate:
             label=row["label"],
             facets=dict(self.gate.facets),
             baseline=self.gate.baseline if kind == "max_drop" else "",
+            lower_is_better=rise,
         )
 
 

@@ -20,7 +20,8 @@ _ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
 
 class Check(msgspec.Struct, kw_only=True):
     """One bound. `value` is the metric, or for a drop the difference to the baseline; `low` and `high` its interval.
-    Of a calibration that must be `fresh`, the value is its age in days; the threshold is the most allowed, or 0."""
+    Where lower is better, a drop is a rise. Of a calibration that must be `fresh`, the value is its age in days; the
+    threshold is the most allowed, or 0."""
 
     name: str
     bound: Literal["min", "max", "max_drop", "fresh"]
@@ -36,6 +37,7 @@ class Check(msgspec.Struct, kw_only=True):
     label: str
     facets: dict[str, Any] = {}
     baseline: str = ""
+    lower_is_better: bool = False
 
 
 def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple[Outcome, str]:

@@ -7,7 +7,8 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import Matched, Measured, Side
+from assay.analysis.compare.measured import Matched, Measured
+from assay.analysis.compare.paired import Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 from assay.engine.experiment.sources import Source
@@ -92,7 +93,7 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     """The largest changes, losses before gains."""
     changes = match.changes
     changed = np.flatnonzero(changes)
-    ordered = changed[np.lexsort((match.items[changed], changes[changed] > 0, -np.abs(changes[changed])))][:count]
+    ordered = changed[np.lexsort((match.items[changed], match.gains[changed] > 0, -np.abs(changes[changed])))][:count]
     shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
     for at in ordered.tolist():
         rose = bool(changes[at] > 0)

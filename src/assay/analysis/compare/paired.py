@@ -1,10 +1,5 @@
-"""Experiments as sides that can be compared: their evaluation rows, and a metric's value for each item.
+"""Experiments as sides that can be compared: their evaluation rows, read by the aggregator's reader."""
 
-The rows are read by the aggregator's reader, and a metric is applied by the aggregator's own function, so a side's
-value, interval, policy and counts are those of a metric row.
-"""
-
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -17,28 +12,29 @@ from msgspec import UNSET
 from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
 from assay.engine.aggregate.facets import order, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
-from assay.engine.aggregate.join import Sources, join_items, join_responses, missing
-from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, bind_metric, measure
+from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
+from assay.engine.aggregate.measure import BoundMetric, Sample
+from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import FloatArray, Group, Log, Values
-from assay.records import MetricRow
+from assay.interfaces import Log
 from assay.registry import nearest
-from assay.stats.paired import Differences
 
 Hashes = npt.NDArray[np.uint64]
 _FAILED = ("errored", "unparsed", "refused")
-_WEIGHTED = {"mean": "score", "pass_rate": "passed"}
 
 
 class Side(msgspec.Struct, kw_only=True):
-    """The rows of one source, or of one facet value in it: those whose combination is in `chosen`."""
+    """The rows of one source, or of one facet value in it: those whose combination is in `chosen`. `lower` are labels
+    under which less is better, beside those whose scorer says so."""
 
     name: str
     source: Source
     log: Log
     columns: Columns
     chosen: npt.NDArray[np.bool_]
+    directions: Directions
+    lower: Sequence[str] = ()
 
     def labels(self, *, verdicts: bool = True) -> dict[str, str]:
         """Labels with a verdict, or all, and the scorer of each."""
@@ -59,13 +55,19 @@ class Side(msgspec.Struct, kw_only=True):
             raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=fix)
         return np.flatnonzero(named[self.columns.combination])
 
-    def sample(self, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
-        """The rows in an order that does not depend on their order on disk."""
+    def lower_is_better(self, label: str, scorer: str) -> bool:
+        return label in self.lower or self.directions.lower([scorer])
+
+    def sample(self, label: str, scorer: str = "", only: Hashes | None = None, further: Sequence[str] = ()) -> Sample:
+        """The rows in an order that does not depend on their order on disk, with `further` columns."""
         columns, at = self.columns, self.rows(label, scorer)
         if only is not None:
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
+        sources = Sources([self.log], self.source.logs("run"), self.source.logs("dataset"))
+        joined = declared(further, columns, sources) if further else {}
+        rows = at if columns.row is None else columns.row[at]
         return Sample(
             label=label,
             facets={},
@@ -75,6 +77,8 @@ class Side(msgspec.Struct, kw_only=True):
             score=score[at],
             outcome=outcome[at],
             load=lambda: [self.row(int(place)) for place in at],
+            take=lambda name: joined[name].take(rows),
+            lower_is_better=self.lower_is_better(label, scorer),
         )
 
     def row(self, place: int) -> dict[str, Any]:
@@ -106,7 +110,14 @@ def read_side(source: Source, where: Mapping[str, Any]) -> Side:
     """The rows of a source whose facets have these values."""
     log = rows_of(source)
     columns = read_columns(source, log, list(where))
-    side = Side(name=source.name, source=source, log=log, columns=columns, chosen=_all(columns))
+    side = Side(
+        name=source.name,
+        source=source,
+        log=log,
+        columns=columns,
+        chosen=_all(columns),
+        directions=Directions([source.manifest("evaluation")]),
+    )
     for at, (facet, value) in enumerate(where.items()):
         side.chosen &= having(columns, at, facet, value, str(source.path))
     if not side.chosen.any():
@@ -122,11 +133,18 @@ def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapp
     for at, (name, value) in enumerate(where.items(), 1):
         kept &= having(columns, at, name, value, str(source.path))
     sought = list(values) or _distinct(combination.values[0] for combination in compress(columns.combinations, kept))
-    sides: list[Side] = []
-    for value in sought:
-        chosen = kept & having(columns, 0, facet, value, str(source.path))
-        sides.append(Side(name=text_of(value), source=source, log=log, columns=columns, chosen=chosen))
-    return sides
+    directions = Directions([source.manifest("evaluation")])
+    return [
+        Side(
+            name=text_of(value),
+            source=source,
+            log=log,
+            columns=columns,
+            chosen=kept & having(columns, 0, facet, value, str(source.path)),
+            directions=directions,
+        )
+        for value in sought
+    ]
 
 
 def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:
@@ -187,112 +205,11 @@ def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | N
         shared = [wanted]
     elif bound is not None:
         shared = [label for label in shared if bound.takes(label)]
+        if bound.columns and all(name.split(".")[0] == "response" for name in bound.columns):
+            shared = shared[:1]  # all labels are about the same responses
     if not shared:
         have = "; ".join(f"{side.name} has {', '.join(sorted(labels))}" for side, labels in labelled)
         raise UserError(f"no label is common to all: {have}", fix="score them with the same methods")
     if len(shared) > 1:
         raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(shared)}")
     return shared[0], labelled[0][1][shared[0]]
-
-
-# ---- values
-
-
-class Measured(msgspec.Struct, kw_only=True):
-    """A metric of a side under a label: its row, and for a mean over items the `values` whose mean it is. `items` are
-    hashes of ids, sorted; `own` is what each item has by itself: where items have unequal numbers of samples, `values`
-    also carry their weight."""
-
-    bound: BoundMetric
-    side: Side
-    label: str
-    scorer: str
-    row: MetricRow
-    items: Hashes = np.zeros(0, np.uint64)
-    values: FloatArray | None = None
-    own: FloatArray = np.zeros(0)
-    one_each: bool = False
-
-    def among(self, items: Hashes) -> "Measured":
-        """Measured again if there are other items: values that carry a weight depend on each other."""
-        whole = len(items) == len(self.items)
-        return self if whole else measured(self.bound, self.side, self.label, self.scorer, items)
-
-
-def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only: Hashes | None = None) -> Measured:
-    """`only` these items, or all."""
-    calls: list[tuple[Group, Any]] = []
-
-    def keeping(group: Group, **params: Any) -> Any:
-        calls.append((group, bound.function(group, **params)))
-        return calls[-1][1]
-
-    kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
-    row, *further = measure(kept, side.sample(label, scorer, only))
-    if further:
-        raise UserError(f"{bound.name} has several values for {label!r}", fix="name one of them in its parameters")
-    result = Measured(bound=bound, side=side, label=label, scorer=scorer, row=row)
-    values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
-    if values is None or row["value"] is None:
-        return result
-    group = calls[0][0]  # the first call is the value; further ones are bounds
-    places, inverse, counts = np.unique(group.item, return_inverse=True, return_counts=True)
-    result.items, result.values, result.own = side.columns.ids[places], values, values
-    if bound.type in _WEIGHTED and counts.min() < counts.max():
-        result.own = np.bincount(inverse, weights=getattr(group, _WEIGHTED[bound.type])) / counts
-    result.one_each = int(counts.max()) == 1
-    return result
-
-
-class Matched(msgspec.Struct, kw_only=True):
-    """Two sides on the items that both have. `changes` is what each item gained or lost."""
-
-    items: Hashes
-    candidate: Measured
-    baseline: Measured
-    differences: Differences
-    changes: FloatArray
-    binary: bool
-
-
-def matched(candidate: Measured, baseline: Measured) -> Matched:
-    common = np.intersect1d(candidate.items, baseline.items, assume_unique=True)
-    if not len(common):
-        raise UserError(
-            f"{candidate.side.name!r} and {baseline.side.name!r} have no item in common",
-            where=f"{candidate.side.source.path} and {baseline.side.source.path}",
-            fix="compare experiments over the same dataset: items are matched by their ids",
-        )
-    first, second = candidate.among(common), baseline.among(common)
-    assert first.values is not None
-    assert second.values is not None
-    both = np.concatenate([first.values, second.values])
-    scale = max(1.0, float(both.max())) - min(0.0, float(both.min()))
-    return Matched(
-        items=common,
-        candidate=first,
-        baseline=second,
-        differences=Differences(first.values - second.values, scale),
-        changes=np.round(first.own - second.own, 12),
-        binary=first.one_each and second.one_each and bool(np.isin(both, (0.0, 1.0)).all()),
-    )
-
-
-def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
-    """A metric by the name that a config would use."""
-    pass_at = re.fullmatch(r"pass@(\d+)", name)
-    if pass_at:
-        return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
-    return bind_metric(type=name, policy=policy, level=level)
-
-
-def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
-    """The failure policy that the experiments' own metrics have, if it is one and the same."""
-    policies: dict[Policy, None] = {}
-    for source in sources:
-        manifest = source.manifest("aggregation")
-        for metric in manifest.plan.get("metrics", []) if manifest else []:
-            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
-    if len(policies) > 1:
-        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
-    return next(iter(policies), Policy()), []

@@ -26,7 +26,7 @@ FEWEST_VERDICTS = 5  # of the rarer kind: with fewer a regression says more abou
 Ints = npt.NDArray[np.int64]
 
 
-def position_bias(judged: Judged, level: float, seed: int) -> Estimate:
+def position_bias(judged: Judged, level: float) -> Estimate:
     """The payoff of the first seat above 0.5, over pairs judged in both seats: 0 if seats do not matter. Needs no
     labels."""
     if not judged.match:
@@ -35,16 +35,16 @@ def position_bias(judged: Judged, level: float, seed: int) -> Estimate:
     if not pairs:
         return none("no pair was judged in both seats")
     surplus = np.array([(answer.seats[0] - answer.seats[1]) / 2 for answer in pairs])
-    return _mean_difference(item_contributions(item_codes(pairs), surplus), 0.5, len(pairs), level, seed)
+    return _mean_difference(item_contributions(item_codes(pairs), surplus), 0.5, len(pairs), level)
 
 
-def _mean_difference(values: FloatArray, scale: float, n: int, level: float, seed: int) -> Estimate:
+def _mean_difference(values: FloatArray, scale: float, n: int, level: float) -> Estimate:
     """The mean of per-item values that lie between ± scale."""
     if len(values) < 2:
         return Estimate(value=float(values.mean()), method="none: an interval needs at least two items", n=n)
     differences = Differences(values, scale)
-    low, high = interval(differences, level, seed)
-    return Estimate(value=differences.mean, low=low, high=high, method="bootstrap", n=n)
+    low, high = interval(differences, level)
+    return Estimate(value=differences.mean, low=low, high=high, method="t", n=n)
 
 
 def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
@@ -114,7 +114,7 @@ def own_models(source: Source, judged: Judged) -> set[str] | None:
     return own & set(judged.models) or None
 
 
-def self_preference(judged: Judged, own: Collection[str] | None, level: float, seed: int) -> Estimate:
+def self_preference(judged: Judged, own: Collection[str] | None, level: float) -> Estimate:
     """How much more the judge favours its own answers than people do, beyond what it does with others' answers. `own`
     are the models that are the judge itself; None if that is not known."""
     answers = [answer for answer in judged.labelled() if answer.judge is not None]
@@ -137,7 +137,7 @@ def self_preference(judged: Judged, own: Collection[str] | None, level: float, s
     item, weights = item_codes(answers), np.array([one.weight for one in answers])
     value = sum(_mean(chosen, values, weights) for chosen, values in groups)
     per_item = value + sum(_contributions(chosen, values, weights, item) for chosen, values in groups)
-    return _mean_difference(np.asarray(per_item), 2.0, len(answers), level, seed)
+    return _mean_difference(np.asarray(per_item), 2.0, len(answers), level)
 
 
 def _mean(chosen: npt.NDArray[np.bool_], values: FloatArray, weights: FloatArray) -> float:

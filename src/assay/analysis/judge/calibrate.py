@@ -222,9 +222,9 @@ def _calibration(
         agreement=_agreed(verdicts, options),
         sensitivity=mean_of(passes.item, passes.judge, passes.weight, level, "people passed none of the answers"),
         specificity=mean_of(fails.item, 1 - fails.judge, fails.weight, level, "people failed none of the answers"),
-        position_bias=position_bias(judged, level, options.seed),
+        position_bias=position_bias(judged, level),
         length_bias=length_bias(judged, lengths, level),
-        self_preference=self_preference(judged, own_models(source, judged), level, options.seed),
+        self_preference=self_preference(judged, own_models(source, judged), level),
         corrected=corrected(judged, counts, level),
     )
 

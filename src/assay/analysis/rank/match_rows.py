@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from assay.analysis.compare.paired import rows_of, text_of
 from assay.engine.aggregate.fields import Column, read_columns
+from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
@@ -81,11 +82,13 @@ class Verdicts:
 
     def add(self, source: Source, number: int) -> None:
         names, kinds = self.names, self.kinds
+        directions = Directions([source.manifest("evaluation")])
         for row in _rows(rows_of(source)):
             assert row.players is not None
             points = row.half_points()
             if points >= 0:
                 self.scored[row.label] = row.scorer
+                points = 2 - points if directions.lower([row.scorer]) else points
             first, second = row.players
             kind = kinds.setdefault((row.label, row.scorer), len(kinds))
             one, other = names.setdefault(first, len(names)), names.setdefault(second, len(names))

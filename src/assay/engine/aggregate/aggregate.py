@@ -16,6 +16,7 @@ from assay.engine.aggregate.facets import unknown
 from assay.engine.aggregate.groups import Grouping, Planned, under_every_label
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric
+from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import CALIBRATIONS, Judges
 from assay.engine.run.plan import is_finished
 from assay.errors import UserError
@@ -139,8 +140,9 @@ class Aggregator:
         further = declared(names, columns, sources)
         planned = Planned([self.store.manifest("run", run) for run in behind], logs)
         count = len(columns.item)
-        judges = Judges([self.store.manifest("evaluation", evaluation) for evaluation in evaluations])
-        grouping = Grouping(under_every_label(columns), logs, further, planned, judges)
+        manifests = [self.store.manifest("evaluation", evaluation) for evaluation in evaluations]
+        judges = Judges(manifests)
+        grouping = Grouping(under_every_label(columns), logs, further, planned, judges, Directions(manifests))
         return grouping.measured(facets, metrics), count
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED, Columns, I
 from assay.engine.aggregate.facets import find_in_row, order, typed
 from assay.engine.aggregate.join import Joined
 from assay.engine.aggregate.measure import Sample, measure
+from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import Judges
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
@@ -154,13 +155,20 @@ class Grouping:
     """All rows, and what their groups are made from."""
 
     def __init__(
-        self, columns: Columns, logs: Sequence[Log], further: dict[str, Joined], planned: Planned, judges: Judges
+        self,
+        columns: Columns,
+        logs: Sequence[Log],
+        further: dict[str, Joined],
+        planned: Planned,
+        judges: Judges,
+        directions: Directions,
     ) -> None:
         self.columns = columns
         self.logs = logs
         self.further = further
         self.planned = planned
         self.judges = judges
+        self.directions = directions
         self.outcome, self.passed, self.score = verdicts(columns)
 
     def measured(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list[MetricRow]:
@@ -222,6 +230,7 @@ class Grouping:
                 planned=self.planned.count(facets, scorers),
                 calibration=self.judges.calibration(label),
                 warning=self.judges.warning(scorers, facets),
+                lower_is_better=self.directions.lower(scorers),
             )
 
     def _arranged(self, rows: Ints, last: bool) -> list[npt.NDArray[Any]]:

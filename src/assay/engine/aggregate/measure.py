@@ -28,7 +28,8 @@ Mask = npt.NDArray[np.bool_]
 class Sample(msgspec.Struct, kw_only=True):
     """All rows of one group before the policy, sorted by (item, sample). `load` reads them as dicts in that order,
     `take` gives the values of a declared column; `planned` is how many rows there should be, where that is known;
-    `calibration` and `warning` are what is known about the judge that gave the label."""
+    `calibration` and `warning` are what is known about the judge that gave the label; `lower_is_better`: a lower score
+    is the better one."""
 
     label: str
     facets: dict[str, Any]
@@ -42,6 +43,7 @@ class Sample(msgspec.Struct, kw_only=True):
     planned: int | None = None
     calibration: dict[str, Any] | None = None
     warning: str | None = None
+    lower_is_better: bool = False
 
 
 class _Loaded(msgspec.Struct):
@@ -140,6 +142,7 @@ def _interval(bound: BoundMetric, sample: Sample, used: Mask, values: Values) ->
     bounded = bound.verdicts and ((0 <= values.value <= 1 and low >= 0 and high <= 1) or None)
     return mean_interval(
         values.per_item,
+        weights=values.weights,
         samples=int(used.sum()),
         bounded=bounded,
         level=bound.level,
@@ -163,6 +166,7 @@ def _called(
     if not kept.any():
         return [Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")], None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
+    group.left_out = sample.item[excluded & ~kept]
     try:
         if bound.rows_name is None:
             result = bound.function(group, **bound.params)
@@ -178,15 +182,16 @@ def _called(
 
 
 def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, right: Mask) -> Group:
-    """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then an end of the
-    scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
+    """The rows that count. One without a verdict is wrong unless it is in `right`; its score is then the worst or the
+    best end of the scale: 0 and 1, or the lowest and highest score of the group where those lie further out."""
     scored = sample.outcome == 0
     passed, score = sample.passed, sample.score
     if not scored.all():
         seen = score[scored]
         low, high = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
         passed = np.where(scored, passed, right)
-        score = np.where(scored, score, np.where(right, high, low))
+        best, worst = (low, high) if sample.lower_is_better else (high, low)
+        score = np.where(scored, score, np.where(right, best, worst))
     dicts: list[dict[str, Any]] = []
     if bound.wants_rows:
         for at in np.flatnonzero(kept).tolist():
@@ -209,6 +214,7 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
         facets=sample.facets,
         level=bound.level,
         calibration=sample.calibration,
+        lower_is_better=sample.lower_is_better,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import msgspec
 
 from assay import registry
+from assay.engine.evaluate.directions import LOWER
 from assay.engine.evaluate.judges import settle_judge
 from assay.engine.evaluate.people import PeoplesVerdicts, read_verdicts
 from assay.errors import UserError
@@ -64,6 +65,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     limit: int | None = None
     people: PeoplesVerdicts | None = None
     judges: dict[str, Any] = {}
+    lower_is_better: bool = False
 
     @cached_property
     def shown(self) -> dict[str, Any]:
@@ -113,7 +115,6 @@ def bind_scorer(
     """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
     `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
     marks: dict[str, Any] = getattr(function, "__assay__", {})
-    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
     called = inspect.signature(function).parameters
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
@@ -131,7 +132,6 @@ def bind_scorer(
         judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
     if check := marks.get("check"):
         check({**{each: p.default for each, p in registry.parameters(function).items()}, **checked}, where)
-    is_async = inspect.iscoroutinefunction(function)
     reads: Reads = marks.get("reads", "ground_truth" if form == "een" else "item")
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
     return BoundScorer(
@@ -140,7 +140,7 @@ def bind_scorer(
         params=checked,
         identity=digest("scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))),
         form=form,
-        mode="async" if is_async else "inline" if built_in and timeout is None else "thread",
+        mode=_mode(function, timeout),
         reads=reads,
         takes_context=("contexts" if batch else "context") in called and form != "een",
         timeout=timeout,
@@ -148,7 +148,15 @@ def bind_scorer(
         player=str(marks.get("player", "model_name")),
         both_seats=bool(marks.get("both_seats", True)),
         judges=judges,
+        lower_is_better=bool(marks.get(LOWER)),
     )
+
+
+def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
+    if inspect.iscoroutinefunction(function):
+        return "async"
+    built_in = str(getattr(function, "__module__", "")).startswith("assay.")
+    return "inline" if built_in and timeout is None else "thread"
 
 
 def load_scorer(

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from assay.engine.calls.executor import Executor, Shared
 from assay.engine.evaluate.bind import BoundScorer
+from assay.engine.evaluate.directions import LOWER
 from assay.engine.evaluate.job import EvaluationJob
 from assay.engine.evaluate.judges import OWN_ANSWERS, own_answers
 from assay.engine.run.plan import is_finished, plan_digest
@@ -111,6 +112,8 @@ def _planned(scorer: BoundScorer) -> dict[str, Any]:
     found: dict[str, Any] = {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params}
     if scorer.of_several:
         found |= {"player": scorer.player, "both_seats": scorer.both_seats, "skip_failures": scorer.skip_failures}
+    if scorer.lower_is_better:
+        found[LOWER] = True
     if scorer.limit is not None:
         found["limit"] = scorer.limit
     if scorer.people is not None:

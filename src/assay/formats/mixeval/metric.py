@@ -15,7 +15,7 @@ from assay.formats.mixeval.compat import Guesses, letters
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.interfaces import FloatArray, Group, Values
 from assay.registry import metric
-from assay.stats.intervals import item_contributions, mean_interval
+from assay.stats.intervals import item_contributions, item_weights, mean_interval
 
 SCORE = "mixeval.score"
 OVERALL = "overall"
@@ -145,9 +145,16 @@ class _Rows:
             return cell, "no entry has a verdict"
         values = self.values[counted]
         cell.value = float(values.mean())
-        contributions = item_contributions(self.content[counted], values)
-        cell.low, cell.high, method = mean_interval(contributions, samples=cell.entries, bounded=True, level=level)
-        return cell, method
+        content = self.content[counted]
+        interval = mean_interval(
+            item_contributions(content, values),
+            samples=cell.entries,
+            bounded=True,
+            level=level,
+            weights=item_weights(content),
+        )
+        cell.low, cell.high = interval.low, interval.high
+        return cell, interval.method
 
     def compatible(self, mask: Mask) -> float | None:
         """The mean of each kind rounded to three places, then weighted by their numbers of entries."""

@@ -162,7 +162,7 @@ def faithfulness(
     )
 
 
-@scorer(name="ragicamp.hallucination", batch=64, check=_check_method, version=1)
+@scorer(name="ragicamp.hallucination", batch=64, check=_check_method, lower_is_better=True, version=1)
 def hallucination(
     cases: Sequence[Case],
     *,

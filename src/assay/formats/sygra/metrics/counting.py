@@ -91,7 +91,8 @@ def quoted(values: Values, group: Group) -> dict[str, Any]:
     """A metric's value with its interval over problems."""
     interval: dict[str, Any] = {}
     if values.per_item is not None:
-        interval = _shown(mean_interval(values.per_item, samples=len(group.item), bounded=True))
+        samples = len(group.item)
+        interval = _shown(mean_interval(values.per_item, samples=samples, bounded=True, weights=values.weights))
     reason = {"reason": values.reason} if values.value is None and values.reason else {}
     counts = {"problems": int(group.item[-1]) + 1, "attempts": len(group.item)}
     return {"value": values.value, **interval, **counts, **values.fields, **reason}
