@@ -252,13 +252,13 @@ def test_mixeval_runs_again_without_a_call(old: Old) -> None:
 
 def test_mixeval_scores_again_without_a_call(old: Old) -> None:
     place = old.path("scores")
-    before, score = verdicts(old.rows("scores", "evaluations")), (place / "score.json").read_bytes()
+    before, score = verdicts(old.rows("scores", "evaluations")), json.loads((place / "score.json").read_bytes())
     assert old.paid(*command("mixeval", "score")) == 0
     assert verdicts(old.rows("scores", "evaluations")) == before
     (place / "evaluation_results.jsonl").unlink()
     assert old.paid(*command("mixeval", "score")) == 0
     assert verdicts(old.rows("scores", "evaluations")) == before
-    assert (place / "score.json").read_bytes() == score
+    assert json.loads((place / "score.json").read_bytes()) == score
 
 
 @pytest.mark.parametrize("task", GRAPHS)

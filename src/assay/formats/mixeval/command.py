@@ -39,6 +39,7 @@ def _options(function: F) -> F:
             click.option("--corrections", default="", metavar="FILE", help="Entries to leave out or to correct."),
             click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."),
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
+            click.option("--force", is_flag=True, help="Replace score and verdict files that Assay did not write."),
             click.option("--retry-errors", is_flag=True, help="Try what failed again."),
             click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result."),
             click.option("--no-progress", is_flag=True, help="No progress display."),

@@ -18,12 +18,22 @@ from assay.engine.experiment.experiment import Experiment, Mode
 from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.import_rows import import_rows
 from assay.errors import UserError
+from assay.formats.mixeval.continued import Continued
 from assay.formats.mixeval.dataset import read_corrections
-from assay.formats.mixeval.files import Joined, scores_of, write_responses, write_scores, write_verdicts
+from assay.formats.mixeval.files import (
+    Joined,
+    refuse_others,
+    scores_of,
+    verdict_files,
+    write_responses,
+    write_scores,
+    write_verdicts,
+)
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.metric import ModelScores
 from assay.formats.mixeval.plans import Options, Parsers, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
+from assay.formats.mixeval.written import Written
 from assay.records import MetricRow
 from assay.store.names import safe_name
 from assay.store.repositories import DatasetRepository
@@ -57,7 +67,13 @@ class _Flow:
         self.benchmarks = benchmarks_of(options, self.version)
         self.root = Path(options.output_dir or folder)
 
-    def _experiment(self, config: Config, models: Sequence[str] = (), mode: Mode | None = None) -> Experiment:
+    def _experiment(
+        self,
+        config: Config,
+        models: Sequence[str] = (),
+        mode: Mode | None = None,
+        responses: Continued | None = None,
+    ) -> Experiment:
         options = self.options
         experiment = Experiment(
             config,
@@ -68,10 +84,17 @@ class _Flow:
                 max_concurrency=options.max_concurrency,
                 retry_errors=options.retry_errors,
             ),
+            responses=responses,
         )
         experiment.progress = self.progress
         self.progress.lanes.clear()  # the display shows one experiment at a time
         return experiment
+
+    def _refuse_others(self, written: Written, parsers: Parsers, *, experiment: bool) -> None:
+        """Before anything is spent: files of scores and verdicts are replaced only where Assay wrote them."""
+        if not self.options.force:
+            verdicts = [] if self.options.judged else verdict_files(parsers)
+            written.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
 
 
 class MixEvalRun(_Flow):
@@ -85,28 +108,37 @@ class MixEvalRun(_Flow):
     async def run(self, stop: Stop | None = None) -> Result:
         result = Result(notes=self.progress.notes)
         for benchmark in self.benchmarks:
-            result.scored.append(await self._benchmark(benchmark, stop))
+            result.scored.append(await self._benchmark(benchmark, result.problems, stop))
         return result
 
-    async def _benchmark(self, benchmark: str, stop: Stop | None) -> Scored:
+    async def _benchmark(self, benchmark: str, problems: list[str], stop: Stop | None) -> Scored:
         folder = self.root / benchmark / safe_name(self.version)
         config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
         config = msgspec.structs.replace(config, models=[*config.models, *earlier_models(folder, config)])
-        experiment = self._experiment(config, chosen)
+        for model in (model.name for model in config.models if not model.helper):
+            written = self._written(model, benchmark)
+            self._refuse_others(written, parsers, experiment=False)
+            refuse_others(written, model, benchmark, self.options.layout)
+        responses = Continued(benchmark, lambda model: self._written(model, benchmark).folder)
+        experiment = self._experiment(config, chosen, responses=responses)
         result = await experiment.run(stop)
+        problems += responses.problems
         return await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, parsers)
 
     def _write(self, experiment: Experiment, metrics: Sequence[MetricRow], benchmark: str, parsers: Parsers) -> Scored:
         joined, scores = _scores(experiment, metrics, parsers, file_order=False)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
-            folder = self.root / safe_name(model) / benchmark / safe_name(self.version)
-            write_responses(joined, model, folder, benchmark, self.options.layout)
-            _write_model(joined, model, folder, parsers, scores, self.options)
-            folders.append(str(folder))
+            written = self._written(model, benchmark)
+            write_responses(joined, model, written, benchmark, self.options.layout)
+            _write_model(joined, model, written, parsers, scores, self.options)
+            folders.append(str(written.folder))
         level = experiment.config.ci_level
         return Scored(benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders)
+
+    def _written(self, model: str, benchmark: str) -> Written:
+        return Written(self.root / safe_name(model) / benchmark / safe_name(self.version))
 
 
 class MixEvalScore(_Flow):
@@ -140,13 +172,15 @@ class MixEvalScore(_Flow):
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder
         config, parsers = config_of(self.options, benchmark, self.version, folder, "evaluate")
+        written = Written(folder)
+        self._refuse_others(written, parsers, experiment=True)
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
             (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
         result = await experiment.run(stop)
         joined, scores = await asyncio.to_thread(_scores, experiment, result.metrics, parsers, file_order=True)
-        await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, self.options)
+        await asyncio.to_thread(_write_model, joined, files.model, written, parsers, scores, self.options)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
@@ -192,11 +226,11 @@ def _scores(
 
 
 def _write_model(
-    joined: Joined, model: str, folder: Path, parsers: Parsers, scores: Sequence[ModelScores], options: Options
+    joined: Joined, model: str, written: Written, parsers: Parsers, scores: Sequence[ModelScores], options: Options
 ) -> None:
     if not options.judged:
-        write_verdicts(joined, model, folder, parsers, trim_base=options.trim_base)
-    write_scores(folder, [entry for entry in scores if entry.model == model])
+        write_verdicts(joined, model, written, parsers, trim_base=options.trim_base)
+    write_scores(written, [entry for entry in scores if entry.model == model])
 
 
 def _share_items(first: Experiment, other: Experiment) -> None:

@@ -49,6 +49,7 @@ class Options(msgspec.Struct, kw_only=True):
     max_concurrency: int | None = None
     retry_errors: bool = False
     layout: Layout = "lines"
+    force: bool = False
     settings: Mapping[str, Any] = {}
 
 
