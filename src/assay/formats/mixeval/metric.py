@@ -60,7 +60,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return names + ([_OPTIONS, _TARGET] if params.get("draw") else [])
 
 
-@metric(name=SCORE, columns=_columns, verdicts=False, ordered=False, version=1)
+@metric(name=SCORE, columns=_columns, verdicts=False, ordered=False, version=2)
 def score(
     group: Group,
     *,
@@ -150,13 +150,11 @@ class _Rows:
         return cell, method
 
     def compatible(self, mask: Mask) -> float | None:
-        """The mean of each kind rounded to three places, then weighted by their numbers of entries."""
+        """The mean of each kind rounded to three places, then weighted by its share of the entries."""
         parts = [self.counted & mask & ~self.multiple, self.counted & mask & self.multiple]
         means = [(round(self._mean(part), 3), int(part.sum())) for part in parts if part.any()]
-        if len(means) < 2:
-            return means[0][0] if means else None
         total = sum(count for _, count in means)
-        return sum(mean * count / total for mean, count in means)
+        return sum(mean * (count / total) for mean, count in means) if means else None
 
     def _mean(self, part: Mask) -> float:
         """Added up one by one in the order of the rows: the last bit decides how a mean such as 0.5375 is rounded."""
