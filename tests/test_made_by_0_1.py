@@ -237,13 +237,20 @@ def test_an_import_of_the_same_files_changes_nothing(old: Old) -> None:
         assert questions == json.loads(path.read_text())["questions"]
 
 
+def is_undrawn(line: bytes) -> bool:
+    """A mean without the letters that the protocol draws is no longer computed: it is not its score."""
+    row = json.loads(line)
+    return row["metric_name"] == "accuracy" and row["label"] == "rule-compat"
+
+
 def test_mixeval_runs_again_without_a_call(old: Old) -> None:
     before = old.bytes("mixeval")
     scores = {path: path.read_bytes() for path in (old.here / "made/mixeval").rglob("score*.json")}
     assert len(scores) == 4
     assert old.paid(*command("mixeval", "run")) == 0
     after = old.bytes("mixeval")
-    assert set(before.pop("metrics.jsonl").splitlines()) <= set(after.pop("metrics.jsonl").splitlines())
+    kept = [line for line in before.pop("metrics.jsonl").splitlines() if not is_undrawn(line)]
+    assert set(kept) <= set(after.pop("metrics.jsonl").splitlines())
     assert after == before
     assert {path: json.loads(path.read_bytes()) for path in scores} == {
         path: json.loads(text) for path, text in scores.items()

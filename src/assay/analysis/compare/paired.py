@@ -17,7 +17,7 @@ from msgspec import UNSET
 from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
 from assay.engine.aggregate.facets import order, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
-from assay.engine.aggregate.join import Sources, join_items, join_responses, missing
+from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, bind_metric, measure
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -59,13 +59,16 @@ class Side(msgspec.Struct, kw_only=True):
             raise UserError(f"{self.name!r} has no row with the label {label!r}", fix=fix)
         return np.flatnonzero(named[self.columns.combination])
 
-    def sample(self, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
-        """The rows in an order that does not depend on their order on disk."""
-        columns, at = self.columns, self.rows(label, scorer)
+    def sample(self, bound: BoundMetric, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
+        """The rows of a metric in an order that does not depend on their order on disk."""
+        columns = self.columns
+        at = self.rows_of_all(bound) if label == bound.together else self.rows(label, scorer)
         if only is not None:
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
+        sources = Sources([self.log], self.source.logs("run"), self.source.logs("dataset"))
+        further = declared(bound.columns, columns, sources)
         return Sample(
             label=label,
             facets={},
@@ -75,7 +78,13 @@ class Side(msgspec.Struct, kw_only=True):
             score=score[at],
             outcome=outcome[at],
             load=lambda: [self.row(int(place)) for place in at],
+            take=lambda name: further[name].take(at if columns.row is None else columns.row[at]),
         )
+
+    def rows_of_all(self, bound: BoundMetric) -> Ints:
+        """Places of the rows under all labels that a metric takes together."""
+        taken = np.array([bound.takes(combination.label) for combination in self.columns.combinations])
+        return np.flatnonzero((self.chosen & taken)[self.columns.combination])
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
@@ -165,6 +174,8 @@ def text_of(value: Any) -> str:
 
 def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
+    if bound is not None and bound.together and wanted in ("", bound.together):
+        return bound.together, ""
     labelled = [(side, side.labels()) for side in sides]
     labelled = [(side, labels) for side, labels in labelled if labels]
     without_verdict = wanted and any(
@@ -230,7 +241,7 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
         return result
 
     kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
-    row = measure(kept, side.sample(label, scorer, only))[0]
+    row = measure(kept, side.sample(bound, label, scorer, only))[0]
     result = Measured(bound=bound, side=side, label=label, scorer=scorer, row=row)
     values = calls[0][1].per_item if calls and isinstance(calls[0][1], Values) else None
     if values is None or row["value"] is None:

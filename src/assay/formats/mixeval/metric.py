@@ -44,13 +44,15 @@ class Cell(msgspec.Struct, kw_only=True):
     guessed: int = 0
 
 
-class ModelScores(msgspec.Struct, kw_only=True):
-    """One model under one parser. `compatible` is the original's score.json, from means rounded before weighting."""
+class ModelScores(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One model under one parser. `compatible` is the original's score.json, from means rounded before weighting;
+    `errors` is why rows failed, which then are in neither."""
 
     model: str
     label: str
     cells: dict[str, Cell]
     compatible: dict[str, float]
+    errors: list[str] = []
 
 
 def _columns(params: Mapping[str, Any]) -> list[str]:
