@@ -24,6 +24,7 @@ _UNDECIDED = re.compile(r"(?:yes|true) (?:and|or) (?:no|false)\b")
 _DETERMINER = re.compile(
     r"no (?!(?:it|he|she|they|there|this|that|these|because|since|not|i|we|you|his|her|their|in)\b)\w"
 )
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _QUALIFIED = re.compile(r"\s*\([^()]*\)\s*")
 _SPLIT = re.compile(r"\s*(?:,(?!\d)|[;\n])\s*(?:and\s+)?")
 _PAIR = re.compile(r"\s+(?:and|&)\s+", re.I)
@@ -51,11 +52,13 @@ class _Target(NamedTuple):
 class _Answer:
     """An answer and what is made of it, when it is first needed."""
 
-    def __init__(self, text: str, conclusion: Conclusion) -> None:
+    def __init__(self, text: str, conclusion: Conclusion, question: str) -> None:
         self.text = text
+        self.question = question
         self.conclusion = conclusion
         self.places = conclusion.places()
-        self.folded = " " + " | ".join(map(folded, self.places)) + " "
+        owned = [_POSSESSIVE.sub("", place) for place in self.places if _POSSESSIVE.search(place)]
+        self.folded = " " + " | ".join(map(folded, (*self.places, *owned))) + " "
         self._more = not conclusion.said and self.places[0] != conclusion.whole
         self._lower = conclusion.whole.lower() if self._more else ""
         self._whole = ""
@@ -76,13 +79,14 @@ class _Answer:
     def says(self, wanted: Quantity) -> bool | None:
         kind = wanted.kind()
         if kind not in self._quantities:
-            self._quantities[kind] = find_quantity(self.conclusion, *kind)
+            self._quantities[kind] = find_quantity(self.conclusion, *kind, self.question)
         found = self._quantities[kind]
         return None if found == "several" else found != "none" and wanted.equals(found)
 
 
-def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
-    """True or False, or None if the answer cannot be read."""
+def holds_answer(text: str, accepted: Sequence[str], question: str = "") -> bool | None:
+    """True or False, or None if the answer cannot be read. A number of the question that an answer repeats is not its
+    answer, and the number of what the question counts is."""
     targets = _targets(tuple(accepted))
     exact = basic(text) if len(text) < SHORT else ""
     if any(
@@ -92,7 +96,7 @@ def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
     conclusion = conclude(text)
     if conclusion is None:
         return None
-    answer = _Answer(text, conclusion)
+    answer = _Answer(text, conclusion, question)
     found: bool | None = False
     for target in targets:
         verdict = _holds(answer, target)

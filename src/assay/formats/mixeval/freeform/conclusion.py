@@ -98,8 +98,12 @@ def last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
+def sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
 def last_sentence(text: str) -> str:
-    found = [part for part in _SENTENCE_END.split(text) if part.strip()]
+    found = sentences(text)
     return found[-1] if found else ""
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence
+from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence, sentences
 from assay.text.numbers import NUMBER_WORDS, Number, find_numbers, rewritten
 
 _WORDS = sorted(NUMBER_WORDS.keys() - {"one"}, key=len, reverse=True)
@@ -16,7 +16,7 @@ _LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 el
 _ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
 _DENIED = re.compile(r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I)
 _WHEN = re.compile(
-    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s|\()\W{0,2}$", re.I
+    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s(?:the\s)?|\()\W{0,2}$", re.I
 )
 _LEAD = re.compile(
     r"\W{0,6}(?:(?:about|approximately|around|roughly|nearly|almost|exactly|only|just|over|the|a|total|of|there|it|are"
@@ -24,6 +24,12 @@ _LEAD = re.compile(
     re.I,
 )
 _GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
+_COUNTED = re.compile(r"\bhow many (?:(?:more|fewer|less|total|different|other) )?([a-z]{3,})", re.I)
+_RESULT = re.compile(
+    r"\b(?:which|that|this|it) (?:is|was|makes|gives|equals|means)\b|\b(?:a|an) (?:total|increase|decrease|difference"
+    r"|span|period|drop|rise|gain) of\b|\bfor a total of\b|=",
+    re.I,
+)
 _FEW_WORDS = 4
 _BEFORE = 24  # letters before a number that may say what it is
 _SPELLINGS = {  # of units: km, kilometres and kilometers are the same
@@ -94,8 +100,35 @@ def whole_quantity(text: str) -> Quantity | None:
     return Quantity(numbers[0], unit)
 
 
-def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
+def find_quantity(answer: Conclusion, unit: str, year: bool, question: str = "") -> Found:
     """The number that an answer gives to a question for a number of this unit, or for a year."""
+    found = _found(answer, unit, year)
+    return _asked_for(answer, unit, year, question) if found == "several" else found
+
+
+def _asked_for(answer: Conclusion, unit: str, year: bool, question: str) -> Found:
+    """Of several numbers the one that the last sentence to give any gives: by a result ("which is 5"), as the number
+    of what is counted, or as the only one that the question does not have itself."""
+    counted = _COUNTED.search(question)
+    echoed = {number.value for number in find_numbers(with_digits(question))}
+    for sentence in reversed(sentences(answer.said or answer.whole)):
+        text = with_digits(sentence)
+        numbers = _candidates(text, unit, year)
+        if not numbers:
+            continue
+        result = list(_RESULT.finditer(text))
+        after = [number for number in numbers if result and number.start >= result[-1].end()]
+        noun = counted[1].lower().rstrip("s") if counted else ""
+        of_noun = [number for number in numbers if noun and text[number.end :].lower().lstrip(" -").startswith(noun)]
+        new = [number for number in numbers if number.value not in echoed]
+        for kind in (after[:1], of_noun, new):
+            if len({number.value for number in kind}) == 1:
+                return kind[0]
+        return "several"
+    return "several"
+
+
+def _found(answer: Conclusion, unit: str, year: bool) -> Found:
     if answer.said and (found := _meant(answer.said, unit, year)) != "none":
         return found
     first = first_sentence(answer.whole)
