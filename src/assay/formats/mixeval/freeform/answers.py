@@ -147,7 +147,9 @@ def _phrases(text: str, plain: str) -> tuple[str, ...]:
 
 def _members(text: str) -> tuple[str, ...]:
     """The members of a list, or nothing if it is none or could be a sorted one, which is a phrase."""
-    members = [member for part in _SPLIT.split(text) if (member := folded(part))]
+    parts = _SPLIT.split(text)
+    parts[-1:] = _PAIR.split(parts[-1]) if len(parts) > 1 else parts
+    members = [member for part in parts if (member := folded(part))]
     if len(members) < 2 or (len(members) >= _SORTED and members in (sorted(members), sorted(members, reverse=True))):
         return ()
     return tuple(members)
@@ -186,7 +188,7 @@ def _holds(answer: _Answer, target: _Target) -> bool | None:
 
 
 def _says_phrase(answer: _Answer, target: _Target) -> bool | None:
-    if target.quantity is not None and (target.quantity.unit or " " not in target.phrases[0]):
+    if target.quantity is not None and (target.quantity.unit or " " not in target.exact):
         return False  # a number is not a phrase: 3 is not in "3 or 4", 5 km not in "-5 km"; but "50 Cent" is one
     found: bool | None = False
     for phrase in target.phrases:

@@ -27,7 +27,7 @@ _CUE = re.compile(
     re.I,
 )
 _DRAWN = re.compile(rf"(?:{spelled('therefore', 'thus', 'hence', 'so', 'in conclusion', 'in total', 'finally')})\b")
-_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z))")
+_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z)|(?<=[a-z] \d[.!?])(?=\s+[A-Z]))")
 _TEXT = r"(?:text|passage|context|question|article|paragraph|information|prompt|document|excerpt)s?"
 _REFUSAL = re.compile(
     r"\b(?:(?:i|we) (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t) "

@@ -24,7 +24,8 @@ _LEAD = re.compile(
     re.I,
 )
 _GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
-_COUNTED = re.compile(r"\bhow many (?:(?:more|fewer|less|total|different|other) )?([a-z]{3,})", re.I)
+_COUNTED = re.compile(r"\bhow many (more |fewer |less )?(?:(?:total|different|other) )?([a-z]{3,})", re.I)
+_MORE = re.compile(r"(?:more|fewer|less)\b ?")
 _RESULT = re.compile(
     r"\b(?:which|that|this|it) (?:is|was|makes|gives|equals|means)\b|\b(?:a|an) (?:total|increase|decrease|difference"
     r"|span|period|drop|rise|gain) of\b|\bfor a total of\b|=",
@@ -103,7 +104,18 @@ def whole_quantity(text: str) -> Quantity | None:
 def find_quantity(answer: Conclusion, unit: str, year: bool, question: str = "") -> Found:
     """The number that an answer gives to a question for a number of this unit, or for a year."""
     found = _found(answer, unit, year)
-    return _asked_for(answer, unit, year, question) if found == "several" else found
+    if found == "several":
+        return _asked_for(answer, unit, year, question)
+    return _not_echoed(answer, unit, year, question) or found
+
+
+def _not_echoed(answer: Conclusion, unit: str, year: bool, question: str) -> Number | None:
+    """Of the two numbers of a plain sentence the one that the question does not have, if it has the other."""
+    if answer.said or not question or "=" in answer.whole or len(sentences(answer.whole)) > 1:
+        return None
+    values = {number.value: number for number in _candidates(with_digits(answer.whole), unit, year)}
+    new = values.keys() - {number.value for number in find_numbers(with_digits(question))}
+    return values[new.pop()] if len(values) == 2 and len(new) == 1 else None
 
 
 def _asked_for(answer: Conclusion, unit: str, year: bool, question: str) -> Found:
@@ -118,10 +130,12 @@ def _asked_for(answer: Conclusion, unit: str, year: bool, question: str) -> Foun
             continue
         result = list(_RESULT.finditer(text))
         after = [number for number in numbers if result and number.start >= result[-1].end()]
-        noun = counted[1].lower().rstrip("s") if counted else ""
-        of_noun = [number for number in numbers if noun and text[number.end :].lower().lstrip(" -").startswith(noun)]
+        behind = [(number, text[number.end :].lower().lstrip(" -")) for number in numbers]
+        noun = counted[2].lower().rstrip("s") if counted else ""
+        of_noun = [number for number, rest in behind if noun and _MORE.sub("", rest).startswith(noun)]
+        compared = [number for number, rest in behind if counted and counted[1] and _MORE.match(rest)]
         new = [number for number in numbers if number.value not in echoed]
-        for kind in (after[:1], of_noun, new):
+        for kind in (after[:1], compared, of_noun, new):
             if len({number.value for number in kind}) == 1:
                 return kind[0]
         return "several"
@@ -132,7 +146,7 @@ def _found(answer: Conclusion, unit: str, year: bool) -> Found:
     if answer.said and (found := _meant(answer.said, unit, year)) != "none":
         return found
     first = first_sentence(answer.whole)
-    terse = first if len(first.split()) <= _FEW_WORDS else ""
+    terse = first if len(first.split()) <= _FEW_WORDS and "=" not in first else ""
     found: Found = "none"
     for place in (terse, drawn(answer.whole), _in_bold(answer), answer.whole):
         found = _meant(place, unit, year) if place else "none"
