@@ -103,6 +103,7 @@ def whole_quantity(text: str) -> Quantity | None:
 
 def find_quantity(answer: Conclusion, unit: str, year: bool, question: str = "") -> Found:
     """The number that an answer gives to a question for a number of this unit, or for a year."""
+    year = year and not _COUNTED.search(question)
     found = _found(answer, unit, year)
     if found == "several":
         return _asked_for(answer, unit, year, question)
