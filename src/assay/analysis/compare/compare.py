@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
-from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
+from assay.analysis.compare.notes import Flip, find_flips, notes, shared_policy, unmatched
 from assay.analysis.compare.paired import (
     Matched,
     Measured,
@@ -23,7 +23,6 @@ from assay.analysis.compare.paired import (
     read_side,
     read_sides_by,
     shared_label,
-    shared_policy,
 )
 from assay.engine.aggregate.measure import Policy
 from assay.engine.experiment.sources import find_source, find_sources

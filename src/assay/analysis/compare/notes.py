@@ -10,6 +10,7 @@ import numpy as np
 from assay.analysis.compare.paired import Matched, Measured, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
+from assay.engine.aggregate.measure import Policy
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log
 from assay.store.repair import read_rows
@@ -149,3 +150,15 @@ def _answer(row: dict[str, Any]) -> str:
     if row.get("output") is not None:
         return msgspec.json.encode(row["output"]).decode()
     return f"error: {row['error']}" if row.get("error") else ""
+
+
+def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
+    """The failure policy that the experiments' own metrics have, if it is one and the same."""
+    policies: dict[Policy, None] = {}
+    for source in sources:
+        manifest = source.manifest("aggregation")
+        for metric in manifest.plan.get("metrics", []) if manifest else []:
+            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
+    if len(policies) > 1:
+        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
+    return next(iter(policies), Policy()), []

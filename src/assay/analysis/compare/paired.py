@@ -62,7 +62,7 @@ class Side(msgspec.Struct, kw_only=True):
     def sample(self, bound: BoundMetric, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
         """The rows of a metric in an order that does not depend on their order on disk."""
         columns = self.columns
-        at = self.rows_of_all(bound) if label == bound.together else self.rows(label, scorer)
+        at = self._rows_together(bound) if label == bound.together else self.rows(label, scorer)
         if only is not None:
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
@@ -81,7 +81,7 @@ class Side(msgspec.Struct, kw_only=True):
             take=lambda name: further[name].take(at if columns.row is None else columns.row[at]),
         )
 
-    def rows_of_all(self, bound: BoundMetric) -> Ints:
+    def _rows_together(self, bound: BoundMetric) -> Ints:
         """Places of the rows under all labels that a metric takes together."""
         taken = np.array([bound.takes(combination.label) for combination in self.columns.combinations])
         return np.flatnonzero((self.chosen & taken)[self.columns.combination])
@@ -295,15 +295,3 @@ def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     if pass_at:
         return bind_metric(name=name, type="pass_at_k", params={"k": int(pass_at[1])}, policy=policy, level=level)
     return bind_metric(type=name, policy=policy, level=level)
-
-
-def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
-    """The failure policy that the experiments' own metrics have, if it is one and the same."""
-    policies: dict[Policy, None] = {}
-    for source in sources:
-        manifest = source.manifest("aggregation")
-        for metric in manifest.plan.get("metrics", []) if manifest else []:
-            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
-    if len(policies) > 1:
-        return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
-    return next(iter(policies), Policy()), []
