@@ -242,13 +242,27 @@ def test_an_import_of_the_same_files_changes_nothing(old: Old) -> None:
         assert questions == json.loads(path.read_text())["questions"]
 
 
+def is_undrawn(line: bytes) -> bool:
+    """A mean without the letters that the protocol draws is no longer computed: it is not its score."""
+    row = json.loads(line)
+    return row["metric_name"] == "accuracy" and row["label"] == "rule-compat"
+
+
+def said(old: Old, what: str) -> Counter[str]:
+    """What the verdicts say: a newer version of the reader gives them keys of its own."""
+    return verdicts([{**row, "key": ""} for row in old.rows(what, "evaluations")])
+
+
 def test_mixeval_runs_again_without_a_call(old: Old) -> None:
-    before = old.bytes("mixeval")
+    before, told = old.bytes("mixeval"), said(old, "mixeval")
     scores = {path: path.read_bytes() for path in (old.here / "made/mixeval").rglob("score*.json")}
     assert len(scores) == 4
     assert old.paid(*command("mixeval", "run")) == 0
     after = old.bytes("mixeval")
-    assert set(before.pop("metrics.jsonl").splitlines()) <= set(after.pop("metrics.jsonl").splitlines())
+    assert said(old, "mixeval") == told
+    del before["evaluation_results.jsonl"], after["evaluation_results.jsonl"]
+    kept = [line for line in before.pop("metrics.jsonl").splitlines() if not is_undrawn(line)]
+    assert set(kept) <= set(after.pop("metrics.jsonl").splitlines())
     assert after == before
     assert {path: without_times_and_intervals(json.loads(path.read_bytes())) for path in scores} == {
         path: without_times_and_intervals(json.loads(text)) for path, text in scores.items()
@@ -257,13 +271,13 @@ def test_mixeval_runs_again_without_a_call(old: Old) -> None:
 
 def test_mixeval_scores_again_without_a_call(old: Old) -> None:
     place = old.path("scores")
-    before, score = verdicts(old.rows("scores", "evaluations")), (place / "score.json").read_bytes()
+    before, score = said(old, "scores"), json.loads((place / "score.json").read_bytes())
     assert old.paid(*command("mixeval", "score")) == 0
-    assert verdicts(old.rows("scores", "evaluations")) == before
+    assert said(old, "scores") == before
     (place / "evaluation_results.jsonl").unlink()
     assert old.paid(*command("mixeval", "score")) == 0
-    assert verdicts(old.rows("scores", "evaluations")) == before
-    assert (place / "score.json").read_bytes() == score
+    assert said(old, "scores") == before
+    assert json.loads((place / "score.json").read_bytes()) == pytest.approx(score, abs=1e-15)  # the last bit
 
 
 @pytest.mark.parametrize("task", GRAPHS)

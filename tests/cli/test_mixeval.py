@@ -98,3 +98,86 @@ def test_an_entry_with_one_option_is_named_and_can_be_left_out(shell: MixEval) -
     ended = shell.mixeval("run", "-m", "demo:small", "--corrections", "fix.jsonl")
     assert ended.code == 0, ended.said
     assert "overall" in ended.out
+
+
+JUDGE = """
+def wise(prompt):
+    if {when}:
+        raise RuntimeError("down")
+    return "[[0.5]]" if "reference" in prompt else "[[B]]"
+"""
+
+
+def test_a_judge_that_fails_in_part_says_so(shell: MixEval) -> None:
+    folder = write_model(shell.folder, "m", ["Oslo", "Oslo", "8"], ["B", "A", "C"])
+    shell.write("wise.py", JUDGE.format(when="'boats' in prompt"))
+    words = ["score", str(folder), "--parser", "judge", "--judge", "wise.py:wise"]
+    ended = shell.mixeval(*words)
+    assert ended.code == 0, ended.said
+    assert "errors: m on mixeval: 1 of 3 rows of judge_freeform: RuntimeError: down" in ended.words
+    assert "(for example item free-form/2)" in ended.words
+    place = shell.folder / f"mixeval_scores/m/mixeval/{VERSION}"
+    assert set(json.loads((place / "score.json").read_text())) == {"overall", "TriviaQA", "MMLU", "PIQA", "AGIEval"}
+    (beside,) = json.loads((place / "scores.json").read_text())
+    assert beside["cells"]["overall"]["errored"] == 1
+    assert beside["errors"][0].startswith("1 of 3 rows of judge_freeform")
+    assert "1 of 3 rows" in shell.mixeval(*words, "--json").result["errors"][0]
+
+
+def test_a_judge_that_fails_always_fails_the_command(shell: MixEval) -> None:
+    folder = write_model(shell.folder, "m", ["Oslo", "Oslo", "8"], ["B", "A", "C"])
+    shell.write("wise.py", JUDGE.format(when="'reference' in prompt"))
+    words = ["score", str(folder), "--parser", "judge", "--judge", "wise.py:wise"]
+    ended = shell.mixeval(*words)
+    assert ended.code == 1
+    assert "errors: m on mixeval: 3 of 3 rows of judge_freeform: RuntimeError: down" in ended.words
+    assert "every row of these is an error: judge_freeform on m on mixeval" in ended.err
+    result = shell.mixeval(*words, "--json").result
+    assert (result["ok"], result["failed"]) == (False, ["judge_freeform on m on mixeval"])
+
+
+def test_a_model_that_fails_always_fails_the_run(shell: MixEval) -> None:
+    shell.write("down.py", "def down(prompt):\n    raise RuntimeError('down')\n")
+    ended = shell.mixeval("run", "-m", "down.py:down", "-m", "demo:small", "-o", "out")
+    assert ended.code == 1
+    assert "errors: mixeval: 6 of 6 rows of down: RuntimeError: down" in ended.words
+    assert "rows of rule" not in ended.words
+    assert "every row of these is an error: down on mixeval" in ended.err
+
+
+def test_a_judge_that_fails_for_one_model_of_two(shell: MixEval) -> None:
+    shell.write("wise.py", JUDGE.format(when="'loud' in prompt"))
+    for name in ("loud", "calm"):
+        shell.write(f"{name}.py", f"def {name}(prompt):\n    return {name!r}\n")
+    words = ["-m", "loud.py:loud", "-m", "calm.py:calm", "--parser", "judge", "--judge", "wise.py:wise", "-o", "out"]
+    ended = shell.mixeval("run", *words)
+    assert ended.code == 1
+    assert "judge of loud on mixeval" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [([], 1536), (["--set", "sample_params.max_tokens=7"], 7), (["--base", "--five-shot", "five.json"], 399)],
+)
+def test_answers_are_as_long_as_in_the_original(
+    shell: MixEval, words: list[str], sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay.formats.mixeval import plans
+
+    folder = shell.folder / "out/mixeval" / VERSION
+    options = plans.Options(data="data", base="--base" in words, models=[f"mock@{shell.url}", "vllm:big"])
+    settings = {"sample_params": {"max_tokens": 7}} if "--set" in words else {}
+    options.settings = settings
+    config, _ = plans.config_of(options, "mixeval", VERSION, folder, "run")
+    mock, local = ({**config.sample_params, **model.inference}["max_tokens"] for model in config.models)
+    assert (mock, local) == (sent, 512 if sent == 1536 else sent)
+
+
+def test_what_was_run_without_a_limit_is_not_asked_for_again(shell: MixEval) -> None:
+    words = ["run", "-m", f"mock@{shell.url}", "-o", "out"]
+    assert shell.mixeval(*words).code == 0
+    file = shell.folder / "out/mixeval" / VERSION / "config.yaml"
+    assert "max_tokens: 1536" in file.read_text()
+    with shell.counted() as count:
+        assert shell.mixeval(*words).code == 0
+    assert count["requests"] == 0

@@ -17,9 +17,14 @@ def free_form(prompt: str = "What is 2 + 3?", *targets: str, **more: Any) -> dic
     return {**entry, "benchmark_name": "TriviaQA", **more}
 
 
-def multiple_choice(prompt: str = "Which is a fruit?", target: int = 0, **more: Any) -> dict[str, Any]:
+def multiple_choice(prompt: str = "Which is a fruit?", target: Any = 0, **more: Any) -> dict[str, Any]:
     entry = {"problem_type": "multiple-choice", "context": None, "prompt": prompt, "options": ["apple", "hammer"]}
-    return {**entry, "target": [target], "benchmark_name": "MMLU", **more}
+    return {
+        **entry,
+        "target": [target] if isinstance(target, int) else target,
+        "benchmark_name": "MMLU",
+        **more,
+    }
 
 
 def numbered(entries: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -5,6 +5,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_unequal_files_are_weighed_by_their_entries() -> None:
     entries = [*free(3), *multiple(1)]
     found = one(entries, [1, 0, 0, 1])
     assert found.cells["overall"].value == 0.5
-    assert found.compatible["overall"] == 0.333 * 3 / 4 + 1.0 * 1 / 4
+    assert found.compatible["overall"] == 0.333 * (3 / 4) + 1.0 * (1 / 4)
 
 
 def test_a_benchmark_of_both_files_is_one() -> None:
@@ -103,7 +104,7 @@ def test_a_benchmark_of_both_files_is_one() -> None:
     found = one(entries, [1, 0, 1, 1, 0, 0, 1])
     agi = found.cells["AGIEval"]
     assert (agi.value, agi.entries, agi.free_form, agi.multiple_choice) == (0.6, 5, 2, 3)
-    assert found.compatible["AGIEval"] == 0.5 * 2 / 5 + 0.667 * 3 / 5
+    assert found.compatible["AGIEval"] == 0.5 * (2 / 5) + 0.667 * (3 / 5)
     assert list(found.cells) == ["overall", "AGIEval", "ARC"]
     assert found.compatible["ARC"] == 0.5
 
@@ -126,10 +127,37 @@ def test_against_the_description(rows: list[tuple[bool, str, int]]) -> None:
             for value in part:
                 added += value
             rounded.append((round(added / len(part), 3), len(part)))
-        weighed = sum(mean * count / total for mean, count in rounded) if len(rounded) > 1 else rounded[0][0]
-        assert found.compatible[name] == weighed
+        assert found.compatible[name] == sum(mean * (count / total) for mean, count in rounded)
         assert found.cells[name].value == pytest.approx(math.fsum([*parts[False], *parts[True]]) / total)
     assert set(found.compatible) == set(means)
+
+
+def original(free: list[float], multiple: list[float]) -> float:
+    """How the original adds up and weighs: a kind that is not there counts 0 of 0 rows."""
+    total = len(free) + len(multiple)
+    means = [round(sum(values) / len(values), 3) if values else 0 for values in (free, multiple)]
+    return means[0] * (len(free) / total) + means[1] * (len(multiple) / total)
+
+
+def test_equal_to_the_last_bit_for_every_combination_of_counts() -> None:
+    chance = random.Random(14)
+    benchmarks = [f"b{number}" for number in range(400)]
+    free_values: dict[str, list[float]] = {}
+    multiple_values: dict[str, list[float]] = {}
+    entries: list[Row] = []
+    values: list[float] = []
+    for number, name in enumerate(benchmarks):
+        for kind, of in (("free-form", free_values), ("multiple-choice", multiple_values)):
+            count = chance.randrange(40) + (kind == "free-form" and number % 2)
+            of[name] = [float(chance.random() < 0.6) for _ in range(count)]
+            entries += [item(len(entries) + n, kind, name, len(entries) + n) for n in range(count)]
+            values += of[name]
+    found = one(entries, values).compatible
+    cells = {name: (free_values[name], multiple_values[name]) for name in benchmarks}
+    cells["overall"] = [*chain(*free_values.values())], [*chain(*multiple_values.values())]
+    for name, (first, second) in cells.items():
+        if first or second:
+            assert found[name] == original(first, second), (name, len(first), len(second))
 
 
 def test_fractional_scores_count_as_fractions() -> None:

@@ -54,6 +54,11 @@ def test_after_a_run(shell: Shell) -> None:
     scored = mixeval(shell, "run", "-m", "demo:small", "-m", "demo:large", "-o", "out")
     folder = shell.folder / "out/mixeval" / VERSION
     check(shell, folder, scored, ["small", "large"], "rule")
+    for row in shell.call("aggregate", str(folder), "--json").result["metrics"]:
+        means = {(one["model"], one["label"]): one["cells"] for one in scored["scores"]}
+        cells = means[row["model_name"], row["label"]]
+        if "problem_type" not in row:
+            assert row["value"] == cells[row.get("benchmark_name", "overall")]["value"], row
     compared = shell.call("compare", str(folder), "--facet", "model_name", "--label", "rule", "--json")
     assert compared.code == 0, compared.said
 
@@ -73,3 +78,21 @@ def test_after_scoring_files(shell: Shell, label: str, parsers: list[str]) -> No
         check(shell, folder, scored, [model], label)
     compared = shell.call("compare", *map(str, folders), "--label", label, "--json")
     assert compared.code == 0, compared.said
+
+
+@pytest.mark.parametrize(
+    ("label", "parsers"),
+    [("rule-compat", []), ("rule", []), ("judge", ["--parser", "judge", "--judge", "wise.py:wise"])],
+)
+def test_the_score_can_be_gated(shell: Shell, label: str, parsers: list[str]) -> None:
+    scored = mixeval(shell, "score", "responses/first", "-o", "out", *parsers)
+    (cells,) = (one["cells"] for one in scored["scores"] if one["label"] == label)
+    words = ["gate", str(shell.folder / "out/first/mixeval" / VERSION), "--metric", "score", "--label", label, "--json"]
+    ended = shell.call(*words, "--min", "0.05")
+    check = ended.result["checks"][0]
+    whole = cells["overall"]
+    assert (check["value"], check["low"], check["high"]) == (whole["value"], whole["low"], whole["high"])
+    assert ended.code == 0, ended.said
+    assert shell.call(*words, "--min", "0.9999").code in (3, 4)
+    named = shell.call(*words[:4], "--label", "gone", "--min", "0.5")
+    assert named.code == 2, named.said

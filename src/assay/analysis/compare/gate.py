@@ -70,7 +70,7 @@ def gate(
             checks += calibration_checks(path, gate.calibration, point=point)
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
             side = read_side(find_source(path, "evaluation"), gate.facets)
-            checks += _Gate(side, gate, _metric(gate.metric, loaded, used), point).checks()
+            checks += _Gate(side, gate, _metric(gate, loaded, used), point).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -235,10 +235,14 @@ class _Gate:
         )
 
 
-def _metric(name: str, config: Config | None, level: float) -> BoundMetric:
-    """The config's metric of this name, over all rows that the gate chooses; or the plug-in of this name."""
-    for bound in bind_metrics(config) if config else ():
-        if bound.name == name:
-            return msgspec.structs.replace(bound, facets=[], level=level)
+def _metric(gate: GateConfig, config: Config | None, level: float) -> BoundMetric:
+    """The config's metric of this name, of several the one of the gate's label, over all rows that the gate chooses; or
+    the plug-in of this name."""
+    named = [bound for bound in (bind_metrics(config) if config else ()) if bound.name == gate.metric]
+    of_label = [
+        bound for bound in named if gate.label == bound.together or (not bound.together and bound.takes(gate.label))
+    ]
+    for bound in (of_label if gate.label else []) + named:
+        return msgspec.structs.replace(bound, facets=[], level=level)
     policy: Mapping[str, str] = msgspec.to_builtins(config.policy) if config else {}
-    return bound_metric(name, msgspec.convert(policy, Policy), level)
+    return bound_metric(gate.metric, msgspec.convert(policy, Policy), level)

@@ -55,7 +55,7 @@ def measured(bound: BoundMetric, side: Side, label: str, scorer: str = "", only:
         return result
 
     kept = bound if bound.rows_name else msgspec.structs.replace(bound, function=keeping)
-    sample = side.sample(label, scorer, only, bound.columns)
+    sample = side.sample(bound, label, scorer, only)
     lower = sample.lower_is_better if bound.lower_is_better is None else bound.lower_is_better
     row, *further = measure(kept, sample)
     if further:

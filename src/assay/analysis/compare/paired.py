@@ -58,15 +58,16 @@ class Side(msgspec.Struct, kw_only=True):
     def lower_is_better(self, label: str, scorer: str) -> bool:
         return label in self.lower or self.directions.lower([scorer])
 
-    def sample(self, label: str, scorer: str = "", only: Hashes | None = None, further: Sequence[str] = ()) -> Sample:
-        """The rows in an order that does not depend on their order on disk, with `further` columns."""
-        columns, at = self.columns, self.rows(label, scorer)
+    def sample(self, bound: BoundMetric, label: str, scorer: str = "", only: Hashes | None = None) -> Sample:
+        """The rows of a metric in an order that does not depend on their order on disk."""
+        columns = self.columns
+        at = self._rows_together(bound) if label == bound.together else self.rows(label, scorer)
         if only is not None:
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
         sources = Sources([self.log], self.source.logs("run"), self.source.logs("dataset"))
-        joined = declared(further, columns, sources) if further else {}
+        joined = declared(bound.columns, columns, sources) if bound.columns else {}
         rows = at if columns.row is None else columns.row[at]
         return Sample(
             label=label,
@@ -80,6 +81,11 @@ class Side(msgspec.Struct, kw_only=True):
             take=lambda name: joined[name].take(rows),
             lower_is_better=self.lower_is_better(label, scorer),
         )
+
+    def _rows_together(self, bound: BoundMetric) -> Ints:
+        """Places of the rows under all labels that a metric takes together."""
+        taken = np.array([bound.takes(combination.label) for combination in self.columns.combinations])
+        return np.flatnonzero((self.chosen & taken)[self.columns.combination])
 
     def row(self, place: int) -> dict[str, Any]:
         """A whole row, by its place among the columns."""
@@ -183,6 +189,8 @@ def text_of(value: Any) -> str:
 
 def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:
     """The label to look at, and its scorer: the one wanted, or the only one that all sides have."""
+    if bound is not None and bound.together and wanted in ("", bound.together):
+        return bound.together, ""
     labelled = [(side, labels) for side in sides if (labels := side.labels())]
     without_verdict = wanted and any(
         combination.label == wanted

@@ -62,6 +62,8 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
     models: dict[str, set[str]] = {}
     shapes: dict[tuple[str, str], Reason] = {}
     for _, row in read_rows(log, _Row):
+        if row.outcome == "skipped":  # not for this scorer
+            continue
         owner = row.scorer or row.task or row.model_name
         failures = by_owner.get(owner)
         if failures is None:

@@ -39,6 +39,7 @@ def _options(function: F) -> F:
             click.option("--corrections", default="", metavar="FILE", help="Entries to leave out or to correct."),
             click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model."),
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
+            click.option("--force", is_flag=True, help="Replace score and verdict files that Assay did not write."),
             click.option("--retry-errors", is_flag=True, help="Try what failed again."),
             click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result."),
             click.option("--no-progress", is_flag=True, help="No progress display."),
@@ -81,7 +82,7 @@ def score(responses: tuple[str, ...], **options: Any) -> None:
 
 
 def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
-    """Run the step that the flags describe and show its scores; exit 1 if the input had problems."""
+    """Run what the flags describe and show its scores; exit 1 if the input had problems, or all rows of one failed."""
     from assay.cli._options import overrides
     from assay.cli._running import failure_as_event, run_step
     from assay.formats.mixeval.plans import Options
@@ -97,10 +98,10 @@ def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
 
         from assay.reports.progress import emit
 
-        emit({"event": "result", "ok": not result.problems, **msgspec.to_builtins(result)})
+        emit({"event": "result", "ok": not result.problems and not result.failed, **msgspec.to_builtins(result)})
     else:
         _show_tables(result, notes=no_progress)
-    if result.problems:
+    if result.problems or result.failed:
         sys.exit(1)
 
 
@@ -114,7 +115,12 @@ def _show_tables(result: Any, notes: bool) -> None:
     for scored in result.scored:
         if scored.scores:
             print_sheet(scores_view(f"{scored.benchmark} {scored.version}", scored.scores, level=scored.level))
+    for line in result.errors:
+        click.echo(f"errors: {plain(line)}")
     for problem in result.problems:
         click.echo(f"problem: {plain(problem)}", err=True)
+    if result.failed:
+        failed = ", ".join(dict.fromkeys(map(plain, result.failed)))
+        click.echo(f"problem: every row of these is an error: {failed}", err=True)
     for folder in dict.fromkeys(folder for scored in result.scored for folder in scored.folders):
         click.echo(f"files: {folder}")

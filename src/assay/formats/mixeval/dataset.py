@@ -4,10 +4,11 @@ Both files number their entries from "0", so an item's id is `<kind>/<id>`. Repe
 weights): each is an item, and `metadata.content` says which are equal.
 """
 
+import ast
 import os
 import re
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,7 @@ def mixeval(
             if change is None:
                 continue
             entry = {**entry, **change}
+            entry["target"] = read_target(entry.get("target"), kind)
             problem = problem_of(entry, kind)
             if problem is not None:
                 problems.append(UserError(f"entry {address!r}: {problem}", where=place))
@@ -180,6 +182,18 @@ def item_row(entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = 
 def formatted(entry: Entry, kind: str, prefix: str = "") -> str:
     make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
     return f"{prefix}{make(entry)}\n" if prefix else make(entry)
+
+
+def read_target(target: Any, kind: str) -> Any:
+    """The target as a list, which the hub may have as a text: "Paris", "['Paris', 'City of Light']", ["2"], "2"."""
+    if isinstance(target, str) and target.strip().startswith("["):
+        with suppress(ValueError, SyntaxError):
+            target = ast.literal_eval(target.strip())
+    if isinstance(target, str):
+        target = [target]
+    if kind == MULTIPLE_CHOICE and isinstance(target, list):
+        return [int(one) if isinstance(one, str) and one.strip().isdecimal() else one for one in target]
+    return target
 
 
 def content_of(entry: Entry) -> str:

@@ -11,19 +11,31 @@ from pathlib import Path
 import msgspec
 
 from assay.config import Config
+from assay.engine.calls.failures import UNANSWERED
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import file_stamp
 from assay.engine.experiment.experiment import Experiment, Mode
 from assay.engine.experiment.experiment import Options as RunOptions
+from assay.engine.experiment.experiment import Result as ExperimentResult
 from assay.engine.experiment.import_rows import import_rows
 from assay.errors import UserError
+from assay.formats.mixeval.continued import Continued
 from assay.formats.mixeval.dataset import read_corrections
-from assay.formats.mixeval.files import Joined, scores_of, write_responses, write_scores, write_verdicts
+from assay.formats.mixeval.files import (
+    Joined,
+    refuse_others,
+    scores_of,
+    verdict_files,
+    write_responses,
+    write_scores,
+    write_verdicts,
+)
 from assay.formats.mixeval.finding import ModelFiles, find_responses
-from assay.formats.mixeval.metric import ModelScores
+from assay.formats.mixeval.metric import OVERALL, ModelScores
 from assay.formats.mixeval.plans import Options, Parsers, benchmarks_of, config_of, earlier_models, version_of
 from assay.formats.mixeval.responses import HARMLESS, Import
+from assay.formats.mixeval.written import Written
 from assay.records import MetricRow
 from assay.store.names import safe_name
 from assay.store.repositories import DatasetRepository
@@ -40,10 +52,13 @@ class Scored(msgspec.Struct, kw_only=True):
 
 
 class Result(msgspec.Struct, kw_only=True):
-    """What a command left behind. `problems` are those of the input: what could be scored was."""
+    """What a command left behind. `problems` are those of the input: what could be scored was. `errors` says why rows
+    failed, `failed` names the models and judges of which every row did."""
 
     scored: list[Scored] = []
     problems: list[str] = []
+    errors: list[str] = []
+    failed: list[str] = []
     notes: list[str] = []
 
 
@@ -57,7 +72,13 @@ class _Flow:
         self.benchmarks = benchmarks_of(options, self.version)
         self.root = Path(options.output_dir or folder)
 
-    def _experiment(self, config: Config, models: Sequence[str] = (), mode: Mode | None = None) -> Experiment:
+    def _experiment(
+        self,
+        config: Config,
+        models: Sequence[str] = (),
+        mode: Mode | None = None,
+        responses: Continued | None = None,
+    ) -> Experiment:
         options = self.options
         experiment = Experiment(
             config,
@@ -68,10 +89,17 @@ class _Flow:
                 max_concurrency=options.max_concurrency,
                 retry_errors=options.retry_errors,
             ),
+            responses=responses,
         )
         experiment.progress = self.progress
         self.progress.lanes.clear()  # the display shows one experiment at a time
         return experiment
+
+    def _refuse_others(self, written: Written, parsers: Parsers, *, experiment: bool) -> None:
+        """Before anything is spent: files of scores and verdicts are replaced only where Assay wrote them."""
+        if not self.options.force:
+            verdicts = [] if self.options.judged else verdict_files(parsers)
+            written.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
 
 
 class MixEvalRun(_Flow):
@@ -85,28 +113,47 @@ class MixEvalRun(_Flow):
     async def run(self, stop: Stop | None = None) -> Result:
         result = Result(notes=self.progress.notes)
         for benchmark in self.benchmarks:
-            result.scored.append(await self._benchmark(benchmark, stop))
+            result.scored.append(await self._benchmark(benchmark, result, stop))
         return result
 
-    async def _benchmark(self, benchmark: str, stop: Stop | None) -> Scored:
+    async def _benchmark(self, benchmark: str, told: Result, stop: Stop | None) -> Scored:
         folder = self.root / benchmark / safe_name(self.version)
         config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
         config = msgspec.structs.replace(config, models=[*config.models, *earlier_models(folder, config)])
-        experiment = self._experiment(config, chosen)
+        for model in (model.name for model in config.models if not model.helper):
+            written = self._written(model, benchmark)
+            self._refuse_others(written, parsers, experiment=False)
+            refuse_others(written, model, benchmark, self.options.layout)
+        responses = Continued(benchmark, lambda model: self._written(model, benchmark).folder)
+        experiment = self._experiment(config, chosen, responses=responses)
         result = await experiment.run(stop)
-        return await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, parsers)
+        told.problems += responses.problems
+        errors = _errors(result, told, benchmark)
+        scored = await asyncio.to_thread(self._write, experiment, result.metrics, benchmark, parsers, errors)
+        told.failed += _without_scores(scored.scores, benchmark)
+        return scored
 
-    def _write(self, experiment: Experiment, metrics: Sequence[MetricRow], benchmark: str, parsers: Parsers) -> Scored:
-        joined, scores = _scores(experiment, metrics, parsers, file_order=False)
+    def _write(
+        self,
+        experiment: Experiment,
+        metrics: Sequence[MetricRow],
+        benchmark: str,
+        parsers: Parsers,
+        errors: Sequence[str],
+    ) -> Scored:
+        joined, scores = _scores(experiment, metrics, parsers, errors, file_order=False)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
-            folder = self.root / safe_name(model) / benchmark / safe_name(self.version)
-            write_responses(joined, model, folder, benchmark, self.options.layout)
-            _write_model(joined, model, folder, parsers, scores, self.options)
-            folders.append(str(folder))
+            written = self._written(model, benchmark)
+            write_responses(joined, model, written, benchmark, self.options.layout)
+            _write_model(joined, model, written, parsers, scores, self.options)
+            folders.append(str(written.folder))
         level = experiment.config.ci_level
         return Scored(benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders)
+
+    def _written(self, model: str, benchmark: str) -> Written:
+        return Written(self.root / safe_name(model) / benchmark / safe_name(self.version))
 
 
 class MixEvalScore(_Flow):
@@ -125,7 +172,7 @@ class MixEvalScore(_Flow):
             refused: list[tuple[str, UserError]] = []
             for files in find_responses(self.paths, benchmark, self.version, judged=self.options.judged):
                 try:
-                    await self._model(files, benchmark, scored, result.problems, stop)
+                    await self._model(files, benchmark, scored, result, stop)
                 except UserError as error:
                     refused.append((files.model, error))
             if refused and not scored.scores:
@@ -134,19 +181,21 @@ class MixEvalScore(_Flow):
             result.scored.append(scored)
         return result
 
-    async def _model(
-        self, files: ModelFiles, benchmark: str, scored: Scored, problems: list[str], stop: Stop | None
-    ) -> None:
+    async def _model(self, files: ModelFiles, benchmark: str, scored: Scored, told: Result, stop: Stop | None) -> None:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder
         config, parsers = config_of(self.options, benchmark, self.version, folder, "evaluate")
+        written = Written(folder)
+        self._refuse_others(written, parsers, experiment=True)
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
-            (self.progress.notes if what in HARMLESS else problems).append(f"{files.model} on {benchmark}: {said}")
+            (self.progress.notes if what in HARMLESS else told.problems).append(f"{files.model} on {benchmark}: {said}")
         result = await experiment.run(stop)
-        joined, scores = await asyncio.to_thread(_scores, experiment, result.metrics, parsers, file_order=True)
-        await asyncio.to_thread(_write_model, joined, files.model, folder, parsers, scores, self.options)
+        errors = _errors(result, told, f"{files.model} on {benchmark}")
+        joined, scores = await asyncio.to_thread(_scores, experiment, result.metrics, parsers, errors, file_order=True)
+        await asyncio.to_thread(_write_model, joined, files.model, written, parsers, scores, self.options)
+        told.failed += _without_scores(scores, benchmark)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
@@ -182,21 +231,41 @@ def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
 
 
 def _scores(
-    experiment: Experiment, metrics: Sequence[MetricRow], parsers: Parsers, *, file_order: bool
+    experiment: Experiment, metrics: Sequence[MetricRow], parsers: Parsers, errors: Sequence[str], *, file_order: bool
 ) -> tuple[Joined, list[ModelScores]]:
     """The scores of all models of an experiment. `file_order`: their responses are in an order of their own."""
     store, id = experiment.store, experiment.id
     joined = Joined(store, id, file_order=file_order)
     dataset = store.manifest("dataset", id)
-    return joined, scores_of(metrics, parsers.shown, joined, dataset.counts.get("items", 0) if dataset else 0)
+    scores = scores_of(metrics, parsers.shown, joined, dataset.counts.get("items", 0) if dataset else 0)
+    for score in scores:
+        score.errors = list(errors) if score.cells[OVERALL].errored else []
+    return joined, scores
+
+
+def _errors(result: ExperimentResult, told: Result, where: str) -> list[str]:
+    """Why rows of an experiment failed; what its responses lack was told when they were read."""
+    lines: list[str] = []
+    for failures in result.failures:
+        failures.reasons = [reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)]
+        lines += failures.lines()
+    told.errors += [f"{where}: {line}" for line in lines]
+    told.failed += [f"{name} on {where}" for name in result.failed]
+    return lines
+
+
+def _without_scores(scores: Sequence[ModelScores], benchmark: str) -> list[str]:
+    """The models of which a parser or judge has no verdict at all, because every row failed."""
+    failed = [score for score in scores if score.cells[OVERALL].errored and not score.cells[OVERALL].entries]
+    return [f"{score.label} of {score.model} on {benchmark}" for score in failed]
 
 
 def _write_model(
-    joined: Joined, model: str, folder: Path, parsers: Parsers, scores: Sequence[ModelScores], options: Options
+    joined: Joined, model: str, written: Written, parsers: Parsers, scores: Sequence[ModelScores], options: Options
 ) -> None:
     if not options.judged:
-        write_verdicts(joined, model, folder, parsers, trim_base=options.trim_base)
-    write_scores(folder, [entry for entry in scores if entry.model == model])
+        write_verdicts(joined, model, written, parsers, trim_base=options.trim_base)
+    write_scores(written, [entry for entry in scores if entry.model == model])
 
 
 def _share_items(first: Experiment, other: Experiment) -> None:

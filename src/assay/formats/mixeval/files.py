@@ -6,19 +6,19 @@ All are projections of the engine's rows, written in the order of the response f
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from assay.errors import UserError
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
+from assay.formats.mixeval.written import Written
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
-from assay.store.files import write_file
 from assay.store.names import safe_name
 from assay.store.repair import read_rows
 
@@ -190,37 +190,57 @@ def scores_of(
 # ---- writing
 
 
-def write_responses(joined: Joined, model: str, folder: Path, benchmark: str, layout: Layout) -> None:
-    """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
+def refuse_others(written: Written, model: str, benchmark: str, layout: Layout) -> None:
+    """Raise if a model's response files cannot be written without touching what another tool wrote. Its lines are
+    continued; a list cannot be."""
     for kind in _SHORT:
-        lines = folder / file_name(safe_name(model), kind, benchmark)
-        path, other = (lines, lines.with_suffix(".json")) if layout == "lines" else (lines.with_suffix(".json"), lines)
-        write_rows(path, joined.response_rows(model, kind), layout)
-        other.unlink(missing_ok=True)
+        lines = file_name(safe_name(model), kind, benchmark)
+        array = lines.removesuffix("l")
+        written.refuse_others([array])
+        if layout == "array" and written.begun(lines):
+            raise UserError(f"{lines} was begun by another tool", where=str(written.folder), fix="use --layout lines")
 
 
-def write_verdicts(joined: Joined, model: str, folder: Path, parsers: Parsers, *, trim_base: bool) -> None:
-    """The files that the original has: `judge_results_{ff,mp}_{rule,model_judge_<judge>}.jsonl`. The verdicts of other
-    parsers are only in the engine's rows."""
+def write_responses(joined: Joined, model: str, written: Written, benchmark: str, layout: Layout) -> None:
+    """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
+    encode = msgspec.json.Encoder().encode
+    for kind in _SHORT:
+        lines = file_name(safe_name(model), kind, benchmark)
+        array = lines.removesuffix("l")
+        rows = joined.response_rows(model, kind)
+        if layout == "lines":
+            written.write_lines(lines, ((row["id"], encode(row)) for row in rows))
+            written.remove(array)
+        else:
+            written.write(array, _array(map(encode, rows)))
+            written.remove(lines)
+
+
+def verdict_files(parsers: Parsers) -> dict[str, tuple[str, str]]:
+    """The kind and the scorer of each file of verdicts that the original has, `judge_results_{ff,mp}_{rule,model_judge_
+    <judge>}.jsonl`. The verdicts of other parsers are only in the engine's rows."""
     by_judge = f"model_judge_{safe_name(parsers.judge.replace('/', '_'))}"
+    named: dict[str, tuple[str, str]] = {}
     for pair in parsers.shown.values():
         for kind, scorer in zip(_SHORT, pair, strict=True):
             by = "rule" if scorer == COMPATIBLE else by_judge if parsers.judge and scorer.startswith("judge") else ""
             if by:
-                rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
-                write_rows(folder / f"judge_results_{_SHORT[kind]}_{by}.jsonl", rows)
+                named[f"judge_results_{_SHORT[kind]}_{by}.jsonl"] = kind, scorer
+    return named
 
 
-def write_scores(folder: Path, scores: list[ModelScores]) -> None:
+def write_verdicts(joined: Joined, model: str, written: Written, parsers: Parsers, *, trim_base: bool) -> None:
+    encode = msgspec.json.Encoder().encode
+    for name, (kind, scorer) in verdict_files(parsers).items():
+        rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
+        written.write(name, (encode(row) + b"\n" for row in rows))
+
+
+def write_scores(written: Written, scores: list[ModelScores]) -> None:
     """`score.json` as the original has it, of the first parser; `scores.json` with all that is known."""
-    write_file(folder / "score.json", msgspec.json.format(msgspec.json.encode(scores[0].compatible), indent=4))
-    write_file(folder / "scores.json", msgspec.json.format(msgspec.json.encode(scores), indent=2) + b"\n")
-
-
-def write_rows(path: Path, rows: Iterable[dict[str, Any]], layout: Layout = "lines") -> None:
-    """Write a file of rows, atomically."""
-    lines = map(msgspec.json.Encoder().encode, rows)
-    write_file(path, (line + b"\n" for line in lines) if layout == "lines" else _array(lines))
+    encode = msgspec.json.encode
+    written.write("score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"])
+    written.write("scores.json", [msgspec.json.format(encode(scores), indent=2), b"\n"])
 
 
 def _array(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -23,10 +23,11 @@ _JUDGED = {FREE_FORM: "judge_results_ff_model_judge_", MULTIPLE_CHOICE: "judge_r
 
 
 class ModelFiles(msgspec.Struct, kw_only=True):
-    """The response files of one model, by kind."""
+    """The response files of one model, by kind; `lines` is how many of a file's lines count, where not all do."""
 
     model: str
     files: dict[str, Path]
+    lines: dict[str, int] = {}
 
 
 def file_name(model: str, kind: str, benchmark: str) -> str:

@@ -44,13 +44,15 @@ class Cell(msgspec.Struct, kw_only=True):
     guessed: int = 0
 
 
-class ModelScores(msgspec.Struct, kw_only=True):
-    """One model under one parser. `compatible` is the original's score.json, from means rounded before weighting."""
+class ModelScores(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One model under one parser. `compatible` is the original's score.json, from means rounded before weighting;
+    `errors` is why rows failed, which then are in neither."""
 
     model: str
     label: str
     cells: dict[str, Cell]
     compatible: dict[str, float]
+    errors: list[str] = []
 
 
 def _columns(params: Mapping[str, Any]) -> list[str]:
@@ -60,7 +62,7 @@ def _columns(params: Mapping[str, Any]) -> list[str]:
     return names + ([_OPTIONS, _TARGET] if params.get("draw") else [])
 
 
-@metric(name=SCORE, columns=_columns, verdicts=False, ordered=False, version=1)
+@metric(name=SCORE, columns=_columns, verdicts=False, ordered=False, version=2)
 def score(
     group: Group,
     *,
@@ -157,13 +159,11 @@ class _Rows:
         return cell, interval.method
 
     def compatible(self, mask: Mask) -> float | None:
-        """The mean of each kind rounded to three places, then weighted by their numbers of entries."""
+        """The mean of each kind rounded to three places, then weighted by its share of the entries."""
         parts = [self.counted & mask & ~self.multiple, self.counted & mask & self.multiple]
         means = [(round(self._mean(part), 3), int(part.sum())) for part in parts if part.any()]
-        if len(means) < 2:
-            return means[0][0] if means else None
         total = sum(count for _, count in means)
-        return sum(mean * count / total for mean, count in means)
+        return sum(mean * (count / total) for mean, count in means) if means else None
 
     def _mean(self, part: Mask) -> float:
         """Added up one by one in the order of the rows: the last bit decides how a mean such as 0.5375 is rounded."""

@@ -23,6 +23,8 @@ _SCORERS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "choice"}
 _ORIGINAL_LIMIT = 999
 _FACETS = [["model_name"], ["model_name", "benchmark_name"], ["model_name", "problem_type"]]
 _COMPLETIONS = ("openai", "vllm", "llama.cpp")
+_LOCAL = ("vllm", "llama.cpp")
+_MAX_TOKENS = {"api": 1536, "local": 512, "base": 399}  # of answers, as the original has them
 Layout = Literal["lines", "array"]
 
 
@@ -49,6 +51,7 @@ class Options(msgspec.Struct, kw_only=True):
     max_concurrency: int | None = None
     retry_errors: bool = False
     layout: Layout = "lines"
+    force: bool = False
     settings: Mapping[str, Any] = {}
 
 
@@ -72,11 +75,14 @@ def config_of(
     }
     if need == "run":
         source["models"] = list(options.models)
-        source["metrics"] += [{"name": "accuracy", "type": "mean", "facets": facets} for facets in _FACETS]
+        source["metrics"] += parsers.means()
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
         models = _with_judge(models, judge)
+    if need == "run":
+        old = {model.name: model for model in _earlier(folder)}
+        models = [_limited(model, config, old.get(model.name), options.base) for model in models]
     return msgspec.structs.replace(config, models=models), parsers
 
 
@@ -97,15 +103,33 @@ def _as_base(model: ModelConfig) -> ModelConfig:
     return msgspec.structs.replace(model, params={**model.params, "api": "completions"})
 
 
+def _limited(model: ModelConfig, config: Config, old: ModelConfig | None, base: bool) -> ModelConfig:
+    """With the original's limit of an answer's length, unless another is set. A model that an earlier command ran here
+    without a limit keeps its answers."""
+    unlimited = old is not None and "max_tokens" not in old.inference
+    if (
+        model.helper
+        or model.type == "python"
+        or unlimited
+        or "max_tokens" in {**config.sample_params, **model.inference}
+    ):
+        return model
+    limit = _MAX_TOKENS["base" if base else "local" if model.type in _LOCAL else "api"]
+    return msgspec.structs.replace(model, inference={**model.inference, "max_tokens": limit})
+
+
 def earlier_models(folder: Path, config: Config) -> list[ModelConfig]:
     """The models that an earlier command ran in this folder: their rows stay in the plan, and in the table."""
+    names = {model.name for model in config.models}
+    return [model for model in _earlier(folder) if model.name not in names and not model.helper]
+
+
+def _earlier(folder: Path) -> list[ModelConfig]:
     file = folder / "config.yaml"
     if not file.is_file():
         return []
     unused = {"dataset": None, "evaluation_methods": [], "metrics": ["mean"]}
-    names = {model.name for model in config.models}
-    old = load(file, overrides=unused, need="aggregate").models
-    return [model for model in old if model.name not in names and not model.helper]
+    return list(load(file, overrides=unused, need="aggregate").models)
 
 
 def benchmarks_of(options: Options, version: str) -> list[str]:
@@ -158,6 +182,13 @@ class Parsers(msgspec.Struct, kw_only=True):
                 params |= {"free_form": first, "multiple_choice": second}
             made.append({"name": "score", "type": SCORE, "facets": ["model_name"], "labels": labels, "params": params})
         return made
+
+    def means(self) -> list[dict[str, Any]]:
+        """The means by benchmark and by kind, of scorers whose verdicts are complete without a draw."""
+        if all(method["name"] == COMPATIBLE for method in self.methods):
+            return []
+        labels = {"exclude": [COMPATIBLE]}
+        return [{"name": "accuracy", "type": "mean", "facets": facets, "labels": labels} for facets in _FACETS]
 
 
 def parsers_of(options: Options) -> Parsers:

@@ -34,14 +34,16 @@ _VERDICT = ("judge_response", "judge_score", "judge_option")  # of judge files, 
 HARMLESS = ("empty", "missing")  # an unfinished run has these, too
 
 
-def rows_of(path: Path, broken: Callable[[str], None] = lambda what: None) -> Iterator[tuple[str, Any]]:
-    """(place, row) of each row, of a list, an object by id, or lines. What is not JSON is reported to `broken`: a bad
-    line is left out, any other file ends there."""
+def rows_of(
+    path: Path, broken: Callable[[str], None] = lambda what: None, lines: int | None = None
+) -> Iterator[tuple[str, Any]]:
+    """(place, row) of each row, of a list, an object by id, or (the first) lines. What is not JSON is reported to
+    `broken`: a bad line is left out, any other file ends there."""
     try:
         with path.open("rb") as file:
             shape, entries = json_entries(file)
             if shape == "lines" and _one_a_line(path):
-                yield from _lines(path, broken)
+                yield from _lines(path, broken, lines)
                 return
             for number, (key, row) in enumerate(entries):
                 place = f"{path} [{key or number}]"
@@ -72,10 +74,10 @@ def _one_a_line(path: Path) -> bool:
     return False
 
 
-def _lines(path: Path, broken: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
+def _lines(path: Path, broken: Callable[[str], None], lines: int | None) -> Iterator[tuple[str, Any]]:
     decode, name = msgspec.json.Decoder().decode, str(path)
     with path.open("rb", buffering=1 << 20) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(islice(file, lines), 1):
             if line.isspace():
                 continue
             try:
@@ -106,7 +108,7 @@ class Import:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
             ahead = _Ahead(self.items, kind)
-            for place, row in rows_of(path, lambda what: self._note("broken", what)):
+            for place, row in rows_of(path, lambda what: self._note("broken", what), self.files.lines.get(kind)):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
                     self._note("no_id", place)
                     continue

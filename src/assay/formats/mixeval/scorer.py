@@ -74,7 +74,7 @@ def choice(item: Item, response: Response, *, parser: Parser = "rule", trim_base
     return _choice(item, _answer(response, trim_base, True), parser) if _kind(item) == MULTIPLE_CHOICE else []
 
 
-@scorer(name="mixeval.freeform", version=1)
+@scorer(name="mixeval.freeform", version=2)
 def freeform(
     item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False
 ) -> Score | list[Score]:
@@ -88,7 +88,7 @@ def freeform(
     return _freeform(item, _answer(response, trim_base, False), parser) if _kind(item) == FREE_FORM else []
 
 
-@scorer(name="mixeval.answer", version=1)
+@scorer(name="mixeval.answer", version=2)
 def answer(item: Item, response: Response, *, parser: Parser = "rule", trim_base: bool = False) -> Score:
     """Either kind of entry, by its own rule.
 
@@ -134,7 +134,7 @@ def _freeform(item: Item, text: str, parser: Parser) -> Score:
     if parser == "rule-compat":
         right = compat.is_right(text, item.ground_truth)
         return Score(passed=right, score=float(right))
-    found = holds_answer(text, item.ground_truth)
+    found = holds_answer(text, item.ground_truth, str(item.data.get("prompt", "")))
     if found is None:
         return Score(outcome="unparsed", error="the answer says nothing, refuses, or gives more than one answer")
     return Score(passed=found, score=float(found))

@@ -24,6 +24,7 @@ _UNDECIDED = re.compile(r"(?:yes|true) (?:and|or) (?:no|false)\b")
 _DETERMINER = re.compile(
     r"no (?!(?:it|he|she|they|there|this|that|these|because|since|not|i|we|you|his|her|their|in)\b)\w"
 )
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 _QUALIFIED = re.compile(r"\s*\([^()]*\)\s*")
 _SPLIT = re.compile(r"\s*(?:,(?!\d)|[;\n])\s*(?:and\s+)?")
 _PAIR = re.compile(r"\s+(?:and|&)\s+", re.I)
@@ -51,11 +52,13 @@ class _Target(NamedTuple):
 class _Answer:
     """An answer and what is made of it, when it is first needed."""
 
-    def __init__(self, text: str, conclusion: Conclusion) -> None:
+    def __init__(self, text: str, conclusion: Conclusion, question: str) -> None:
         self.text = text
+        self.question = question
         self.conclusion = conclusion
         self.places = conclusion.places()
-        self.folded = " " + " | ".join(map(folded, self.places)) + " "
+        owned = [_POSSESSIVE.sub("", place) for place in self.places if _POSSESSIVE.search(place)]
+        self.folded = " " + " | ".join(map(folded, (*self.places, *owned))) + " "
         self._more = not conclusion.said and self.places[0] != conclusion.whole
         self._lower = conclusion.whole.lower() if self._more else ""
         self._whole = ""
@@ -76,13 +79,14 @@ class _Answer:
     def says(self, wanted: Quantity) -> bool | None:
         kind = wanted.kind()
         if kind not in self._quantities:
-            self._quantities[kind] = find_quantity(self.conclusion, *kind)
+            self._quantities[kind] = find_quantity(self.conclusion, *kind, self.question)
         found = self._quantities[kind]
         return None if found == "several" else found != "none" and wanted.equals(found)
 
 
-def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
-    """True or False, or None if the answer cannot be read."""
+def holds_answer(text: str, accepted: Sequence[str], question: str = "") -> bool | None:
+    """True or False, or None if the answer cannot be read. A number of the question that an answer repeats is not its
+    answer, and the number of what the question counts is."""
     targets = _targets(tuple(accepted))
     exact = basic(text) if len(text) < SHORT else ""
     if any(
@@ -92,7 +96,7 @@ def holds_answer(text: str, accepted: Sequence[str]) -> bool | None:
     conclusion = conclude(text)
     if conclusion is None:
         return None
-    answer = _Answer(text, conclusion)
+    answer = _Answer(text, conclusion, question)
     found: bool | None = False
     for target in targets:
         verdict = _holds(answer, target)
@@ -143,7 +147,9 @@ def _phrases(text: str, plain: str) -> tuple[str, ...]:
 
 def _members(text: str) -> tuple[str, ...]:
     """The members of a list, or nothing if it is none or could be a sorted one, which is a phrase."""
-    members = [member for part in _SPLIT.split(text) if (member := folded(part))]
+    parts = _SPLIT.split(text)
+    parts[-1:] = _PAIR.split(parts[-1]) if len(parts) > 1 else parts
+    members = [member for part in parts if (member := folded(part))]
     if len(members) < 2 or (len(members) >= _SORTED and members in (sorted(members), sorted(members, reverse=True))):
         return ()
     return tuple(members)
@@ -182,7 +188,7 @@ def _holds(answer: _Answer, target: _Target) -> bool | None:
 
 
 def _says_phrase(answer: _Answer, target: _Target) -> bool | None:
-    if target.quantity is not None and (target.quantity.unit or " " not in target.phrases[0]):
+    if target.quantity is not None and (target.quantity.unit or " " not in target.exact):
         return False  # a number is not a phrase: 3 is not in "3 or 4", 5 km not in "-5 km"; but "50 Cent" is one
     found: bool | None = False
     for phrase in target.phrases:

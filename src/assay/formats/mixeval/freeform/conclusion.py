@@ -27,7 +27,7 @@ _CUE = re.compile(
     re.I,
 )
 _DRAWN = re.compile(rf"(?:{spelled('therefore', 'thus', 'hence', 'so', 'in conclusion', 'in total', 'finally')})\b")
-_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z))")
+_SENTENCE_END = re.compile(r"[.!?\n](?:(?<=\n)|(?<=[\w)\]\"'”’%]{2}[.!?])(?=\s|\Z)|(?<=[a-z] \d[.!?])(?=\s+[A-Z]))")
 _TEXT = r"(?:text|passage|context|question|article|paragraph|information|prompt|document|excerpt)s?"
 _REFUSAL = re.compile(
     r"\b(?:(?:i|we) (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t) "
@@ -98,8 +98,12 @@ def last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
+def sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
 def last_sentence(text: str) -> str:
-    found = [part for part in _SENTENCE_END.split(text) if part.strip()]
+    found = sentences(text)
     return found[-1] if found else ""
 
 

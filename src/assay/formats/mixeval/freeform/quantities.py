@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence
+from assay.formats.mixeval.freeform.conclusion import Conclusion, drawn, first_sentence, last_sentence, sentences
 from assay.text.numbers import NUMBER_WORDS, Number, find_numbers, rewritten
 
 _WORDS = sorted(NUMBER_WORDS.keys() - {"one"}, key=len, reverse=True)
@@ -16,7 +16,7 @@ _LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 el
 _ONE = re.compile(r"(?<!no )(?<!this )(?<!that )(?<!which )(?<!each )(?<!every )\bone\b(?! of\b| another\b|'|-)", re.I)
 _DENIED = re.compile(r"(?:\bnot|n['’]t|\brather than|\binstead of|\bnever) (?:(?!but\b)\w+ )?\W{0,3}$", re.I)
 _WHEN = re.compile(
-    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s|\()\W{0,2}$", re.I
+    r"(?:\b(?:in|since|until|by|during|from|of|after|before|around|late|early|season)\s(?:the\s)?|\()\W{0,2}$", re.I
 )
 _LEAD = re.compile(
     r"\W{0,6}(?:(?:about|approximately|around|roughly|nearly|almost|exactly|only|just|over|the|a|total|of|there|it|are"
@@ -24,6 +24,13 @@ _LEAD = re.compile(
     re.I,
 )
 _GOES_ON = re.compile(r"\s?(?:[-+*/×x^=–](?:\s|\d)|or\b|to \d|and \d|,\s?(?:and |or |then )?\d)", re.I)
+_COUNTED = re.compile(r"\bhow many (more |fewer |less )?(?:(?:total|different|other) )?([a-z]{3,})", re.I)
+_MORE = re.compile(r"(?:more|fewer|less)\b ?")
+_RESULT = re.compile(
+    r"\b(?:which|that|this|it) (?:is|was|makes|gives|equals|means)\b|\b(?:a|an) (?:total|increase|decrease|difference"
+    r"|span|period|drop|rise|gain) of\b|\bfor a total of\b|=",
+    re.I,
+)
 _FEW_WORDS = 4
 _BEFORE = 24  # letters before a number that may say what it is
 _SPELLINGS = {  # of units: km, kilometres and kilometers are the same
@@ -94,12 +101,53 @@ def whole_quantity(text: str) -> Quantity | None:
     return Quantity(numbers[0], unit)
 
 
-def find_quantity(answer: Conclusion, unit: str, year: bool) -> Found:
+def find_quantity(answer: Conclusion, unit: str, year: bool, question: str = "") -> Found:
     """The number that an answer gives to a question for a number of this unit, or for a year."""
+    year = year and not _COUNTED.search(question)
+    found = _found(answer, unit, year)
+    if found == "several":
+        return _asked_for(answer, unit, year, question)
+    return _not_echoed(answer, unit, year, question) or found
+
+
+def _not_echoed(answer: Conclusion, unit: str, year: bool, question: str) -> Number | None:
+    """Of the two numbers of a plain sentence the one that the question does not have, if it has the other."""
+    if answer.said or not question or "=" in answer.whole or len(sentences(answer.whole)) > 1:
+        return None
+    values = {number.value: number for number in _candidates(with_digits(answer.whole), unit, year)}
+    new = values.keys() - {number.value for number in find_numbers(with_digits(question))}
+    return values[new.pop()] if len(values) == 2 and len(new) == 1 else None
+
+
+def _asked_for(answer: Conclusion, unit: str, year: bool, question: str) -> Found:
+    """Of several numbers the one that the last sentence to give any gives: by a result ("which is 5"), as the number
+    of what is counted, or as the only one that the question does not have itself."""
+    counted = _COUNTED.search(question)
+    echoed = {number.value for number in find_numbers(with_digits(question))}
+    for sentence in reversed(sentences(answer.said or answer.whole)):
+        text = with_digits(sentence)
+        numbers = _candidates(text, unit, year)
+        if not numbers:
+            continue
+        result = list(_RESULT.finditer(text))
+        after = [number for number in numbers if result and number.start >= result[-1].end()]
+        behind = [(number, text[number.end :].lower().lstrip(" -")) for number in numbers]
+        noun = counted[2].lower().rstrip("s") if counted else ""
+        of_noun = [number for number, rest in behind if noun and _MORE.sub("", rest).startswith(noun)]
+        compared = [number for number, rest in behind if counted and counted[1] and _MORE.match(rest)]
+        new = [number for number in numbers if number.value not in echoed]
+        for kind in (after[:1], compared, of_noun, new):
+            if len({number.value for number in kind}) == 1:
+                return kind[0]
+        return "several"
+    return "several"
+
+
+def _found(answer: Conclusion, unit: str, year: bool) -> Found:
     if answer.said and (found := _meant(answer.said, unit, year)) != "none":
         return found
     first = first_sentence(answer.whole)
-    terse = first if len(first.split()) <= _FEW_WORDS else ""
+    terse = first if len(first.split()) <= _FEW_WORDS and "=" not in first else ""
     found: Found = "none"
     for place in (terse, drawn(answer.whole), _in_bold(answer), answer.whole):
         found = _meant(place, unit, year) if place else "none"
