@@ -124,7 +124,10 @@ def test_percent_is_the_mean_share_of_equal_pairs_with_a_wilson_interval() -> No
     found = agreement(PUBLISHED, coefficient="percent")
     shares = [1, 1 / 2, 1, 1, 1, 0, 1, 1 / 2, 1, 1, 1]
     assert found.value == pytest.approx(np.mean(shares))
-    assert (found.pairs, found.interval().method) == (55, "wilson_of_items")
+    assert (found.pairs, found.interval().method) == (
+        55,
+        "wilson_of_items; weak: fewer than 30 items",
+    )
     unanimous = agreement(np.ones((30, 2)), coefficient="percent").interval()
     assert unanimous[:2] == pytest.approx(proportion_confint(30, 30, method="wilson"))
 

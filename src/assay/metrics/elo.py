@@ -9,7 +9,7 @@ from assay.stats.elo import elo as ratings
 from assay.stats.matches import Matches, counted, pieces
 
 
-@metric(columns=COLUMNS)
+@metric(columns=COLUMNS, lower_is_better=False)
 def elo(group: Group, *, player: str = "", rounds: int = 1000, seed: int = 0) -> Values | list[Values]:
     """The Elo rating of each player, a row each: all begin at 1500, and a win against a stronger player counts more.
 

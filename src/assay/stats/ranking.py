@@ -235,12 +235,15 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
 
 
 def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np.bool_]:
-    """Whether each player surely stands behind each other one: they lie apart by more than the largest of all pairs'
-    distances goes astray but in a share of two `tail`s of the rounds, in standard errors (`drawn`: players x rounds).
+    """Whether each player surely stands behind each other one: it is ahead in less than a `tail` of the rounds, and they
+    lie apart by more than the largest of all pairs' distances goes astray but in a share of two `tail`s of the rounds,
+    in standard errors (`drawn`: players x rounds).
 
-    Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten.
+    Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten; and the
+    standard errors of very few items say little.
     """
     largest = np.zeros(drawn.shape[1])
+    ahead = np.array([(own >= drawn).view(np.int8).sum(axis=1, dtype=np.int32) for own in drawn])
     errors = np.empty((len(value), len(value)))
     for player, own in enumerate(drawn):
         astray = own - drawn
@@ -249,7 +252,8 @@ def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np
         scaled = np.abs(astray) / np.maximum(errors[player], 1e-300)[:, None]
         np.maximum(largest, scaled.max(axis=0, initial=0.0), out=largest)
     reach = float(np.quantile(largest, max(1 - 2 * tail, 0.0)))
-    return value[None, :] - value[:, None] > np.maximum(reach * errors, 1e-12)
+    apart = value[None, :] - value[:, None] > np.maximum(reach * errors, 1e-12)
+    return apart & (ahead < tail * drawn.shape[1])
 
 
 def open_ranks(behind: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
