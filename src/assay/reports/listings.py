@@ -69,7 +69,10 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     if not isinstance(stored.new, msgspec.UnsetType):
         return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
-    facts = [Line(f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip()) for name in _FACTS]
+    facts = [
+        Line(f"{name + ':':<{width}} {_fact(getattr(stored, name))}".rstrip(), wraps=name != "origin")
+        for name in _FACTS
+    ]
     head = [] if isinstance(stored.head, msgspec.UnsetType) else stored.head
     items = [Line(msgspec.json.encode(item).decode()) for item in head]
     return Sheet(parts=[*facts, *_duplicates(stored), *items])
