@@ -235,9 +235,9 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
 
 
 def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np.bool_]:
-    """Whether each player surely stands behind each other one: it is ahead in less than a `tail` of the rounds, and they
-    lie apart by more than the largest of all pairs' distances goes astray but in a share of two `tail`s of the rounds,
-    in standard errors (`drawn`: players x rounds).
+    """Whether each player surely stands behind each other one: it is ahead in less than a `tail` of the rounds, and
+    they lie apart by more than the largest of all pairs' distances goes astray but in a share of two `tail`s of the
+    rounds, in standard errors (`drawn`: players x rounds).
 
     Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten; and the
     standard errors of very few items say little.
