@@ -13,11 +13,13 @@ import assay
 from assay.analysis.look.export import Export, Tables
 from assay.cli import COMMANDS, group
 from assay.engine.experiment.sources import find_source
-from assay.errors import UserError
+from assay.errors import StoreError, UserError
 from assay.registry import writer
+from assay.store.files import write_file
 from assay.store.written import LEDGER
 from tests.analysis.match_lab import won
 from tests.analysis.rows import counted, save
+from tests.cli.shell import Shell
 from tests.support import Lab
 
 THEIRS = "somebody's own words\n"
@@ -152,3 +154,31 @@ def test_a_markdown_summary_is_added_to(folder: Path) -> None:
     (folder / "summary.md").write_text(THEIRS)
     call("gate results --min 0.1 --markdown summary.md")
     assert (folder / "summary.md").read_text().startswith(THEIRS)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "items.jsonl", "responses.jsonl", "metrics.json"])
+def test_a_run_refuses_a_folder_with_files_of_others(shell: Shell, name: str) -> None:
+    shell.out.mkdir()
+    (shell.out / name).write_text(THEIRS)
+    with shell.counted() as calls:
+        refused = shell.run()
+    assert (refused.code, calls["requests"]) == (2, 0)
+    assert f"this file is not Assay's, and a run would replace it\n  where: {shell.out / name}" in refused.err
+    assert [(path.name, path.read_text()) for path in shell.out.iterdir()] == [(name, THEIRS)]
+    (shell.out / name).unlink()
+    assert shell.run().code == 0
+    assert shell.run().code == 0, "the folder is an experiment's now"
+
+
+def test_a_run_never_replaces_its_own_config_and_dataset(shell: Shell) -> None:
+    shell.config["output_dir"] = "."
+    config = shell.save()
+    before = shell.files()
+    assert shell.call("run", str(config)).code == 2
+    assert shell.files() == before
+
+
+def test_a_device_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreError, match="not a file"):
+        write_file(tmp_path / "pipe", b"x")

@@ -17,6 +17,8 @@ import msgspec
 from assay.errors import LockedError
 from assay.store.files import store_error
 
+LOCK = ".lock"
+
 
 class _Holder(msgspec.Struct):
     pid: int
@@ -50,7 +52,7 @@ class FolderLock:
                 self._fd = -1
 
     def _take(self) -> int:
-        path = self.folder / ".lock"
+        path = self.folder / LOCK
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -18,10 +18,12 @@ from assay.engine.experiment import bind, preflight
 from assay.engine.experiment.models import check_budget
 from assay.engine.experiment.status import StatusFile
 from assay.engine.run.run import Runner
-from assay.errors import RunFailed
+from assay.errors import RunFailed, UserError
 from assay.interfaces import Model, Task
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.files import write_file
+from assay.store.lock import LOCK
+from assay.store.stores import MANIFEST
 
 if TYPE_CHECKING:
     from assay.engine.experiment.experiment import Experiment
@@ -92,6 +94,7 @@ class Tasks(Responses):
 
     def bind(self, experiment: "Experiment") -> Bound:
         config, mode = experiment.config, _mode(experiment)
+        _refuse_files_of_others(experiment, mode)
         check_budget(config)
         bind.bind_outputs(config)
         models, tasks, samples = experiment.bind_tasks()
@@ -140,6 +143,23 @@ class Tasks(Responses):
                 f"the metrics are over all {rows:,} responses of the folder, {selected:,} of which were asked for now"
             )
         return run
+
+
+def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
+    """Refuse a folder that is not an experiment's yet and has files of its names: they would be replaced."""
+    folder = experiment.folder
+    if (folder / LOCK).exists() or (folder / MANIFEST).exists():
+        return
+    names = ["config.yaml", "status.json", "metrics.json", *ROWS_FILE.values()]
+    if mode == "evaluation":  # scores the responses that are there
+        names.remove(ROWS_FILE["run"])
+    theirs = next((folder / name for name in names if (folder / name).exists()), None)
+    if theirs is not None:
+        raise UserError(
+            "this file is not Assay's, and a run would replace it",
+            where=str(theirs),
+            fix="name a folder of its own with -o or `output_dir`",
+        )
 
 
 def check_error_rate(experiment: "Experiment", what: str, rows: Manifest) -> None:
