@@ -1,15 +1,31 @@
 import random
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from assay import registry
 from tests.support import Lab
 
 # How long an example takes says something about the machine, which may be busy, and nothing about the code.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+REGISTRIES = [value for value in vars(registry).values() if isinstance(value, registry.Registry)]
+
+
+@pytest.fixture(autouse=True)
+def plug_ins_of_one_test() -> Iterator[None]:
+    """What a test registers is gone afterwards: tests must not depend on their order."""
+    before = [set(each._found) for each in REGISTRIES]
+    yield
+    for each, names in zip(REGISTRIES, before, strict=True):
+        for name in set(each._found) - names:
+            if not each._found[name].__module__.startswith("assay."):
+                del each._found[name]
 
 
 @pytest.fixture

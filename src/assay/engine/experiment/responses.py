@@ -153,7 +153,8 @@ def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
     names = ["config.yaml", "status.json", "metrics.json", *ROWS_FILE.values()]
     if mode == "evaluation":  # scores the responses that are there
         names.remove(ROWS_FILE["run"])
-    theirs = next((folder / name for name in names if (folder / name).exists()), None)
+    files = (folder / name for name in names)
+    theirs = next((file for file in files if file.exists() and file.stat().st_size), None)
     if theirs is not None:
         raise UserError(
             "this file is not Assay's, and a run would replace it",
