@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.scorers.exact_match import exact_match
-from assay.usercode import identity, load_file, sources
+from assay.usercode import identity, load_file, raised, sources
 
 FILES = {
     "main.py": "import helper\nfrom package import part\nfrom package.deep import leaf\n"
@@ -193,3 +193,20 @@ def test_code_that_no_file_holds_is_also_what_it_uses() -> None:
     assert code() != code(limit=2)
     assert code() != code(sign="-")
     assert code() == code(count=7), "a counter that it changes itself is not its code"
+
+
+def test_what_user_code_raised_has_its_place_and_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def plain():\n    return 1 / 0\n\ndef secret():\n    return 1 / len(''), 'api_key=abc' + 0\n\n"
+        "def deep():\n    import json\n    return json.loads('{')\n"
+    )
+    module = load_file(tmp_path / "mine.py")
+    texts = {}
+    for name in ("plain", "secret", "deep"):
+        try:
+            getattr(module, name)()
+        except Exception as error:
+            texts[name] = raised(error)
+    assert texts["plain"] == "ZeroDivisionError: division by zero (mine.py, line 2: return 1 / 0)"
+    assert texts["secret"] == "ZeroDivisionError: division by zero (mine.py, line 5)"
+    assert texts["deep"].endswith(" (mine.py, line 9: return json.loads('{'))"), "the user's line, not the library's"

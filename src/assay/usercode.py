@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import inspect
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -28,6 +29,7 @@ _parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads par
 _local: set[str] = set()  # every file that was a source of user code
 _shown: set[str] = set()  # where errors were raised whose tracebacks are in the log
 _MOST_SHOWN = 20
+_MAY_BE_SECRET = re.compile(r"(?i)key|token|secret|passw|bearer|['\"]sk-")  # such a line of source is not repeated
 logger = logging.getLogger(__name__)
 
 
@@ -225,7 +227,8 @@ def raised(error: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = frame.filename
         if not file.startswith("<frozen") and (file in _local or not file.startswith(others)):
-            place = f" ({Path(file).name}, line {frame.lineno}{f': {frame.line}' if frame.line else ''})"
+            source = f": {frame.line}" if frame.line and not _MAY_BE_SECRET.search(frame.line) else ""
+            place = f" ({Path(file).name}, line {frame.lineno}{source})"
             break
     text = f"{type(error).__name__}: {error}{place}"
     if place and place not in _shown and len(_shown) < _MOST_SHOWN:
