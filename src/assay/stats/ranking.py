@@ -242,18 +242,19 @@ def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> npt.NDArray[np
     Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten; and the
     standard errors of very few items say little.
     """
-    largest = np.zeros(drawn.shape[1])
-    ahead = np.array([(own >= drawn).view(np.int8).sum(axis=1, dtype=np.int32) for own in drawn])
-    errors = np.empty((len(value), len(value)))
+    players, rounds = drawn.shape
+    largest = np.zeros(rounds)
+    errors, ahead = np.empty((players, players)), np.empty((players, players), np.int64)
     for player, own in enumerate(drawn):
         astray = own - drawn
+        ahead[player] = np.count_nonzero(astray >= 0, axis=1)
         astray -= astray.mean(axis=1, keepdims=True)
-        errors[player] = astray.std(axis=1)
-        scaled = np.abs(astray) / np.maximum(errors[player], 1e-300)[:, None]
-        np.maximum(largest, scaled.max(axis=0, initial=0.0), out=largest)
+        errors[player] = np.sqrt(np.einsum("ij,ij->i", astray, astray) / rounds)
+        astray /= np.maximum(errors[player], 1e-300)[:, None]
+        np.maximum(largest, np.abs(astray, out=astray).max(axis=0, initial=0.0), out=largest)
     reach = float(np.quantile(largest, max(1 - 2 * tail, 0.0)))
     apart = value[None, :] - value[:, None] > np.maximum(reach * errors, 1e-12)
-    return apart & (ahead < tail * drawn.shape[1])
+    return apart & (ahead < tail * rounds)
 
 
 def open_ranks(behind: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
