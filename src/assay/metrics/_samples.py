@@ -52,5 +52,5 @@ def with_k(group: Group, samples: Counts, k: int) -> Group:
 
 
 def over_items(per_item: FloatArray, k: int, samples: Counts) -> Values:
-    """The mean over items that have so many samples."""
+    """The mean over items that have this many samples."""
     return Values(value=float(per_item.mean()), fields={"k": k, **short_fields(samples, k)}, per_item=per_item)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from assay.interfaces import FloatArray
 
 Counts = npt.NDArray[np.int64]
-_EXACT = 15  # parts: up to so many, all sign patterns are listed
+_EXACT = 15  # parts: up to this many, all sign patterns are listed
 _FINEST = 1000  # steps of a lattice in the largest size; a finer one is as good as none
 
 

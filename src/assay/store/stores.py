@@ -24,6 +24,7 @@ from assay.store.names import safe_name
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
 MANIFEST = "manifest.json"
+EXPERIMENT_FILES = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json")  # beside the manifest
 _FOLDERS: dict[Kind, str] = {
     "dataset": "datasets",
     "run": "runs",

@@ -39,7 +39,7 @@ def check_replaceable(path: Path, *, force: bool = False) -> None:
     if path.exists() and not path.is_file():
         raise UserError("this is not a file", where=str(path), fix="name a file")
     try:
-        if force or not path.is_file() or not path.stat().st_size or _digest(path) == _written(path):
+        if force or not path.is_file() or not path.stat().st_size or digest_of(path) == _written(path):
             return
     except OSError as error:
         raise store_error(error, path) from error
@@ -51,7 +51,7 @@ def remember(path: Path) -> None:
     """Note that what the file holds now is Assay's."""
     try:
         with open(path.parent / LEDGER, "ab") as file:
-            file.write(f"{_digest(path)}  ".encode() + os.fsencode(path.name).replace(b"\n", b"\\n") + b"\n")
+            file.write(f"{digest_of(path)}  ".encode() + os.fsencode(path.name).replace(b"\n", b"\\n") + b"\n")
     except OSError as error:
         raise store_error(error, path.parent / LEDGER) from error
 
@@ -63,7 +63,8 @@ def _written(path: Path) -> str:
     return digests[-1].decode("ascii", "replace") if digests else ""
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Of what a file holds."""
     digest = blake2b(digest_size=16)
     with open(path, "rb") as file:
         while block := file.read(_BLOCK):

@@ -23,7 +23,7 @@ from assay.interfaces import Model, Task
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.files import write_file
 from assay.store.lock import LOCK
-from assay.store.stores import MANIFEST
+from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
 if TYPE_CHECKING:
     from assay.engine.experiment.experiment import Experiment
@@ -150,10 +150,8 @@ def _refuse_files_of_others(experiment: "Experiment", mode: Mode) -> None:
     folder = experiment.folder
     if (folder / LOCK).exists() or (folder / MANIFEST).exists():
         return
-    names = ["config.yaml", "status.json", "metrics.json", *ROWS_FILE.values()]
-    if mode == "evaluation":  # scores the responses that are there
-        names.remove(ROWS_FILE["run"])
-    files = (folder / name for name in names)
+    scored = ROWS_FILE["run"] if mode == "evaluation" else ""  # existing responses of any tool can be scored
+    files = (folder / name for name in EXPERIMENT_FILES if name != scored)
     theirs = next((file for file in files if file.exists() and file.stat().st_size), None)
     if theirs is not None:
         raise UserError(

@@ -37,7 +37,7 @@ def runs_of(sources: Iterable[Source], folder: Path | None = None) -> list[Sourc
 
 
 def refuse_lost_runs(folders: Iterable[Path]) -> None:
-    """An evaluation whose responses are gone cannot be gone on with: the plan would no longer have its matches."""
+    """An evaluation whose responses are gone cannot be continued: the plan would no longer have its matches."""
     for folder in folders:
         for file in elsewhere(folder).get("run", []):
             if not file.exists():

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.records import ROWS_FILE
 from assay.store.files import write_file
+from assay.store.stores import EXPERIMENT_FILES, MANIFEST
+from assay.store.written import digest_of
 
 _FILE = "written.json"
-_EXPERIMENT = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json")
 
 
 class _Entry(msgspec.Struct):
@@ -44,12 +44,12 @@ class Written:
                 raise UserError(f"the list of files is broken: {error}", where=str(file), fix="remove it") from None
         elif (folder / "scores.json").exists():  # of a version that kept no list; no other tool writes such a file
             made = [path for pattern in ("judge_results_*.jsonl", "score*.json") for path in folder.glob(pattern)]
-            self._entries = {path.name: _Entry(_digest(path)) for path in made}
+            self._entries = {path.name: _Entry(digest_of(path)) for path in made}
 
     def is_ours(self, name: str) -> bool:
         """Whether the file is as Assay left it, or not there at all."""
         path, entry = self.folder / name, self._entries.get(name)
-        return not path.exists() or (entry is not None and entry.digest == _digest(path))
+        return not path.exists() or (entry is not None and entry.digest == digest_of(path))
 
     def begun(self, name: str) -> int:
         """How many lines of a response file are another tool's: all of a file that is not as Assay left it."""
@@ -61,13 +61,13 @@ class Written:
     def claim(self, name: str) -> None:
         """The file has nothing that the run does not have: it is ours, but for what was another's before."""
         entry = self._entries.get(name)
-        self._note(name, _digest(self.folder / name), entry.begun if entry else 0)
+        self._note(name, digest_of(self.folder / name), entry.begun if entry else 0)
 
     def refuse_others(self, names: Iterable[str], *, experiment: bool = False) -> None:
         """Raise if a file would be replaced that is not as Assay left it; `experiment`: that is kept here, too."""
         theirs = [name for name in names if not self.is_ours(name)]
-        if experiment and not (self.folder / "manifest.json").exists():
-            theirs += [name for name in _EXPERIMENT if (self.folder / name).exists()]
+        if experiment and not (self.folder / MANIFEST).exists():
+            theirs += [name for name in EXPERIMENT_FILES if (self.folder / name).exists()]
         if theirs:
             raise UserError(
                 f"Assay would replace what it did not write: {', '.join(theirs)}",
@@ -119,11 +119,3 @@ class Written:
     def _note(self, name: str, made: str, begun: int) -> None:
         self._entries[name] = _Entry(made, begun)
         write_file(self.folder / _FILE, msgspec.json.format(msgspec.json.encode(self._entries), indent=2) + b"\n")
-
-
-def _digest(path: Path) -> str:
-    made = blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            made.update(block)
-    return made.hexdigest()
