@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from assay.config import Config, environment, parse_model
+from assay.config import Config, environment, parse_model, where
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.budget import Budget, spent_before
@@ -214,6 +214,9 @@ class Experiment:
         try:
             preflight.check(bound.tasks, bound.scorers, bound.metrics, items)
         except ConfigError as error:
+            for problem in error.problems:
+                if problem.where == preflight.DATASET:
+                    problem.where = where(self.config, problem.where)
             raise ConfigError(error.problems, source=self.config.source) from None
 
     def _bind_scoring(self) -> None:

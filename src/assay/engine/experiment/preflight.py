@@ -20,6 +20,7 @@ from assay.tasks.prompt import PromptTask
 from assay.text.expected import NoExpectation, answer_fields
 
 FEW, LOOKED_AT = 10, 1000  # items: most configs are right, and the first ones show it
+DATASET = "dataset"  # the key of the config that such a problem is at
 _OF_ROWS = {*Evaluation.__struct_fields__, *Response.__struct_fields__, "evaluation", "source"}
 _OF_ANSWERS = {"finish_reason", "response_id"}
 
@@ -68,7 +69,7 @@ def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None
         else:
             return None
     return UserError(
-        f"{scorer.name} has nothing to compare with in any item: {what}", where="dataset", fix=_column(items[0])
+        f"{scorer.name} has nothing to compare with in any item: {what}", where=DATASET, fix=_column(items[0])
     )
 
 
