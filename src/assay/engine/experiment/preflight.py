@@ -44,13 +44,13 @@ def check(
 
 def warnings(metrics: Sequence[BoundMetric], samples: int) -> list[str]:
     """Metrics that need more samples than the plan has."""
-    found: list[str] = []
+    shortages: list[str] = []
     for metric in metrics:
         k, trials = (metric.params.get(name, 1) for name in ("k", "num_trials"))
         if isinstance(k, int) and isinstance(trials, int) and k * trials > samples and "_k" in metric.type:
             needed = f"num_trials × k = {k * trials}" if trials > 1 else f"k = {k}"
-            found.append(f"{metric.name}: num_samples is {samples}, below {needed}")
-    return found
+            shortages.append(f"{metric.name}: num_samples is {samples}, below {needed}")
+    return shortages
 
 
 def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None:
