@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
 
-.PHONY: demo run-gemma2b-full test test-heavy check fix bench bench-trees walk mutants clean
+.PHONY: demo run-gemma2b-full test test-heavy check fix bench bench-trees walk mutants fuzz clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -44,6 +44,9 @@ walk: $(DEV)  ## how many files one demo sample walks through
 
 mutants: $(DEV)  ## break the engine and the statistics in small ways: does a test notice? MINUTES=30 SEED=0 ONLY=path
 	$(BIN)/python -m tools.mutants --minutes $(or $(MINUTES),30) --seed $(or $(SEED),0) $(if $(ONLY),--only $(ONLY))
+
+fuzz: $(DEV)  ## attack what Assay reads: CASES=50000 FIRST=0 TARGET=http
+	$(BIN)/python -m fuzz $(TARGET) --cases $(or $(CASES),50000) --first $(or $(FIRST),0)
 
 clean:
 	rm -rf $(VENV) output outputs build
