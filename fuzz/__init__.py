@@ -1,7 +1,7 @@
 """Attacks on what Assay reads: `make fuzz`. Every module but `__main__` is a target.
 
-A target has `opened()`, a context manager that gives `attack(case)`: it makes the input that belongs to this number, hands
-it to Assay, and returns None, or what went wrong. A case depends on nothing but its number, so a fault can be repeated.
+A target has `opened()`, a context manager that gives `attack(case)`: it makes the input that belongs to this number,
+hands it to Assay, and returns None, or what went wrong. A case depends on nothing but its number and can be repeated.
 """
 
 from __future__ import annotations
