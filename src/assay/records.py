@@ -112,10 +112,20 @@ class Segment(msgspec.Struct):
     mtime_ns: int
 
 
+class Damage(msgspec.Struct):
+    """Bytes of a file of rows that are not those that were sealed; `position` is where they begin in the log."""
+
+    name: str
+    start: int
+    stop: int
+    position: int
+
+
 class Manifest(msgspec.Struct, kw_only=True):
     """What one artefact is, what it was made from, and whether it is finished.
 
-    `plan` describes the work, `digest` identifies it: equal digests mean equal work. `inputs` is the lineage.
+    `plan` describes the work, `digest` identifies it: equal digests mean equal work. `inputs` is the lineage. `present`
+    is how many of the `planned` cells or calls have rows; `segments` and `checksums` seal them, see `store/seal.py`.
     """
 
     kind: Kind
@@ -127,12 +137,14 @@ class Manifest(msgspec.Struct, kw_only=True):
     complete: bool = False
     digest: str = ""
     planned: int | None = None
+    present: int | None = None
     counts: dict[str, int] = {}
     inputs: list[dict[str, Any]] = []
     plan: dict[str, Any] = {}
     labels: list[str] = []
     metadata: dict[str, Any] = {}
     segments: list[Segment] = []
+    checksums: dict[str, str] = {}
 
 
 class Log(Protocol):
@@ -160,6 +172,14 @@ class Log(Protocol):
 
     def segments(self) -> list[Segment]:
         """The files behind the log as they are now; equal segments mean equal lines. Empty if it does not exist."""
+        ...
+
+    def checksums(self) -> dict[str, str]:
+        """Of each file behind the log, by name, as a manifest keeps them; empty for a log that needs none."""
+        ...
+
+    def damage(self, manifest: Manifest) -> list[Damage]:
+        """What is not as it was when this manifest sealed the log."""
         ...
 
     def sync(self) -> None:

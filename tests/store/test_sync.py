@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from assay.errors import StoreError
-from assay.store.log import FileLog, MemoryLog
+from assay.store.log import FileLog
+from assay.store.memory_log import MemoryLog
 from assay.store.sync import GroupSync
 
 

@@ -64,6 +64,7 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
         click.option("--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."),
         click.option("--label", default="", help="The label to look at, if there are several."),
         click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
+        click.option("--partial", is_flag=True, help="Judge unfinished or damaged evidence, too."),
         click.option("--seed", hidden=True, expose_value=False, help="Of 0.1, which drew samples: nothing is drawn."),
         click.option("--resamples", hidden=True, expose_value=False, help="As --seed."),
     )

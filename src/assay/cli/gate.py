@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Check the experiment in PATH against bounds or a baseline.
 
-    Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell.
+    Exits with 0 if it passed, 3 if it failed, 4 if the data cannot tell or are incomplete.
     """
     options["facets"] = facet_values(options.pop("where"))
     bounds = {name: options.pop(name) for name in ("min", "max", "max_drop")}

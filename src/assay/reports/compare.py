@@ -24,8 +24,8 @@ from assay.reports.sheet import (
     span_text,
 )
 
-_STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike", "inconclusive": "open"}
-_OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad", "inconclusive": "open"}
+_STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike"}
+_OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad"}
 _LONGEST_ANSWER = 60
 _BEST = "*"
 
@@ -36,10 +36,12 @@ def compare_view(comparison: Comparison | Across) -> Sheet:
 
 def _comparison(comparison: Comparison) -> Sheet:
     interval = f"{comparison.level:.0%} interval"
-    standings = Table(
-        columns=columns_of("rank", "<side", Column(comparison.metric), interval, "?items", "?samples", "~failed"),
-        rows=[_standing(standing) for standing in comparison.standings],
-    )
+    columns = ["rank", "<side", Column(comparison.metric), interval, "?items", "?samples", "~failed"]
+    rows = [_standing(standing) for standing in comparison.standings]
+    if any(standing.partial for standing in comparison.standings):
+        columns.append("<partial")
+        rows = [[*row, standing.partial] for row, standing in zip(rows, comparison.standings, strict=True)]
+    standings = Table(columns=columns_of(*columns), rows=rows)
     pairs = Table(
         columns=columns_of("<pair", "difference", interval, "p", "?could show", "?items", "<verdict"),
         rows=[_pair(pair) for pair in comparison.pairs],
@@ -69,6 +71,8 @@ def _pair(pair: Pair) -> list[str | Cell]:
     if verdict == "inconclusive":
         needed = pair.items_needed
         verdict += f", needs {needed:,} items" if needed else ", no difference seen"
+    if verdict == "incomplete":
+        verdict += "; --partial judges what there is"
     return [
         f"{pair.candidate} − {pair.baseline}",
         f"{pair.difference:+.3f}",
@@ -76,7 +80,7 @@ def _pair(pair: Pair) -> list[str | Cell]:
         f"{pair.p_corrected:.2g}" if pair.p_corrected >= 0.001 else "<0.001",
         f"{pair.smallest_difference:.3f}",
         f"{pair.items:,}",
-        Cell(verdict, _STYLES[pair.verdict]),
+        Cell(verdict, _STYLES.get(pair.verdict, "open")),
     ]
 
 
@@ -113,15 +117,18 @@ def _across(table: Across) -> Sheet:
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
     names = ["side", "label", *AcrossValue.__struct_fields__]
     cells = Table(columns=columns_of("<side", *labels, "?items", "failed"), rows=rows, data=(names, exact))
-    return Sheet(parts=[Line(lead, "quiet"), cells], notes=table.notes)
+    texts = {name: value.partial for name, values in table.sides.items() for value in values.values() if value.partial}
+    partial = [Line(f"partial: {name}: {text}", "open") for name, text in texts.items()]
+    return Sheet(parts=[Line(lead, "quiet"), cells, *partial], notes=table.notes)
 
 
 def gate_view(gated: Gated) -> Sheet:
     columns = columns_of("<check", "<bound", "value", "interval", "?items", "~failed rows", "<outcome")
-    names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples"]
+    names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high", "items", "samples", "partial"]
     table = Table(columns=columns, rows=[_check(check) for check in gated.checks], data=fields_of(gated.checks, names))
     why = [
-        Line(f"{_check_title(check)}: {check.outcome}: {check.why}", _OUTCOMES[check.outcome]) for check in gated.checks
+        Line(f"{_check_title(check)}: {check.outcome}: {check.why}", _OUTCOMES.get(check.outcome, "open"))
+        for check in gated.checks
     ]
     why += [Line(f"errors: {reason}", "open") for reason in gated.reasons if gated.outcome != "passed"]
     return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
@@ -171,7 +178,7 @@ def _check_title(check: Check) -> str:
 
 def _check(check: Check) -> list[str | Cell]:
     value = "–" if check.value is None else _check_number(check, check.value)
-    outcome = Cell(check.outcome, _OUTCOMES[check.outcome])
+    outcome = Cell(check.outcome, _OUTCOMES.get(check.outcome, "open"))
     return [
         check.name,
         bound_text(check),

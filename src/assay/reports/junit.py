@@ -17,7 +17,7 @@ def junit(gated: Gated, *, inconclusive: str = "exit") -> bytes:
     for check in gated.checks:
         name = _text(f"{check.name}: {bound_text(check)}")
         case = SubElement(suite, "testcase", classname=_text(gated.path), name=name)
-        kind = {"passed": "", "failed": "failure"}.get(check.outcome)
+        kind = {"passed": "", "failed": "failure", "incomplete": "error"}.get(check.outcome)
         if kind is None:
             kind = {"pass": "skipped", "fail": "failure"}.get(inconclusive, "error")
         if kind:

@@ -67,6 +67,7 @@ def _explained(ranking: Ranking) -> str:
         (ranking.one_sided, "tie", "because only one order has a verdict"),
         (ranking.unread, "pair", "without a verdict"),
     )
+    parts += [f"partial: {ranking.partial}"] if ranking.partial else []
     parts += [f"{count(number, noun)} {why}" for number, noun, why in counted if number]
     if ranking.ci_method.startswith("none: "):
         parts.append(f"no interval: {ranking.ci_method.removeprefix('none: ')}")

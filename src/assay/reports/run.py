@@ -13,6 +13,7 @@ from assay.engine.experiment.experiment import Result
 from assay.engine.experiment.import_rows import Imported
 from assay.engine.experiment.models import price_list
 from assay.engine.experiment.plan import CallPlan, Plan
+from assay.engine.run.evidence import PARTIAL
 from assay.records import MetricRow
 from assay.reports.sheet import (
     Cell,
@@ -40,6 +41,8 @@ def result_view(result: Result) -> Sheet:
     parts: list[Line | Table] = []
     if result.metrics:
         parts.append(_metrics(result.metrics))
+        partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
+        parts += [Line(f"partial: {text}", "open") for text in partial]
         parts += [Line(f"note: {reason}", "open") for reason in _reasons(result.metrics)]
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
@@ -71,6 +74,9 @@ def _table(rows: Sequence[MetricRow]) -> Table:
     left = {facet: facet.removeprefix("metadata.") for facet in facets}
     left |= {"label": "label", "metric_name": "metric"}
     texts = {key: _facets([row.get(key) for row in rows]) for key in left}
+    if any(row.get(PARTIAL) for row in rows):
+        left[PARTIAL] = PARTIAL
+        texts[PARTIAL] = [str(row.get(PARTIAL, "")).partition(";")[0] for row in rows]
     shared = [key for key in left if len(rows) > 1 and len(set(texts[key])) == 1]
     keys = [key for key in left if key not in shared]
     numbers = columns_of("value", _level(rows), "?items", "?samples", "~failed")

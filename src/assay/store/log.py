@@ -1,4 +1,4 @@
-"""Logs of JSON lines: in a file with further segments beside it, or in memory.
+"""Logs of JSON lines in a file, with further segments beside it.
 
 A line is committed by one `write` to the kernel, so a killed process loses none. A line that was torn (by
 a power cut or a full disk) is never shown by `scan`, and the next `append` cuts it off.
@@ -7,14 +7,15 @@ a power cut or a full disk) is never shown by `scan`, and the next `append` cuts
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from io import FileIO
-from itertools import count
+from itertools import islice
 from pathlib import Path
 
 from assay.errors import StoreError
-from assay.records import Segment
+from assay.records import Damage, Manifest, Segment
 from assay.store.files import store_error, sync_folder, write_file
+from assay.store.seal import Checksums, read_checksums
 
 _LINE_FEED = 10
 _OFFSET_BITS = 48
@@ -30,15 +31,19 @@ class FileLog:
     """`<name>.jsonl`, then the segments `<name>.d/*.jsonl`, which others write and we only read.
 
     A position is a segment's number and an offset in one integer. There is one writer at a time (see `lock`),
-    but threads may share the object, and it may be used again after `close`.
+    but threads may share the object, and it may be used again after `close`. `scan` and `blocks` leave out the lines at
+    the positions in `hidden`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.hidden: Collection[int] = ()
         self._files = [path]
         self._append_fd = -1
         self._read_fds: dict[int, int] = {}
         self._created = False
+        self._checksums: dict[Path, Checksums] = {}
+        self._appended = Checksums()
         self._guard = threading.RLock()
 
     def __del__(self) -> None:  # a forgotten log must not keep descriptors
@@ -55,11 +60,16 @@ class FileLog:
                 written = os.write(fd, lines)
                 if written != len(lines):
                     _write_rest(fd, lines, written)
+                self._appended.update(lines)
             except OSError as error:
                 self.close()  # the next append opens the file anew and cuts off what may be left
                 raise store_error(error, self.path) from error
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
+        hidden = self.hidden
+        return (pair for pair in self._scan() if pair[0] not in hidden) if hidden else self._scan()
+
+    def _scan(self) -> Iterator[tuple[int, bytes]]:
         for number, path in self._numbered():
             try:
                 with open(path, "rb", buffering=_SCAN_BUFFER) as file:
@@ -79,6 +89,11 @@ class FileLog:
                 raise store_error(error, path) from error
 
     def blocks(self) -> Iterator[bytes]:
+        if self.hidden:
+            lines = (line + b"\n" for _, line in self.scan())
+            while block := b"".join(islice(lines, _LINES)):
+                yield block
+            return
         for _, path in self._numbered():
             try:
                 with open(path, "rb", buffering=0) as file:
@@ -107,8 +122,10 @@ class FileLog:
     def replace(self, lines: Iterable[bytes]) -> None:
         with self._guard:
             others = [path for path in self._listed() if path != self.path]
-            write_file(self.path, lines)
+            checksums = Checksums()
+            write_file(self.path, checksums.of(lines))
             self.close()
+            self._checksums = {self.path: checksums}
             try:
                 for path in others:
                     path.unlink()
@@ -127,6 +144,22 @@ class FileLog:
             name = path.relative_to(self.path.parent).as_posix()
             found.append(Segment(name=name, size=stat.st_size, mtime_ns=stat.st_mtime_ns))
         return found
+
+    def checksums(self) -> dict[str, str]:
+        return {segment.name: self._summed(self._path(segment), segment.size).text() for segment in self.segments()}
+
+    def damage(self, manifest: Manifest) -> list[Damage]:
+        numbers = {path: number for number, path in self._numbered()}
+        sealed = {segment.name: segment.size for segment in manifest.segments}
+        damage: list[Damage] = []
+        for segment in self.segments():
+            name, path = segment.name, self._path(segment)
+            if name not in sealed or name not in manifest.checksums:
+                continue
+            blocks = self._summed(path, segment.size).damaged(sealed[name], manifest.checksums[name], path)
+            start = numbers[path] << _OFFSET_BITS
+            damage += [Damage(name, block.start, block.stop, start + block.start) for block in blocks]
+        return damage
 
     def sync(self) -> None:
         with self._guard:
@@ -150,6 +183,17 @@ class FileLog:
             self._append_fd = -1
             self._read_fds.clear()
 
+    def _summed(self, path: Path, size: int) -> Checksums:
+        """The checksums of a file that has this size now."""
+        with self._guard:
+            checksums = self._checksums.get(path)
+            if checksums is None or checksums.size != size:
+                checksums = self._checksums[path] = read_checksums(path)
+            return checksums
+
+    def _path(self, segment: Segment) -> Path:
+        return self.path.parent / segment.name
+
     @property
     def _folder(self) -> Path:
         return self.path.with_suffix(".d")
@@ -169,6 +213,7 @@ class FileLog:
         self._created = self._created or not self.path.exists()
         self._append_fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         _mend_end(self._append_fd)
+        self._appended = self._summed(self.path, os.fstat(self._append_fd).st_size)
         return self._append_fd
 
     def _open_to_read(self, number: int) -> int:
@@ -248,52 +293,3 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-class MemoryLog:
-    """A log in memory; a position is a line's number."""
-
-    _changes = count(1)
-
-    def __init__(self, name: str = "rows.jsonl") -> None:
-        self.name = name
-        self._lines: list[bytes] = []
-        self._changed = 0
-
-    def append(self, lines: bytes) -> None:
-        if not lines:
-            return
-        if lines[-1] != _LINE_FEED:
-            raise ValueError("a log takes whole lines: the last one lacks its line feed")
-        self._lines += lines[:-1].split(b"\n")
-        self._changed = next(self._changes)
-
-    def scan(self) -> Iterator[tuple[int, bytes]]:
-        yield from enumerate(self._lines)
-
-    def blocks(self) -> Iterator[bytes]:
-        for start in range(0, len(self._lines), _LINES):
-            yield b"\n".join([*self._lines[start : start + _LINES], b""])
-
-    def read(self, position: int) -> bytes:
-        try:
-            return self._lines[position]
-        except IndexError:
-            raise StoreError("there is no line at this position", where=self.name) from None
-
-    def replace(self, lines: Iterable[bytes]) -> None:
-        self._lines = [line for chunk in lines for line in chunk[:-1].split(b"\n")]
-        self._changed = next(self._changes)
-
-    def segments(self) -> list[Segment]:
-        """`mtime_ns` counts the changes of all logs in this process: equal means unchanged."""
-        if not self._changed:
-            return []
-        size = sum(len(line) + 1 for line in self._lines)
-        return [Segment(name=self.name, size=size, mtime_ns=self._changed)]
-
-    def sync(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

@@ -4,12 +4,14 @@ Nothing is rewritten unless something was wrong, and then every good line keeps 
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from assay.interfaces import Log
+from assay.records import Damage
+from assay.store.seal import describe, is_damaged
 
 T = TypeVar("T")
 
@@ -17,11 +19,13 @@ T = TypeVar("T")
 def row_decoder(kind: type[T]) -> Callable[[bytes], T]:
     """Decodes lines to `kind`: strictly, and where that fails as others write JSON (NaN, Infinity).
 
-    A line that is neither raises a ValueError that says why.
+    A line that is neither, or is not UTF-8 throughout, raises a ValueError that says why.
     """
     strict = msgspec.json.Decoder(kind).decode
 
     def decode(line: bytes) -> T:
+        if not line.isascii():
+            line.decode()  # for fields that `kind` lacks, which are skipped unread
         try:
             return strict(line)
         except (ValueError, RecursionError) as error:
@@ -54,9 +58,10 @@ def open_rows(
     rejected: Log | None,
     decode: Callable[[bytes], T],
     *,
+    damage: Sequence[Damage] = (),
     notice: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[bytes, T]]:
-    """Yield (raw line, row) of every line that `decode` accepts.
+    """Yield (raw line, row) of every line that `decode` accepts and that has no byte in a damaged block.
 
     At the end the others, if any, move to `rejected`, and `notice` is called with a sentence; positions taken
     before are void then. Without `rejected`, for readers that hold no lock, garbage is skipped and stays.
@@ -64,6 +69,8 @@ def open_rows(
     garbage: dict[int, tuple[int, str]] = {}
     for number, (position, line) in enumerate(log.scan(), 1):
         try:
+            if damage and is_damaged(position, len(line), damage):
+                raise ValueError(describe(next(each for each in damage if is_damaged(position, len(line), [each]))))
             row = decode(line)
         except (ValueError, RecursionError) as error:
             if line.strip():

@@ -14,6 +14,7 @@ from assay.store.files import write_file
 from assay.store.index import ItemIndex, content_hash
 from assay.store.items import encode_item, normalise_all
 from assay.store.repair import row_decoder
+from assay.store.seal import describe, seal
 from assay.store.stores import directory_of, new_id
 
 T = TypeVar("T")
@@ -97,8 +98,8 @@ class DatasetRepository(_Repository):
                 counts={"items": len(index)},
                 labels=sorted(set(labels)),
                 metadata=dict(metadata or {}),
-                segments=log.segments(),
             )
+            seal(manifest, log)
             self.store.put_manifest(manifest)
         return manifest
 
@@ -145,6 +146,10 @@ class AggregationRepository(_Repository):
     kind = "aggregation"
 
     def metrics(self, id: str) -> list[MetricRow]:
+        """The rows; a file that is not as it was written is refused."""
+        damage = self.store.log(self.kind, id).damage(self._known(id))
+        if damage:
+            raise StoreError(describe(damage[0]), fix="assay aggregate computes the metrics again")
         return list(self._rows(id, row_decoder(MetricRow)))
 
     def write(self, id: str, rows: Iterable[MetricRow]) -> None:

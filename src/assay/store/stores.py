@@ -19,7 +19,8 @@ from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import nearest
 from assay.store.files import store_error, write_file
 from assay.store.lock import FolderLock
-from assay.store.log import FileLog, MemoryLog
+from assay.store.log import FileLog
+from assay.store.memory_log import MemoryLog
 from assay.store.names import safe_name
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")

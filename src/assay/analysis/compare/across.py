@@ -26,6 +26,7 @@ class AcrossValue(msgspec.Struct, kw_only=True):
     items: int
     failed: int
     best: bool = False
+    partial: str = ""
 
 
 class Across(msgspec.Struct, kw_only=True):
@@ -102,6 +103,7 @@ def _cells(name: str, comparisons: Sequence[Comparison]) -> dict[str, AcrossValu
             ci_high=comparison.ci_high,
             items=comparison.items,
             failed=sum(count for outcome, count in comparison.counts.items() if outcome != "skipped"),
+            partial=comparison.partial,
         )
         for label, comparison in standings.items()
     }
@@ -111,7 +113,7 @@ def _mark(table: Across, comparisons: Sequence[Comparison]) -> None:
     pairs = [(comparison.label, pair) for comparison in comparisons for pair in comparison.pairs]
     wins: dict[tuple[str, str], int] = {}
     for (label, pair), p in zip(pairs, holm([pair.p for _, pair in pairs]), strict=True):
-        if p < 1 - table.level and pair.difference:
+        if p < 1 - table.level and pair.difference and pair.verdict != "incomplete":
             winner = _winner(pair, less=label in table.lower)
             wins[label, winner] = wins.get((label, winner), 0) + 1
     for (label, name), count in wins.items():

@@ -2,6 +2,7 @@
 
 Pairs are matched by item. `better` and `worse` come from a test corrected for the number of pairs, `equivalent` from
 two one-sided tests against a margin; everything else is `inconclusive`, with the number of items that would settle it.
+Unfinished or damaged evidence is `incomplete`, unless the caller wants to compare what there is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
 
 MOST_SIDES = 100
-Word = Literal["better", "worse", "equivalent", "inconclusive"]
+Word = Literal["better", "worse", "equivalent", "inconclusive", "incomplete"]
 
 
 class SideStanding(msgspec.Struct, kw_only=True):
@@ -40,6 +41,7 @@ class SideStanding(msgspec.Struct, kw_only=True):
     items: int
     samples: int
     counts: dict[str, int]
+    partial: str = ""
 
 
 class Pair(msgspec.Struct, kw_only=True):
@@ -62,6 +64,7 @@ class Pair(msgspec.Struct, kw_only=True):
     items_needed: int | None = None
     gained: int = 0
     lost: int = 0
+    partial: str = ""
     flips: list[Flip] = []
 
 
@@ -81,7 +84,7 @@ class Comparison(msgspec.Struct, kw_only=True):
 
 class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     """How to compare. `where`: only rows with these facet values; `flips`: how many changed items to list for each
-    pair, by default five if there is one pair and none otherwise."""
+    pair, by default five if there is one pair and none otherwise; `partial`: judge unfinished evidence, too."""
 
     metric: str = "mean"
     label: str = ""
@@ -89,6 +92,7 @@ class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
     level: float = 0.95
     margin: float | None = None
     flips: int | None = None
+    partial: bool = False
 
 
 @overload
@@ -245,7 +249,11 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
         pair.p_corrected = p
         if margin is not None:
             pair.p_equivalent = same
-        if margin is not None and same < alpha:
+        sides = (match.candidate.side, match.baseline.side)
+        pair.partial = "; ".join(f"{side.name}: {side.partial}" for side in sides if side.partial)
+        if pair.partial and not options.partial:
+            pair.verdict = "incomplete"
+        elif margin is not None and same < alpha:
             pair.verdict = "equivalent"
         elif p < alpha:
             pair.verdict = "better" if (pair.difference > 0) is not match.candidate.lower_is_better else "worse"
@@ -262,7 +270,7 @@ def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) 
     below = dict(above)
     sign = -1 if values[0].lower_is_better else 1
     for pair in pairs:
-        if pair.p_corrected < alpha and pair.difference:
+        if pair.p_corrected < alpha and pair.difference and pair.verdict != "incomplete":
             sides = (pair.candidate, pair.baseline)
             winner, loser = sides if sign * pair.difference > 0 else sides[::-1]
             above[loser] += 1
@@ -278,6 +286,7 @@ def _standings(values: Sequence[Measured], pairs: Sequence[Pair], alpha: float) 
             items=measure.row["total_item_count"],
             samples=measure.row["total_sample_count"],
             counts={name: measure.row[f"{name}_count"] for name in ("errored", "unparsed", "refused", "skipped")},
+            partial=measure.side.partial,
         )
         for measure in values
     ]

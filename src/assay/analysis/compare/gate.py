@@ -1,4 +1,4 @@
-"""Pass or fail an experiment against bounds and a baseline, with the honest third answer: inconclusive.
+"""Pass or fail an experiment against bounds and a baseline, with two honest other answers: inconclusive, incomplete.
 
 A bound passes only when the whole interval keeps it and fails only when the whole interval breaks it. With `point`
 the plain number decides.
@@ -25,7 +25,7 @@ from assay.registry import nearest
 from assay.stats.paired import interval
 from assay.stats.student import t_quantile
 
-EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4}
+EXIT_CODES: dict[Outcome, int] = {"passed": 0, "failed": 3, "inconclusive": 4, "incomplete": 4}
 
 
 Kind = Literal["min", "max", "max_drop"]
@@ -54,12 +54,14 @@ def gate(
     config: str | Path | Config | None = None,
     level: float | None = None,
     point: bool = False,
+    partial: bool = False,
     baseline: str | Path = "",
     max_error_rate: float | None = None,
     **bounds: Any,
 ) -> Gated:
     """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a config), or those of
-    the config: the one named, or the folder's own. `baseline` is for gates that name none."""
+    the config: the one named, or the folder's own. `baseline` is for gates that name none. Unfinished or
+    damaged evidence is `incomplete`, unless `partial` wants to judge what there is."""
     loaded = _config(path, config)
     chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
     chosen = _completed(chosen, str(baseline), max_error_rate)
@@ -70,7 +72,7 @@ def gate(
             checks += calibration_checks(path, gate.calibration, point=point)
         if any(bound is not None for bound in (gate.min, gate.max, gate.max_drop)):
             side = read_side(find_source(path, "evaluation"), gate.facets)
-            checks += _Gate(side, gate, _metric(gate, loaded, used), point).checks()
+            checks += _Gate(side, gate, _metric(gate, loaded, used), point, partial).checks()
     if not checks:
         raise UserError("there is nothing to check", fix="add --min, --max or --max-drop, or `gates:` to the config")
     outcomes: set[Outcome] = {check.outcome for check in checks}
@@ -84,7 +86,7 @@ def _reasons(path: str | Path) -> list[str]:
     return [line for each in failures for line in each.lines()]
 
 
-_WORST_FIRST: Sequence[Outcome] = ("failed", "inconclusive", "passed")
+_WORST_FIRST: Sequence[Outcome] = ("failed", "incomplete", "inconclusive", "passed")
 
 
 def _completed(gates: Sequence[GateConfig], baseline: str, max_error_rate: float | None) -> list[GateConfig]:
@@ -125,9 +127,10 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
 class _Gate:
     """The checks of one gate."""
 
-    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool) -> None:
+    def __init__(self, side: Side, gate: GateConfig, bound: BoundMetric, point: bool, partial: bool) -> None:
         self.side, self.gate, self.bound = side, gate, bound
-        self.level, self.point = bound.level, point
+        self.level, self.point, self.judges_partial = bound.level, point, partial
+        self.partial = side.partial
         if gate.max_drop is not None and not gate.baseline:
             raise UserError("a gate on a drop needs a baseline", fix="add `baseline:` to the gate, or --baseline PATH")
 
@@ -175,6 +178,8 @@ class _Gate:
 
     def _dropped(self, allowed: float) -> Check:
         other = read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
+        if other.partial:
+            self.partial = "; ".join(filter(None, [self.side.partial, f"baseline: {other.partial}"]))
         label, scorer = self._label(self.side, other)
         candidate, baseline = (measured(self.bound, side, label, scorer) for side in (self.side, other))
         errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
@@ -216,6 +221,9 @@ class _Gate:
         rise: bool = False,
     ) -> Check:
         facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
+        if self.partial:
+            why = f"partial: {self.partial}" + (f"; {why}" if self.judges_partial else "")
+            outcome = outcome if self.judges_partial else "incomplete"
         return Check(
             name=f"{self.bound.name} {row['label']}{facets}",
             bound=kind,
@@ -232,6 +240,7 @@ class _Gate:
             facets=dict(self.gate.facets),
             baseline=self.gate.baseline if kind == "max_drop" else "",
             lower_is_better=rise,
+            partial=self.partial,
         )
 
 

@@ -14,14 +14,14 @@ from assay.config import CalibrationConfig
 from assay.engine.evaluate.judges import Judges
 from assay.engine.experiment.sources import find_source
 
-Outcome = Literal["passed", "failed", "inconclusive"]
+Outcome = Literal["passed", "failed", "inconclusive", "incomplete"]
 _ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
 
 
 class Check(msgspec.Struct, kw_only=True):
     """One bound. `value` is the metric, or for a drop the difference to the baseline; `low` and `high` its interval.
     Where lower is better, a drop is a rise. Of a calibration that must be `fresh`, the value is its age in days; the
-    threshold is the most allowed, or 0."""
+    threshold is the most allowed, or 0. `partial` is what there is of unfinished evidence."""
 
     name: str
     bound: Literal["min", "max", "max_drop", "fresh"]
@@ -38,6 +38,7 @@ class Check(msgspec.Struct, kw_only=True):
     facets: dict[str, Any] = {}
     baseline: str = ""
     lower_is_better: bool = False
+    partial: str = ""
 
 
 def decided(room: float, lowest: float, highest: float, *, point: bool) -> tuple[Outcome, str]:

@@ -36,6 +36,11 @@ class Side(msgspec.Struct, kw_only=True):
     directions: Directions
     lower: Sequence[str] = ()
 
+    @property
+    def partial(self) -> str:
+        """What is present of what was planned, where that is not all."""
+        return self.source.partial()
+
     def labels(self, *, verdicts: bool = True) -> dict[str, str]:
         """Labels with a verdict, or all, and the scorer of each."""
         chosen = compress(self.columns.combinations, self.chosen)

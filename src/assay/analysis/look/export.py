@@ -12,7 +12,8 @@ from msgspec import inspect
 
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
-from assay.engine.experiment.sources import NOUNS, Source, find_source
+from assay.engine.experiment.sources import Source, find_source
+from assay.engine.run.evidence import NOUNS
 from assay.errors import UserError
 from assay.records import Evaluation, Kind, Response
 from assay.registry import check_params, nearest, writer
@@ -216,4 +217,11 @@ def export(
     whole = bool(getattr(write, "__assay__", {}).get("folder"))
     source = find_source(path, foreign=not whole)
     rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
-    return list(write(rows, **check_params(write, params or {}, where="--set")) or ())
+    notes = list(write(rows, **check_params(write, params or {}, where="--set")) or ())
+    return [*(f"{noun} are partial: {partial}" for noun, partial in _partial(source)), *notes]
+
+
+def _partial(source: Source) -> Iterator[tuple[str, str]]:
+    for kind in ("run", "evaluation"):
+        if kind in source.files and (partial := source.evidence(kind).partial):
+            yield NOUNS[kind], partial

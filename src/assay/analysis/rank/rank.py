@@ -56,7 +56,8 @@ class WinMatrix(msgspec.Struct):
 class Ranking(msgspec.Struct, kw_only=True):
     """`standings` from the best to the worst. `verdicts` are rows, `matches` pairs of answers with a verdict:
     `disagreements` of them are ties because the two orders of the seats disagree, `one_sided` because only one order
-    has a verdict; `unread` pairs have none. `tie_parameter` is Davidson's ν, `prior` the weight of virtual matches."""
+    has a verdict; `unread` pairs have none. `tie_parameter` is Davidson's ν, `prior` the weight of virtual matches;
+    `partial` says what is present of unfinished matches."""
 
     method: str
     label: str
@@ -75,6 +76,7 @@ class Ranking(msgspec.Struct, kw_only=True):
     standings: list[PlayerStanding]
     win_matrix: WinMatrix
     notes: list[str]
+    partial: str = ""
 
 
 class RankOptions(msgspec.Struct, kw_only=True, frozen=True):
@@ -97,7 +99,10 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     sources = find_sources(list(paths), "evaluation")
     verdicts = read_verdicts(sources, responses=bool(chosen.by))
     label = label_of(verdicts, chosen.label)
-    return ranking_of(played(verdicts, label, sources, chosen.by), label, chosen)
+    ranking = ranking_of(played(verdicts, label, sources, chosen.by), label, chosen)
+    partial = {source.name: text for source in sources if (text := source.partial())}
+    named = [text if len(sources) == 1 else f"{name}: {text}" for name, text in partial.items()]
+    return msgspec.structs.replace(ranking, partial="; ".join(named))
 
 
 def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:

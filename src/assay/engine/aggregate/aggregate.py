@@ -18,6 +18,7 @@ from assay.engine.aggregate.join import Sources, declared, join_items, join_resp
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import CALIBRATIONS, Judges
+from assay.engine.run.evidence import PARTIAL, partial_of
 from assay.engine.run.plan import is_finished
 from assay.errors import UserError
 from assay.interfaces import Log, Store
@@ -25,6 +26,7 @@ from assay.records import Kind, Manifest, MetricRow
 from assay.registry import nearest
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
+from assay.store.seal import seal
 
 WORTH_A_THREAD = 200 << 20  # bytes: about a second; a thread has a heap of its aggregation, which costs memory
 
@@ -70,24 +72,27 @@ class Aggregator:
             if old is not None and is_finished(old, wanted, self.store.log("aggregation", aggregation), False):
                 return repository.metrics(aggregation)
             rows, count = self._rows(evaluations, metrics, settings.get("runs"), settings.get("datasets"))
+            partial = partial_of(self.store.manifest("evaluation", evaluation) for evaluation in evaluations)
+            if partial:
+                rows = [{**row, PARTIAL: partial} for row in rows]
             repository.write(aggregation, rows)
-            self.store.put_manifest(
-                Manifest(
-                    kind="aggregation",
-                    id=aggregation,
-                    name=name or (old.name if old else ""),
-                    created=old.created if old else started,
-                    started=started,
-                    ended=time.time(),
-                    complete=True,
-                    digest=wanted,
-                    planned=len(rows),
-                    counts={"metrics": len(rows), "evaluations": count},
-                    inputs=inputs,
-                    plan=plan,
-                    segments=self.store.log("aggregation", aggregation).segments(),
-                )
+            manifest = Manifest(
+                kind="aggregation",
+                id=aggregation,
+                name=name or (old.name if old else ""),
+                created=old.created if old else started,
+                started=started,
+                ended=time.time(),
+                complete=True,
+                digest=wanted,
+                planned=len(rows),
+                present=len(rows),
+                counts={"metrics": len(rows), "evaluations": count},
+                inputs=inputs,
+                plan=plan,
             )
+            seal(manifest, self.store.log("aggregation", aggregation))
+            self.store.put_manifest(manifest)
         return rows
 
     def _inputs(self, evaluations: Sequence[str]) -> list[dict[str, Any]]:
@@ -105,6 +110,8 @@ class Aggregator:
                 "digest": manifest.digest if manifest else "",
                 "rows": stats,
             }
+            if partial := partial_of([manifest]):
+                entry[PARTIAL] = partial
             if manifest is not None and CALIBRATIONS in manifest.metadata:
                 entry[CALIBRATIONS] = digest("calibrations", canonical(manifest.metadata[CALIBRATIONS])).hex()
             inputs.append(entry)

@@ -13,6 +13,7 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.directions import LOWER
 from assay.engine.evaluate.job import EvaluationJob
 from assay.engine.evaluate.judges import OWN_ANSWERS, own_answers
+from assay.engine.run.evidence import PARTIAL, partial_of
 from assay.engine.run.plan import is_finished, plan_digest
 from assay.errors import UserError
 from assay.interfaces import Store
@@ -82,7 +83,9 @@ class Evaluator(Executor):
             if manifest is None and not segments:
                 raise UserError(f"there is no run {run!r}", fix=f"stored: {', '.join(self.store.ids('run'))}")
             stats = [(segment.name, segment.size, segment.mtime_ns) for segment in segments]
-            inputs.append({"kind": "run", "id": run, "digest": manifest.digest if manifest else "", "rows": stats})
+            entry = {"kind": "run", "id": run, "digest": manifest.digest if manifest else "", "rows": stats}
+            partial = partial_of([manifest])
+            inputs.append({**entry, PARTIAL: partial} if partial else entry)
             if manifest is not None and not dataset:
                 sources.update((entry["id"], None) for entry in manifest.inputs if entry.get("kind") == "dataset")
         if len(sources) != 1:

@@ -22,6 +22,7 @@ from assay.engine.run.existing import Existing
 from assay.errors import BudgetError, Interrupted, LaneError
 from assay.records import Evaluation, Manifest
 from assay.store.index import ItemIndex
+from assay.store.seal import seal
 from assay.store.sync import GroupSync
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ class EvaluationJob:
             self.rounds = [Rounds(matches, self.log, budget, self.evaluator.seed) for matches in playing]
         for each in self.matches:
             self.progress[each.scorer.name].total = each.count if budget is None else None
-        self.manifest.complete = False
+        totals = [self.progress[scorer.name].total for scorer in self.scorers]
+        self.manifest.planned = None if None in totals else sum(total or 0 for total in totals)
+        self.manifest.present, self.manifest.complete = self.existing.total, False
+        seal(self.manifest, self.log)
         store.put_manifest(self.manifest)
         lanes = self.evaluator.lanes(lambda name: progress.lane(f"calls to {name}"))
         finished = False
@@ -169,8 +173,10 @@ class EvaluationJob:
         self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
         calls = self.evaluator.store.log("evaluation", self.manifest.id, "calls")
         self.manifest.metadata[CALLS] = usage_of_calls(calls, (scorer.name for scorer in self.scorers))
-        self.manifest.planned = self.existing.total if finished else None
-        self.manifest.segments = self.log.segments()
+        if finished:
+            self.manifest.planned = self.existing.total
+        self.manifest.present = self.existing.total
+        seal(self.manifest, self.log)
         self.manifest.ended = time.time()
         self.manifest.complete = finished
         self.evaluator.store.put_manifest(self.manifest)

@@ -94,12 +94,15 @@ class ExistingEvaluations(Responses):
                 file = source.files.get(kind)
                 if file is None:
                     continue
-                rows = log if kind == "evaluation" else FileLog(file)
+                rows, manifest = FileLog(file), source.manifest(kind)
                 if kind == "run" and source.manifest("evaluation") is not None:
                     rows = answers_of(source)
-                if len(self.sources) > 1 and kind == "evaluation":
-                    rows = NamedLog(file, source.name)
-                experiment.store.show(kind, id, rows, source.manifest(kind))
+                if kind == "evaluation":
+                    manifest, rows = source.evidence(kind).manifest, log
+                    if len(self.sources) > 1:
+                        rows = NamedLog(file, source.name)
+                        rows.hidden = log.hidden
+                experiment.store.show(kind, id, rows, manifest)
                 ids.append(id)
         return {"evaluations": shown["evaluation"], "runs": shown["run"], "datasets": shown["dataset"]}
 

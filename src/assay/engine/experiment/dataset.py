@@ -27,6 +27,7 @@ from assay.interfaces import Prompt, Store
 from assay.records import Manifest
 from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest
+from assay.store.seal import is_unchanged, seal
 from assay.store.stores import FlatStore
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
@@ -49,7 +50,7 @@ def ingest(
     mark = None
     if stamp is not None:
         mark = digest("source", canonical({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})).hex()
-        if old is not None and old.complete and old.plan.get("source") == mark and old.segments == log.segments():
+        if old is not None and old.complete and old.plan.get("source") == mark and is_unchanged(old, log):
             return old
     job = _Ingest(prompts)
     log.replace(job.lines(lambda: islice(rows(), limit)))
@@ -65,8 +66,8 @@ def ingest(
         planned=job.count,
         counts={"items": job.count},
         plan={"source": mark, **(stamp or {})},
-        segments=log.segments(),
     )
+    seal(manifest, log)
     store.put_manifest(manifest)
     return manifest
 

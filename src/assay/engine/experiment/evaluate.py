@@ -84,7 +84,10 @@ class ExistingResponses(Responses):
 
     async def make(self, experiment: Experiment, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
         self._gather(experiment, bound.scorers)
-        self._show(experiment, lambda run: FileLog(run.files["run"]))
+        self._show(experiment, lambda run: run.evidence("run").log)
+        for run in self._runs:
+            if partial := run.evidence("run").partial:
+                experiment.progress.note(f"the responses of {run.name} are partial: {partial}")
         self._find_items(experiment)
         keep_config(experiment.folder, experiment.config)
 
@@ -129,7 +132,7 @@ class ExistingResponses(Responses):
 
     def _show(self, experiment: Experiment, log: Callable[[Source], FileLog]) -> None:
         for run, id in zip(self._runs, self.runs(experiment), strict=True):
-            experiment.store.show("run", id, log(run), run.manifest("run"))
+            experiment.store.show("run", id, log(run), run.evidence("run").manifest)
 
     def _find_items(self, experiment: Experiment) -> None:
         """The dataset of an explicit config; else the items beside the responses; else what the config names."""

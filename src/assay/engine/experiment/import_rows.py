@@ -23,6 +23,7 @@ from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
 from assay.store.names import safe_name
+from assay.store.seal import is_unchanged, seal
 from assay.store.stores import FlatStore
 
 
@@ -210,7 +211,7 @@ def import_rows(
     log = store.log(kind, id)
     old = store.manifest(kind, id)
     wanted = digest("adopted", canonical((dict(source), inputs))).hex()
-    if old is not None and old.complete and old.digest == wanted and old.segments == log.segments():
+    if old is not None and old.complete and old.digest == wanted and is_unchanged(old, log):
         return old
     started = time.time()
     counts: Counter[str] = Counter()
@@ -225,12 +226,13 @@ def import_rows(
         complete=True,
         digest=wanted,
         planned=counts.total(),
+        present=counts.total(),
         counts=dict(counts),
         inputs=inputs,
         plan={**(plan or {}), "adopted": dict(source)},
         metadata=old.metadata if old else {},
-        segments=log.segments(),
     )
+    seal(manifest, log)
     store.put_manifest(manifest)
     return manifest
 

@@ -211,4 +211,4 @@ class KeyedLog(_WithField):
 def answers_of(source: Source) -> FileLog:
     """The responses as evaluations that are ours refer to them."""
     file = source.files["run"]
-    return FileLog(file) if source.manifest("run") is not None else KeyedLog(file)
+    return source.evidence("run").log if source.manifest("run") is not None else KeyedLog(file)

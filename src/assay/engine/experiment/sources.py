@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.config import Config, Need, load, resolved, to_yaml
+from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import formats
@@ -34,6 +35,7 @@ class Source(msgspec.Struct, kw_only=True):
     files: dict[Kind, Path]
     folder: Path | None = None
     more: dict[Kind, list[Path]] = {}
+    examined: dict[Kind, Evidence] = {}
 
     def logs(self, kind: Kind) -> list[FileLog]:
         """All rows of a kind, file by file; none if there are none."""
@@ -41,13 +43,22 @@ class Source(msgspec.Struct, kw_only=True):
         return [FileLog(file) for file in (*first, *self.more.get(kind, ()))]
 
     def log(self, kind: Kind, missing: str) -> FileLog:
-        """The rows of a kind; `missing` says what to do where there are none."""
+        """The rows of a kind that count; `missing` says what to do where there are none."""
         file = self.files.get(kind)
-        log = None if file is None else FileLog(file)
-        if log is None or not any(segment.size for segment in log.segments()):
+        if file is None or not any(segment.size for segment in FileLog(file).segments()):
             where = str(file or self.path / ROWS_FILE[kind])
             raise UserError(f"there are no {NOUNS[kind]} in {str(self.path)!r}", where=where, fix=missing)
-        return log
+        return self.evidence(kind).log
+
+    def evidence(self, kind: Kind) -> Evidence:
+        """The rows of a kind, compared with what their manifest says."""
+        if kind not in self.examined:
+            self.examined[kind] = examine(FileLog(self.files[kind]), self.manifest(kind))
+        return self.examined[kind]
+
+    def partial(self) -> str:
+        """What is present of what was planned, where that is not all; empty if the evaluations are whole."""
+        return self.evidence("evaluation").partial if "evaluation" in self.files else ""
 
     def manifest(self, kind: Kind) -> Manifest | None:
         """What the rows of a kind are, if they are ours."""
@@ -56,14 +67,6 @@ class Source(msgspec.Struct, kw_only=True):
             return None
         store = FlatStore(file.parent)
         return next((store.manifest(kind, id) for id in store.ids(kind)), None)
-
-
-NOUNS: dict[Kind, str] = {
-    "dataset": "items",
-    "run": "responses",
-    "evaluation": "evaluations",
-    "aggregation": "metrics",
-}
 
 
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:

@@ -41,6 +41,7 @@ class Existing:
 
     def __init__(self, store: Store, kind: Kind, id: str) -> None:
         self._log = store.log(kind, id)
+        self._sealed = store.manifest(kind, id)
         self._superseded = store.log(kind, id, "superseded")
         self._rejected = store.log(kind, id, "rejected")
         self._keys = KeySet()
@@ -62,10 +63,11 @@ class Existing:
         failures tried again.
         """
         decode = row_decoder(Row)
-        found = open_rows(self._log, self._rejected if repair else None, decode, notice=note)
-        rows = _Table(row for _, row in found)
+        damage = [] if self._sealed is None else self._log.damage(self._sealed)
+        found = open_rows(self._log, self._rejected if repair else None, decode, damage=damage, notice=note)
+        rows = Table(row for _, row in found)
         put_aside = open_rows(self._superseded, self._rejected if repair else None, decode)
-        old = _Table(row for _, row in put_aside)
+        old = Table(row for _, row in put_aside)
         if not len(rows.keys) and not len(old.keys):
             return None
         plan, runs_now = _plan(planned)
@@ -133,7 +135,7 @@ class Existing:
         if back.any():
             self._superseded.replace(_blocks(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)])))
 
-    def _count_kept(self, table: "_Table", chosen: Flags) -> None:
+    def _count_kept(self, table: "Table", chosen: Flags) -> None:
         for number, name in enumerate(STATES):
             rows = int(np.sum(table.state[chosen] == number))
             self._counts[name] += rows
@@ -145,7 +147,7 @@ class Existing:
 class Comparison:
     """Which rows stay, come back, or are tried again."""
 
-    def __init__(self, rows: "_Table", old: "_Table", keep: Flags, back: Flags, retried: Flags, runs_now: Keys) -> None:
+    def __init__(self, rows: "Table", old: "Table", keep: Flags, back: Flags, retried: Flags, runs_now: Keys) -> None:
         self.rows = rows
         self.old = old
         self.keep = keep
@@ -163,7 +165,7 @@ class Comparison:
         return int(np.sum(~np.isin(self._runs_now, self.kept_keys())))
 
 
-class _Table:
+class Table:
     """Rows as columns, in the order of the file. The labels of one scorer call are one commit: neighbours with one
     key, numbered from 0. A commit that was torn between two of its lines is not complete."""
 

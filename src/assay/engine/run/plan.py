@@ -10,6 +10,7 @@ from assay.errors import UserError
 from assay.interfaces import Log, Task, Work
 from assay.records import Item, Manifest
 from assay.store.keys import canonical, digest, response_key
+from assay.store.seal import is_unchanged
 from assay.usercode import raised
 
 
@@ -96,9 +97,9 @@ def plan_digest(plan: dict[str, Any]) -> str:
 
 
 def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bool:
-    """Whether an earlier run did all of this, so that nothing has to be rendered or read."""
+    """Whether an earlier run did all of this, and its rows are whole, so that nothing has to be rendered or decoded."""
     repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
-    return old.complete and old.digest == wanted and not repeat and old.segments == rows.segments()
+    return old.complete and old.digest == wanted and not repeat and is_unchanged(old, rows)
 
 
 def estimated_tokens(work: Work) -> int:

@@ -24,6 +24,7 @@ from assay.interfaces import Answer, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
+from assay.store.seal import seal
 from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
@@ -78,10 +79,8 @@ class Runner(Executor):
                 plan=plan,
                 inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
             )
-            if old is not None and old.plan.get("samples", samples) != samples:
-                set_total_samples(rows, samples)
             job = _RunJob(self, manifest, self.datasets.index(dataset), tasks, samples)
-            return await job.run(selection or Selection(), retry_errors)
+            return await job.run(selection or Selection(), retry_errors, old)
 
     run = blocking(run_async)
 
@@ -109,7 +108,7 @@ class _RunJob:
         self.existing = Existing(runner.store, "run", manifest.id)
         self.sync = GroupSync()
 
-    async def run(self, selection: Selection, retry_errors: bool) -> Manifest:
+    async def run(self, selection: Selection, retry_errors: bool, old: Manifest | None) -> Manifest:
         progress = self.runner.progress
         planned = marked(self.tasks, self.items, self.samples, selection)
         self.existing.settle(
@@ -118,8 +117,12 @@ class _RunJob:
             fresh=self.runner.fresh,
             note=progress.note,
         )
+        if old is not None and old.plan.get("samples", self.samples) != self.samples:
+            self.runner.store.put_manifest(self.manifest)  # the old seal ends before its bytes change
+            set_total_samples(self.log, self.samples)
         self.manifest.planned = len(self.items) * len(self.tasks) * self.samples
-        self.manifest.complete = False
+        self.manifest.present, self.manifest.complete = self.existing.total, False
+        seal(self.manifest, self.log)
         self.runner.store.put_manifest(self.manifest)
         lanes = self.runner.lanes(progress.lane)
         threads = max(lanes[task.lane or task.name].limits.max_concurrency for task in self.tasks)
@@ -244,13 +247,14 @@ class _RunJob:
 
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()
-        self.manifest.segments = self.log.segments()
+        seal(self.manifest, self.log)
         self.manifest.metadata[USAGE] = usage_of(self.log)
         calls = self.runner.store.log("run", self.manifest.id, "calls")
         self.manifest.metadata[CALLS] = usage_of_calls(calls, (task.name for task in self.tasks))
         self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
         self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
         self.manifest.ended = time.time()
+        self.manifest.present = self.existing.total
         self.manifest.complete = self.existing.total == self.manifest.planned
         self.runner.store.put_manifest(self.manifest)
 

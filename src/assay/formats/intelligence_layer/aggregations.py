@@ -38,6 +38,7 @@ from assay.interfaces import Group, Store
 from assay.records import Kind, Manifest, MetricRow
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository as Aggregations
+from assay.store.seal import seal
 from assay.store.stores import MemoryStore
 
 
@@ -94,7 +95,7 @@ class StoredAggregationRepository(AggregationRepository):
             for name, value in numbers_of(overview.statistics)
         ]
         Aggregations(self.store).write(overview.id, rows)
-        return Manifest(
+        manifest = Manifest(
             kind="aggregation",
             id=overview.id,
             created=overview.start.timestamp(),
@@ -102,8 +103,9 @@ class StoredAggregationRepository(AggregationRepository):
             planned=len(rows),
             counts={"metrics": len(rows), "evaluations": overview.successful_evaluation_count},
             inputs=[{"kind": "evaluation", "id": id} for id in overview.evaluation_ids],
-            segments=self.store.log("aggregation", overview.id).segments(),
         )
+        seal(manifest, self.store.log("aggregation", overview.id))
+        return manifest
 
     def aggregation_overview(
         self, aggregation_id: str, aggregation_type: type[AggregatedEvaluation]

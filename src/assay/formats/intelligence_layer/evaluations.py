@@ -29,6 +29,7 @@ from assay.formats.intelligence_layer.types import BadValue, T, from_json, is_ou
 from assay.interfaces import Log, Store
 from assay.records import Manifest
 from assay.store.repair import row_decoder
+from assay.store.seal import seal
 from assay.store.stores import MemoryStore
 
 _encode = msgspec.json.Encoder().encode_lines
@@ -136,7 +137,7 @@ class StoredEvaluationRepository(AsyncEvaluationRepository):
         if not manifest.digest:  # not made by the engine, which has noted all of this
             counts = {"scored": overview.successful_evaluation_count, "errored": overview.failed_evaluation_count}
             manifest.counts = {name: count for name, count in counts.items() if count}
-            manifest.segments = log.segments()
+            seal(manifest, log)
         manifest.name = overview.description
         manifest.started, manifest.ended = overview.start_date.timestamp(), overview.end_date.timestamp()
         manifest.complete = True

@@ -31,7 +31,8 @@ from assay.formats.intelligence_layer.tracers import InMemoryTracer
 from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import Output, is_ours
 from assay.interfaces import Log, Store
-from assay.store.log import FileLog, MemoryLog
+from assay.store.log import FileLog
+from assay.store.memory_log import MemoryLog
 from assay.store.names import safe_name
 from assay.store.repair import row_decoder
 from assay.store.stores import MemoryStore

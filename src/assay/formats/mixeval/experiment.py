@@ -39,6 +39,7 @@ from assay.formats.mixeval.written import Written
 from assay.records import MetricRow
 from assay.store.names import safe_name
 from assay.store.repositories import DatasetRepository
+from assay.store.seal import seal
 
 
 class Scored(msgspec.Struct, kw_only=True):
@@ -275,4 +276,6 @@ def _share_items(first: Experiment, other: Experiment) -> None:
         return
     log = other.store.log("dataset", other.id)
     log.replace(first.store.log("dataset", first.id).blocks())
-    other.store.put_manifest(msgspec.structs.replace(manifest, id=other.id, segments=log.segments()))
+    copy = msgspec.structs.replace(manifest, id=other.id)
+    seal(copy, log)
+    other.store.put_manifest(copy)

@@ -32,7 +32,7 @@ from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.files import write_file
 from assay.store.keys import digest, id_hash
-from assay.store.log import MemoryLog
+from assay.store.memory_log import MemoryLog
 from assay.store.repair import read_rows
 from assay.store.stores import FlatStore
 

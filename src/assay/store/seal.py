@@ -1,0 +1,115 @@
+"""A manifest seals the rows of its artefact: sizes of their files, and a checksum for every block.
+
+A byte that changes afterwards is found. Checksums are kept as rows are appended; they are XXH3-64, which costs less
+than reading the bytes.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from xxhash import xxh3_64, xxh3_64_digest
+
+from assay.interfaces import Log
+from assay.records import Damage, Manifest
+from assay.store.files import store_error
+
+BLOCK = 1 << 16  # bytes; the rows of a damaged block cannot be trusted
+_WIDTH = 8
+
+
+class Checksums:
+    """Those of the first `size` bytes of a file."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._whole = bytearray()
+        self._last = xxh3_64()
+
+    def update(self, data: bytes) -> None:
+        """Further bytes of the file."""
+        room = BLOCK - self.size % BLOCK
+        self.size += len(data)
+        if len(data) < room:
+            self._last.update(data)
+            return
+        view = memoryview(data)
+        while len(view) >= room:
+            self._last.update(view[:room])
+            self._whole += self._last.digest()
+            self._last.reset()
+            view, room = view[room:], BLOCK
+        self._last.update(view)
+
+    def of(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """The chunks of a file that is written, as they come."""
+        for chunk in chunks:
+            self.update(chunk)
+            yield chunk
+
+    def text(self) -> str:
+        """All of them, as a manifest keeps them."""
+        return b64encode(self._whole + (self._last.digest() if self.size % BLOCK else b"")).decode()
+
+    def damaged(self, size: int, text: str, path: Path) -> list[range]:
+        """The blocks, as ranges of bytes, that are not as they were when the file was closed with this size and these
+        checksums. None is if the file was edited so that all that follows has moved: then its rows have to tell."""
+        try:
+            sealed = _split(b64decode(text, validate=True))
+        except Error:  # the manifest's own text is damaged: it tells nothing about the rows
+            return []
+        whole = min(size, self.size) // BLOCK
+        now = _split(self._whole)[:whole]
+        if size <= self.size and size % BLOCK:  # the last block, which may have grown since
+            with open(path, "rb", buffering=0) as file:
+                file.seek(whole * BLOCK)
+                now.append(xxh3_64_digest(file.read(size % BLOCK)))
+        damaged = [at for at, (before, after) in enumerate(zip(sealed, now, strict=False)) if before != after]
+        if size != self.size and damaged and damaged[-1] == len(now) - 1:
+            return []
+        return [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
+
+
+def _split(checksums: bytes | bytearray) -> list[bytes]:
+    return [bytes(checksums[at : at + _WIDTH]) for at in range(0, len(checksums), _WIDTH)]
+
+
+def read_checksums(path: Path) -> Checksums:
+    """The checksums of a file as it is now."""
+    checksums = Checksums()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while data := file.read(BLOCK):
+                checksums.update(data)
+    except OSError as error:
+        raise store_error(error, path) from error
+    return checksums
+
+
+def seal(manifest: Manifest, log: Log) -> None:
+    """Have the manifest remember the rows as they are now."""
+    manifest.segments, manifest.checksums = log.segments(), log.checksums()
+
+
+def is_unchanged(manifest: Manifest, log: Log) -> bool:
+    """Whether the rows are those that were sealed: by their bytes, or, sealed by an Assay that kept no checksums, by
+    the times of their files."""
+    sealed, now = manifest.segments, log.segments()
+    if not manifest.checksums:
+        return sealed == now
+    sizes = [[(segment.name, segment.size) for segment in segments] for segments in (sealed, now)]
+    return sizes[0] == sizes[1] and not log.damage(manifest)
+
+
+def is_damaged(position: int, size: int, damage: Iterable[Damage]) -> bool:
+    """Whether a line has bytes in a damaged block."""
+    return any(
+        position < each.position + each.stop - each.start and each.position <= position + size for each in damage
+    )
+
+
+def describe(damage: Damage) -> str:
+    """One damaged block, for people."""
+    number = damage.start // BLOCK + 1
+    return f"block {number} of {damage.name} (bytes {damage.start:,} to {damage.stop - 1:,}) is damaged"
