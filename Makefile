@@ -6,7 +6,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
 
-.PHONY: demo run-gemma2b-full test test-heavy check fix bench bench-trees walk mutants fuzz clean
+.PHONY: demo run-gemma2b-full test test-heavy check fix bench bench-trees walk mutants fuzz soak clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -47,6 +47,9 @@ mutants: $(DEV)  ## break the engine and the statistics in small ways: does a te
 
 fuzz: $(DEV)  ## attack what Assay reads: CASES=50000 FIRST=0 TARGET=http
 	$(BIN)/python -m fuzz $(TARGET) --cases $(or $(CASES),50000) --first $(or $(FIRST),0)
+
+soak: $(DEV)  ## kill, stop, starve and damage experiments: MINUTES=10 SEED=0
+	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
 
 clean:
 	rm -rf $(VENV) output outputs build
