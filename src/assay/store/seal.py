@@ -27,10 +27,13 @@ class Checksums:
         self._whole = bytearray()
         self._last = xxh3_64()
 
-    def update(self, data: bytes) -> None:
+    def update(self, data: bytes | bytearray) -> None:
         """Further bytes of the file."""
         room = BLOCK - self.size % BLOCK
         self.size += len(data)
+        if len(data) == room == BLOCK:
+            self._whole += xxh3_64_digest(data)
+            return
         if len(data) < room:
             self._last.update(data)
             return
@@ -77,11 +80,11 @@ def _split(checksums: bytes | bytearray) -> list[bytes]:
 
 def read_checksums(path: Path) -> Checksums:
     """The checksums of a file as it is now."""
-    checksums = Checksums()
+    checksums, buffer = Checksums(), bytearray(BLOCK)
     try:
         with open(path, "rb", buffering=0) as file:
-            while data := file.read(BLOCK):
-                checksums.update(data)
+            while size := file.readinto(buffer):
+                checksums.update(buffer if size == BLOCK else buffer[:size])
     except OSError as error:
         raise store_error(error, path) from error
     return checksums

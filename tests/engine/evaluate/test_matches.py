@@ -220,7 +220,7 @@ def test_responses_whose_item_is_gone_meet_nobody(field: Field) -> None:
     done = field.play(*runs)
     assert {row["item_id"] for row in field.rows()} == {"q0", "q1", "q2", "q3"}
     assert any("2 responses belong to items that are not in the dataset" in note for note in done.notes)
-    assert any("2 lines of the responses cannot be read" in note for note in done.notes)
+    assert sum("are partial: 5 of 4 responses; 1 unreadable" in note for note in done.notes) == 2
 
 
 # ---- adding a run later
