@@ -170,13 +170,13 @@ def started(
         except OSError as error:
             os.close(hold)
             raise NotStartedError(str(error)) from None
+        ended = os.pidfd_open(process.pid)
         try:
             yield process
         finally:
             os.close(hold)
             if level == "bubblewrap":
                 process.kill()
-            ended = os.pidfd_open(process.pid)
             if not select.select([ended], [], [], 10)[0]:
                 process.kill()
             process.wait()

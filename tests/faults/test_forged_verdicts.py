@@ -1,0 +1,188 @@
+"""Code that is scored cannot score itself, read what is not its own, or hurt who scores it. At every level that this
+machine has, and always at the weakest."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import psutil
+import pytest
+
+from assay.scorers._sandbox.run import Level, Limits, NotStartedError, Verdict, run_tests, try_out
+from tests.faults.forgeries import FORGERIES, Forgery
+
+LIMITS = Limits(seconds=10, memory=400 << 20, files=1 << 20, processes=8)
+HASTY = LIMITS._replace(seconds=1)
+LEVELS: list[Level] = ["bubblewrap", "namespaces", "weak"]
+
+
+@cache
+def missing(level: Level) -> str | None:
+    try:
+        try_out(level)
+    except NotStartedError as error:
+        return str(error)
+    return None
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> Level:
+    if (reason := missing(request.param)) is not None:
+        pytest.skip(f"{request.param}: {reason}")
+    return request.param
+
+
+@pytest.fixture
+def closed(level: Level) -> Level:
+    if level == "weak":
+        pytest.skip("weak does not close everything")
+    return level
+
+
+def ran(code: str, *tests: str, level: Level, limits: Limits = LIMITS, entry_point: str | None = None) -> Verdict:
+    return run_tests(code, list(tests), entry_point, limits, level)
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
+def test_no_forgery_passes(forgery: Forgery, level: Level) -> None:
+    verdict = ran(forgery.code, forgery.test, level=level, limits=HASTY if forgery.hasty else LIMITS)
+    assert verdict.passed == 0
+    assert verdict.problems
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(FORGERIES) >= 60
+    assert len({forgery.name for forgery in FORGERIES}) == len(FORGERIES)
+
+
+@pytest.mark.parametrize("test", sorted({forgery.test for forgery in FORGERIES if "skip" not in forgery.name})[:12])
+def test_a_right_answer_is_right(test: str) -> None:
+    """The tests of the forgeries can be passed: they fail because of the forgeries."""
+    compile(test, "test", "exec")
+
+
+RIGHT = "def f(x): return x * 2"
+
+
+def test_honest_answers(level: Level) -> None:
+    assert ran(RIGHT, "assert f(2) == 4", "assert f('a') == 'aa'", level=level) == Verdict(2, [])
+    assert ran("def f(x): return x + 1", "assert f(2) == 4", "assert f(1) == 2", level=level).passed == 1
+
+
+def attempt(code: str, level: Level) -> str:
+    """What comes of it; empty if it worked."""
+    verdict = ran(f"def f():\n    import os, socket, glob, ctypes\n    {code}", "f()", level=level)
+    return "" if verdict.passed else verdict.problems[0]
+
+
+def test_files_of_the_user_are_not_there(level: Level, tmp_path: Path) -> None:
+    secret = tmp_path / "items.jsonl"
+    secret.write_text("hush")
+    os.chmod(tmp_path, 0o755)
+    for path in (secret, Path.cwd() / "pyproject.toml", Path.home() / ".profile", "/etc/shadow", "/etc/passwd"):
+        assert attempt(f"open({str(path)!r}).read()", level), path
+        assert attempt(f"open({str(path)!r}, 'a').write('x')", level), path
+    for path in (tmp_path, Path.home(), Path.cwd(), Path.cwd().parent):
+        assert attempt(f"assert os.listdir({str(path)!r}) == []", level), path
+    assert secret.read_text() == "hush"
+
+
+@pytest.mark.parametrize("path", ["/dev/shm/x", "/var/tmp/x", "/run/x", "/usr/x", "/x", "/dev/x", "/proc/sys/vm/swappiness"])
+def test_nothing_outside_can_be_written(path: str, level: Level) -> None:
+    assert attempt(f"open({path!r}, 'w').write('1')", level)
+
+
+def test_its_own_folder_is_small_and_gone_afterwards(closed: Level) -> None:
+    before = set(os.listdir("/tmp"))
+    code = "import os\ndef f():\n    for n in range(9): open(f'/tmp/{n}', 'w').write('a' * 900_000)"
+    assert "No space" in ran(code, "f()", level=closed).problems[0]
+    assert {name for name in os.listdir("/tmp") if name.startswith("assay-code")} <= before
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[dict[str, socket.socket]]:
+    """A server of each kind that a user may have, and nobody may reach."""
+    made = {
+        f"('127.0.0.1', {{port}})|{socket.SOCK_STREAM}": socket.create_server(("127.0.0.1", 0)),
+        f"{str(tmp_path / 's')!r}|unix": socket.socket(socket.AF_UNIX),
+        f"{chr(0) + 'assay-' + str(os.getpid())!r}|unix": socket.socket(socket.AF_UNIX),
+    }
+    paths = list(made)
+    made[paths[1]].bind(str(tmp_path / "s"))
+    made[paths[2]].bind("\0assay-" + str(os.getpid()))
+    for server in made.values():
+        server.listen()
+        server.settimeout(0.05)
+    port = made[paths[0]].getsockname()[1]
+    yield {path.replace("{port}", str(port)): server for path, server in made.items()}
+    for server in made.values():
+        server.close()
+
+
+def test_no_server_is_reached(level: Level, servers: dict[str, socket.socket]) -> None:
+    for address, server in servers.items():
+        place, _, kind = address.rpartition("|")
+        family = "AF_UNIX" if kind == "unix" else "AF_INET"
+        assert attempt(f"socket.socket(socket.{family}).connect({place})", level)
+        with pytest.raises(TimeoutError):
+            server.accept()
+    assert attempt("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))", level)
+
+
+def test_no_environment_is_seen(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    code = "import os, glob\ntexts = [str(dict(os.environ))]\nfor path in glob.glob('/proc/*/environ'):\n"
+    code += "    try:\n        texts.append(open(path, errors='replace').read())\n    except OSError:\n        pass"
+    assert ran(code, "assert not any('hush' in text for text in texts)", level=level).passed == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert ctypes.CDLL(None).unshare(0x10000000) == 0",
+        "assert ctypes.CDLL(None).mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None) == 0",
+        "assert ctypes.CDLL(None).syscall(56, 0x10000011, 0, 0, 0, 0) >= 0",
+        "os.setuid(0)",
+        "os.memfd_create('x')",
+        "assert ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) >= 0",
+    ],
+)
+def test_no_rights_are_won(code: str, level: Level) -> None:
+    assert attempt(code, level)
+
+
+def test_other_processes_are_not_there(closed: Level) -> None:
+    code = "import os\npids = [name for name in os.listdir('/proc') if name.isdigit()] if os.path.exists('/proc') else []"
+    assert ran(code, f"assert len(pids) < 5 and '{os.getpid()}' not in pids", level=closed).passed == 1
+
+
+def test_nothing_is_left_behind(level: Level) -> None:
+    before = {process.pid for process in psutil.process_iter()}
+    code = "import os, time\ndef f():\n    for n in range(3):\n        if not os.fork():\n            os.setsid()\n"
+    code += "            if os.fork(): os._exit(0)\n            time.sleep(60)\n            os._exit(0)\n    return 1"
+    ran(code, "assert f() == 1", level=level)
+    left = [process for process in psutil.process_iter(["cmdline"]) if process.pid not in before]
+    assert [process for process in left if any("_sandbox" in word for word in process.info["cmdline"] or [])] == []
+
+
+def test_processes_are_counted(closed: Level) -> None:
+    code = "import os\nmade = 0\ntry:\n    while os.fork():\n        made += 1\n    os._exit(0)\nexcept OSError: pass"
+    assert ran(code, "assert made < 8", level=closed).passed == 1
+
+
+def test_many_at_the_same_time(level: Level) -> None:
+    """Processes of two answers know nothing of each other."""
+    found: list[Verdict] = []
+    codes = [RIGHT, "def f(x): return 1", RIGHT, "import os\nos.kill(-1, 9)"]
+    threads = [
+        threading.Thread(target=lambda code=code: found.append(ran(code, "assert f(2) == 4", level=level)))
+        for code in codes[: 4 if level != "weak" or os.getuid() == 0 else 3]
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(verdict.passed for verdict in found) == 2
