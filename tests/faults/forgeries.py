@@ -30,9 +30,14 @@ def f(x): return Yes()
 """
 
 
-def _class(base: str) -> str:
-    return f"class Sly({base}):\n    def __eq__(self, other): return True\n    __hash__ = None\ndef f(x): return Sly()"
-
+SLY = """
+def f(base):
+    class Sly(base):
+        def __eq__(self, other): return True
+        def __ne__(self, other): return False
+        __hash__ = None
+    return Sly()
+"""
 
 _CASES: list[tuple[str, ...]] = [
     ("it equals everything", YES),
@@ -53,8 +58,15 @@ _CASES: list[tuple[str, ...]] = [
     ("it is the class that equals everything", YES.replace("def f(x): return Yes()", "f = Yes()")),
     ("it is equal for unittest", YES, "import unittest\nunittest.TestCase().assertEqual(f(2), 4)"),
     ("it is close for math", YES, "import math\nassert math.isclose(f(2), 4)"),
-    ("it has the class of a number", YES + "Yes.__class__ = property(lambda self: int)", "assert isinstance(f(2), int)"),
-    *((f"a subclass of {base}", _class(base)) for base in ("int", "str", "list", "dict", "float", "tuple", "set")),
+    (
+        "it has the class of a number",
+        YES + "Yes.__class__ = property(lambda self: int)",
+        "assert isinstance(f(2), int)",
+    ),
+    *(
+        (f"a subclass of {base}", SLY, f"assert f({base}) == 4")
+        for base in ("int", "str", "list", "dict", "float", "set")
+    ),
     (
         "a memory address for numpy",
         YES + "Yes.__array_interface__ = dict(data=(4096, True), shape=(1,), typestr='<i8', version=3)",
@@ -64,7 +76,11 @@ _CASES: list[tuple[str, ...]] = [
     ("set is its own", "set = lambda values: 1\ndef f(x): return []", "assert set(f(2)) == set([4])"),
     ("len is its own, of an attribute", "len = lambda values: 3\nclass f: x = 1", "assert len(f.x) == 3"),
     ("AssertionError is its own", "AssertionError = None\ndef f(x): return 1"),
-    ("math is its own", "class math:\n    isclose = lambda *a: True\ndef f(x): return 1", "assert math.isclose(f(2), 4)"),
+    (
+        "math is its own",
+        "class math:\n    isclose = lambda *a: True\ndef f(x): return 1",
+        "assert math.isclose(f(2), 4)",
+    ),
     ("built-ins are changed", "import builtins\nbuiltins.abs = builtins.len = lambda x: 0\ndef f(x): return 1"),
     ("operators are changed", "import operator\noperator.eq = lambda a, b: True\ndef f(x): return 1"),
     ("its loop has an end", "def f(x): raise StopIteration", "assert all(map(lambda x: f(x) == 4, [2]))"),
@@ -100,7 +116,8 @@ _CASES: list[tuple[str, ...]] = [
     ("it prints a verdict", LINES + "print(LINES.decode(), flush=True)\ndef f(x): print(LINES.decode(), flush=True)"),
     (
         "it prints a verdict at its end",
-        LINES + "import atexit, os\natexit.register(lambda: [os.write(fd, LINES) for fd in range(9)])\nraise SystemExit",
+        LINES
+        + "import atexit, os\natexit.register(lambda: [os.write(fd, LINES) for fd in range(9)])\nraise SystemExit",
     ),
     (
         "it writes a verdict to every descriptor",
@@ -262,7 +279,8 @@ def f(x):
 import os, socket, array
 def f(x):
     for fd in range(3, 16):
-        try: socket.socket(fileno=fd).sendmsg([b"\\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+        try: socket.socket(fileno=fd).sendmsg([b"\\n"], rights)
         except OSError: pass
 """,
     ),
@@ -276,7 +294,8 @@ def f(x):
     import json
     for what in (["module", "os"], ["type", "type"], ["yours", 0], ["module", "__main__"], ["kind", ["os", "x", "y"]]):
         for operation in ("call", "getattr", "setattr", "run", "name", "iter"):
-            wire.channel.write(json.dumps(["do", operation, ["tuple", [what, "__globals__"]], ["dict", []]]).encode() + b"\\n")
+            line = ["do", operation, ["tuple", [what, "__globals__"]], ["dict", []]]
+            wire.channel.write(json.dumps(line).encode() + b"\\n")
             wire.channel.flush()
             if wire.channel.readline().startswith(b'["ok"'): return 4
     return 1
@@ -301,19 +320,35 @@ def f(callback):
 import gc, json
 wire = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Wire")
 def f(x):
-    for content in (["type", "eval"], ["module", "__main__"], ["mine", []], ["same", 0], ["yours", 0], ["other", "os.system", "x"],
-                    ["error", ["builtins", "eval", "eval", ["list", ["1"]], ["dict", []]]], ["kind", ["builtins", "print", "x"]]):
+    for content in (
+        ["type", "eval"], ["module", "__main__"], ["mine", []], ["same", 0], ["yours", 0], ["other", "os.system", "x"],
+        ["error", ["builtins", "eval", "eval", ["list", ["1"]], ["dict", []]]], ["kind", ["builtins", "print", "x"]],
+    ):
         wire.channel.write(json.dumps(["ok", content, [], ""]).encode() + b"\\n")
     wire.channel.flush()
 """,
-        "\n".join(["results = []", *["try: results.append(f(2) == 4)\nexcept Exception: pass"] * 3, "assert any(results)"]),
+        "\n".join(
+            ["results = []", *["try: results.append(f(2) == 4)\nexcept Exception: pass"] * 3, "assert any(results)"]
+        ),
     ),
     (
         "it talks nonsense where an error is expected",
-        "import os\ndef f(x):\n    for fd in range(3, 9):\n        try: os.write(fd, b'nonsense\\n')\n        except OSError: pass",
+        LINES.replace("LINES = b'{", "LINES = b'nonsense\\n{")
+        + """
+import os
+def f(x):
+    for fd in range(3, 9):
+        try: os.write(fd, LINES)
+        except OSError: pass
+""",
         "try:\n    f(2)\nexcept Exception:\n    pass\nelse:\n    assert False",
     ),
-    ("its result is endless", "import itertools\ndef f(x): return itertools.count()", "assert 4.5 not in f(2)", "hasty"),
+    (
+        "its result is endless",
+        "import itertools\ndef f(x): return itertools.count()",
+        "assert 4.5 not in f(2)",
+        "hasty",
+    ),
     ("it never answers", "def f(x):\n    while True: pass", "assert f(2) == 4", "hasty"),
     ("its result is huge", "def f(x): return 'a' * 150_000_000"),
     ("its result is deep", "def f(x):\n    deep = []\n    for _ in range(100_000): deep = [deep]\n    return deep"),
@@ -343,8 +378,8 @@ import glob, os, sys
 def f(x):
     module = sys.modules["_sandbox.child"].__file__
     for path in [module, *glob.glob(os.path.dirname(module) + "/__pycache__/*"), json_file, *sys.path]:
-        for act in (lambda: open(path, "w").write("raise SystemExit"), lambda: os.remove(path), lambda: os.rename(path, path + "~")):
-            try: act()
+        for act in (lambda path: open(path, "w").write("exit()"), os.remove, lambda path: os.rename(path, path + "~")):
+            try: act(path)
             except OSError: continue
             return 4
 import json

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from . import closed
-from .remote import OPERATIONS, Remote
+from .remote import ALONE, OPERATIONS, Remote
 from .wire import Wire
 
 MODULES = sys.stdlib_module_names | {"np", "numpy", "pd", "pandas", "pytest"}
@@ -117,11 +117,9 @@ def tests(channel: Any, verdicts: Any) -> None:
         verdicts.flush()
 
     def operation(name: str, target: Any, *arguments: Any, **named: Any) -> Any:
-        handed = id(target) in wire.values.objects.numbers
-        public = type(target).__module__ == "tests" and bool(arguments) and not str(arguments[0]).startswith("_")
-        if handed and (name == "call" or (name in ("getattr", "setattr") and public)):
+        if id(target) in wire.values.objects.numbers and may(name, target, *arguments[:1]):
             return OPERATIONS[name](target, *arguments, **named)
-        raise TypeError("the code can only call functions of a test, and use attributes of its objects")
+        raise TypeError(f"the code cannot do this to a {type(target).__name__} of a test: {name}")
 
     wire = Wire(channel, operation)
     wire.receive()
@@ -139,6 +137,16 @@ def tests(channel: Any, verdicts: Any) -> None:
             return
         say(**({"problem": f"test {number + 1}: {problem}"} if problem else {"passed": number}))
     say(done=True)
+
+
+def may(operation: str, target: Any, name: Any = "_") -> bool:
+    """Whether the answer's code may do this to what a test has handed to it: call a function, go on with an iterator,
+    use an object of a class of the tests by its public names. Nothing leads from there to the tests."""
+    if operation in ("getattr", "setattr"):
+        return type(target).__module__ in ("tests", "_io", "unittest.mock") and not str(name).startswith("_")
+    if operation in ("iter", "next"):
+        return hasattr(target, "__iter__")
+    return operation == "call" or (operation in ALONE and type(target).__module__ == "tests")
 
 
 def problem_of(test: str, file: str, names: Names, entry_point: str | None) -> str | None:

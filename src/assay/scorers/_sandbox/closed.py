@@ -23,7 +23,7 @@ CAPABILITY_VERSION, READ_ALL = 0x20080522, 1 << 2
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 READ, READ_WRITE, ALL_RIGHTS = 0b1101, 0b1111, (13, 14, 15, 15, 16)  # rights of Landlock's versions 1 to 5
 FILE_RIGHTS = 0b1100000000000111
-DENIED = {  # socket unshare setns mount ptrace process_vm_* kcmp bpf userfaultfd *key* perf_event open_by_handle ipc memfd
+DENIED = {  # socket unshare setns mount ptrace process_vm_* kcmp bpf userfaultfd *key* perf open_by_handle ipc memfd
     "x86_64": (0xC000003E, 56, 302, "41 272 308 165 101 310 311 312 321 323 248 249 250 298 304 29 64 68 319"),
     "aarch64": (0xC00000B7, 220, 261, "198 97 268 40 117 270 271 272 280 282 217 218 219 241 265 194 190 186 279"),
 }
@@ -121,6 +121,9 @@ def new_root(limits: dict[str, Any]) -> None:
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID, "size=1m,mode=0755")
     os.umask(0o022)
+    for name in ("/tmp/proc", "/tmp/tmp"):
+        os.mkdir(name)
+    mount("tmpfs", "/tmp/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={limits['files']},mode=1777,nr_inodes=1000")
     for path, source in sources:
         target = "/tmp" + path
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -133,13 +136,11 @@ def new_root(limits: dict[str, Any]) -> None:
             open(target, "w").close()
         mount(f"/proc/self/fd/{source}", target, None, MS_BIND | MS_REC)
         os.close(source)
-    for name in ("/tmp/proc", "/tmp/tmp"):
-        os.mkdir(name)
     with suppress(OSError):  # some containers forbid it; then there is none
         mount("proc", "/tmp/proc", "proc", MS_NOSUID | MS_NODEV)
-    attributes = (ctypes.c_uint64 * 4)(RDONLY | NOSUID, 0, 0, 0)
-    checked(libc.syscall(MOUNT_SETATTR, -1, b"/tmp", AT_RECURSIVE, attributes, 32), "mount_setattr")
-    mount("tmpfs", "/tmp/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={limits['files']},mode=1777,nr_inodes=1000")
+    for place, how, set_and_cleared in ((b"/tmp", AT_RECURSIVE, (RDONLY | NOSUID, 0)), (b"/tmp/tmp", 0, (0, RDONLY))):
+        attributes = (ctypes.c_uint64 * 4)(*set_and_cleared)
+        checked(libc.syscall(MOUNT_SETATTR, -1, place, how, attributes, 32), "mount_setattr")
     os.chdir("/tmp")
     checked(libc.pivot_root(b".", b"."), "pivot_root")
     checked(libc.umount2(b".", MNT_DETACH), "umount")

@@ -1,7 +1,8 @@
 """An object of the other process. What is done to it is done there, and only the result comes back.
 
 Whether it equals a plain value is never asked: an object that says yes to everything would pass every test. The same
-holds for all that has a plain value as its second operand; between two objects of the other process it is asked.
+holds for all that has a plain value as its second operand; between two objects of the other process it is asked. A
+method that is called by its name (`value.__mul__(3)`) is always asked.
 """
 
 import builtins
@@ -11,20 +12,22 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-ALONE = {
-    **{name: getattr(builtins, name) for name in "len iter next bool str repr float int complex hash dir".split()},
-    **{name: getattr(builtins, name) for name in "abs round format reversed".split()},
-    **{name: getattr(operator, name) for name in "index neg pos invert".split()},
-    **{name: getattr(math, name) for name in "floor ceil trunc".split()},
-    **{name: getattr(operator, name) for name in "getitem setitem delitem".split()},
+BUILTINS = ("len", "iter", "next", "bool", "str", "repr", "float", "int", "complex", "hash", "dir", "abs", "round")
+OPERATORS = ("index", "neg", "pos", "invert", "getitem", "setitem", "delitem")
+ALONE: dict[str, Callable[..., Any]] = {
+    **{name: getattr(builtins, name) for name in (*BUILTINS, "format", "reversed")},
+    **{name: getattr(operator, name) for name in OPERATORS},
+    **{name: getattr(math, name) for name in ("floor", "ceil", "trunc")},
     "enter": lambda value: type(value).__enter__(value),
     "exit": lambda value, *error: type(value).__exit__(value, *error),
     "instancecheck": lambda kind, value: isinstance(value, kind),
     "subclasscheck": lambda kind, value: issubclass(value, kind),
 }
-PAIRS = {
-    f"{name}": getattr(operator, f"{name}{'_' if name in ('and', 'or') else ''}")
-    for name in "eq ne lt le gt ge add sub mul truediv floordiv mod pow matmul lshift rshift and or xor".split()
+ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "xor")
+PAIRS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(operator, name) for name in (*ARITHMETIC, "eq", "ne", "lt", "le", "gt", "ge")},
+    "and": operator.and_,
+    "or": operator.or_,
 }
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **ALONE,
@@ -50,7 +53,9 @@ class Remote:
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         return self._wire.ask("call", self, *arguments, **named)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("_wire", "_number", "__class__"):
+            return object.__getattribute__(self, name)
         if name.startswith("__array"):  # numpy would take an address in our memory from it
             raise AttributeError(name)
         return self._wire.ask("getattr", self, name)
@@ -65,9 +70,6 @@ class Remote:
         if isinstance(item, Remote):
             return bool(self._wire.ask("contains", self, item))
         return any(item == each for each in iter(self))  # type: ignore[call-overload]
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("an object of the code cannot be copied")
 
 
 def alone(name: str) -> Callable[..., Any]:

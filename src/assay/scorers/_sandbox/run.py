@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from assay.errors import UserError
 Level = Literal["bubblewrap", "namespaces", "weak"]
 _HERE = Path(__file__).parent
 _START = "import sys; sys.path.insert(0, sys.argv[2]); from _sandbox.child import main; main()"
-_SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /nix/store /etc/ld.so.cache /etc/localtime /etc/alternatives".split()
+_SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime"]
 _DEVICES = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"]
 _TO_START = 30.0
 _LARGEST_REPORT = 1 << 20
@@ -51,8 +51,8 @@ def level_here(weak: bool) -> Level:
     if sys.platform != "linux":
         raise UserError("code of answers can be run on Linux only", fix="run in a Linux container or virtual machine")
     reasons: list[str] = []
-    levels: list[Level] = ["bubblewrap", "namespaces"]
-    for level in [*levels, "weak"] if weak else levels:
+    levels: list[Level] = ["bubblewrap", "namespaces", "weak"]
+    for level in levels if weak else levels[:2]:
         try:
             try_out(level)
         except NotStartedError as error:
@@ -134,7 +134,7 @@ def ending(answer: "subprocess.Popen[bytes]") -> str:
 @contextmanager
 def started(
     role: str, level: Level, limits: Limits, channel: socket.socket, out: Any, errors: Any
-) -> Iterator["subprocess.Popen[bytes]"]:
+) -> Generator["subprocess.Popen[bytes]"]:
     """One of the two processes; when this is left, it has ended with all that it started."""
     with ExitStack() as stack:
         life, hold = os.pipe()
@@ -159,7 +159,7 @@ def started(
         try:
             process = subprocess.Popen(
                 [*(bubblewrap(limits) if level == "bubblewrap" else []), *python],
-                stdin=channel,
+                stdin=channel.fileno(),
                 stdout=out,
                 stderr=errors,
                 env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
@@ -195,7 +195,8 @@ def bubblewrap(limits: Limits) -> list[str]:
     else:
         words += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
         words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    above = {str(folder) for path in readable() for folder in Path(path).parents if folder != Path("/")}
+    words += ["--perms", "1777", "--size", str(limits.files), "--tmpfs", "/tmp"]
+    above = {str(folder) for path in readable() for folder in Path(path).parents} - {"/", "/tmp"}
     for folder in sorted(above):
         words += ["--perms", "0755", "--dir", folder]
     for path in readable():
@@ -203,8 +204,7 @@ def bubblewrap(limits: Limits) -> list[str]:
             words += ["--symlink", os.readlink(path), path]
         else:
             words += ["--dev-bind" if path in _DEVICES else "--ro-bind", path, path]
-    words += ["--proc", "/proc", "--perms", "1777", "--size", str(limits.files), "--tmpfs", "/tmp"]
-    return [*words, "--remount-ro", "/", "--chdir", "/tmp"]
+    return [*words, "--proc", "/proc", "--remount-ro", "/", "--chdir", "/tmp"]
 
 
 @cache
@@ -220,7 +220,7 @@ def readable() -> list[str]:
 
 
 def packages() -> list[str]:
-    return [path for path in sys.path if path.endswith("-packages") and os.path.isdir(path)]
+    return [os.path.realpath(path) for path in sys.path if path.endswith("-packages") and os.path.isdir(path)]
 
 
 def hidden() -> bool:

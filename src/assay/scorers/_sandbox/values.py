@@ -152,7 +152,7 @@ class Values:
     def fill(self, group: Any, content: Any, seen: Numbered) -> None:
         """Give a list, dict, set or byte array this content."""
         pairs = isinstance(group, dict)
-        items = [
+        items: list[Any] = [
             tuple(self.whole(part, seen) for part in item) if pairs else self.whole(item, seen) for item in content
         ]
         if isinstance(group, (list, bytearray)):

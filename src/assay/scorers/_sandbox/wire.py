@@ -67,21 +67,22 @@ class Wire:
         seen = self.values.numbered()
         before: list[str] = []
         known = 0
+        result, raised = None, None
         try:
             _, operation, arguments, named = line
             values, names = self.values.whole(arguments, seen), self.values.whole(named, seen)
             known = len(seen.values)
             before = [dumps(self.values.content(value, seen)) for value in seen.values]
-            said = ["ok", self.mine(operation, *values, **names)]
+            result = self.mine(operation, *values, **names)
         except LostError:
             raise
         except BaseException as error:
-            said = ["raise", error]
+            raised = error
         try:
             states = [self.values.content(value, seen) for value in seen.values[:known]]
             changes = [[n, state] for n, state in enumerate(states) if n >= len(before) or dumps(state) != before[n]]
-            content = self.values.apart(said[1], seen) if said[0] == "ok" else self.values.parts(said[1])
-            self.send([said[0], content, changes, self.printed()])
+            content = self.values.parts(raised) if raised else self.values.apart(result, seen)
+            self.send(["raise" if raised else "ok", content, changes, self.printed()])
         except (RecursionError, MemoryError, ValueError, TypeError, AttributeError) as error:
             self.send(["raise", self.values.parts(TypeError(f"the value cannot be sent: {error}")), [], ""])
 
@@ -104,11 +105,11 @@ class Wire:
             self.lose("a line is too long" if text else "it has ended")
         try:
             line = unlimited(json.loads, text)
-            if line[0] in ("do", "ok", "raise") and len(line) == 4:
-                return line
+            if line[0] not in ("do", "ok", "raise") or len(line) != 4:
+                self.lose("it does not keep to the protocol")
         except (ValueError, RecursionError, LookupError, TypeError):
-            pass
-        self.lose("it does not keep to the protocol")
+            self.lose("it does not keep to the protocol")
+        return line
 
     def lose(self, why: str) -> NoReturn:
         self.lost = True
