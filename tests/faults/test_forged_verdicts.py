@@ -46,7 +46,10 @@ def ran(code: str, *tests: str, level: Level, limits: Limits = LIMITS, entry_poi
     return run_tests(code, list(tests), entry_point, limits, level)
 
 
-@pytest.mark.parametrize("code", list(dict.fromkeys(forgery.code for forgery in FORGERIES)))
+CODES = {forgery.code: forgery.name for forgery in FORGERIES}
+
+
+@pytest.mark.parametrize("code", CODES, ids=CODES.get)
 def test_no_forgery_passes(code: str, level: Level) -> None:
     forgeries = [forgery for forgery in FORGERIES if forgery.code == code]
     limits = HASTY if any(forgery.hasty for forgery in forgeries) else LIMITS
@@ -68,29 +71,37 @@ def test_honest_answers(level: Level) -> None:
     assert ran("def f(x): return x + 1", "assert f(2) == 4", "assert f(1) == 2", level=level).passed == 1
 
 
-def attempt(code: str, level: Level) -> str:
-    """What comes of it; empty if it worked."""
-    verdict = ran(f"def f():\n    import os, socket, glob, ctypes\n    {code}", "f()", level=level)
-    return "" if verdict.passed else verdict.problems[0]
+def worked(level: Level, *attempts: str) -> list[str]:
+    """Those of these lines of code that did not fail."""
+    start = "import os, socket, glob, ctypes\n"
+    code = start + "\n".join(f"def f{number}():\n    {line}" for number, line in enumerate(attempts))
+    verdict = ran(code, *(f"f{number}()" for number in range(len(attempts))), level=level)
+    failed = {int(problem.split(":")[0].removeprefix("test ")) - 1 for problem in verdict.problems}
+    return [line for number, line in enumerate(attempts) if number not in failed]
 
 
 def test_files_of_the_user_are_not_there(level: Level, tmp_path: Path) -> None:
     secret = tmp_path / "items.jsonl"
     secret.write_text("hush")
     os.chmod(tmp_path, 0o755)
-    for path in (secret, Path.cwd() / "pyproject.toml", Path.home() / ".profile", "/etc/shadow", "/etc/passwd"):
-        assert attempt(f"open({str(path)!r}).read()", level), path
-        assert attempt(f"open({str(path)!r}, 'a').write('x')", level), path
-    for path in (tmp_path, Path.home(), Path.cwd(), Path.cwd().parent):
-        assert attempt(f"assert os.listdir({str(path)!r}) == []", level), path
+    files = (secret, Path(__file__), Path.home() / ".profile", "/etc/shadow", "/etc/passwd", f"/proc/{os.getpid()}/mem")
+    assert worked(level, *(f"open({str(path)!r}).read(9)" for path in files)) == []
+    folders = (tmp_path, Path(__file__).parent, Path("/etc"), Path("/root"), Path("/home"), Path("/var"))
+    names = [
+        (folder, name) for folder in folders for name in (os.listdir(folder) if os.access(folder, os.R_OK) else [])
+    ]
+    seen = [f"assert {name!r} in os.listdir({str(folder)!r})" for folder, name in names if name not in (".pyenv",)]
+    assert set(worked(level, *seen[:20])) <= {"assert 'ld.so.cache' in os.listdir('/etc')"}
+    worked(
+        level, *(f"open({str(path)!r}, 'a').write('x')" for path in (secret, __file__)), f"os.remove({str(secret)!r})"
+    )
     assert secret.read_text() == "hush"
+    assert Path(__file__).read_text().startswith('"""Code')
 
 
-@pytest.mark.parametrize(
-    "path", ["/dev/shm/x", "/var/tmp/x", "/run/x", "/usr/x", "/x", "/dev/x", "/proc/sys/vm/swappiness"]
-)
-def test_nothing_outside_can_be_written(path: str, level: Level) -> None:
-    assert attempt(f"open({path!r}, 'w').write('1')", level)
+def test_nothing_outside_can_be_written(level: Level) -> None:
+    paths = ("/dev/shm/x", "/var/tmp/x", "/run/x", "/usr/x", "/x", "/dev/x", "/etc/x", "/proc/sys/vm/swappiness")
+    assert worked(level, *(f"open({path!r}, 'w').write('1')" for path in paths)) == []
 
 
 def test_its_own_folder_is_small_and_gone_afterwards(closed: Level) -> None:
@@ -124,10 +135,10 @@ def test_no_server_is_reached(level: Level, servers: dict[str, socket.socket]) -
     for address, server in servers.items():
         place, _, kind = address.rpartition("|")
         family = "AF_UNIX" if kind == "unix" else "AF_INET"
-        assert attempt(f"socket.socket(socket.{family}).connect({place})", level)
+        assert worked(level, f"socket.socket(socket.{family}).connect({place})") == []
         with pytest.raises(TimeoutError):
             server.accept()
-    assert attempt("socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))", level)
+    assert worked(level, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))") == []
 
 
 def test_no_environment_is_seen(level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,19 +148,17 @@ def test_no_environment_is_seen(level: Level, monkeypatch: pytest.MonkeyPatch) -
     assert ran(code, "assert not any('hush' in text for text in texts)", level=level).passed == 1
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_no_rights_are_won(level: Level) -> None:
+    attempts = (
         "assert ctypes.CDLL(None).unshare(0x10000000) == 0",
         "assert ctypes.CDLL(None).mount(b'tmpfs', b'/tmp', b'tmpfs', 0, None) == 0",
         "assert ctypes.CDLL(None).syscall(56, 0x10000011, 0, 0, 0, 0) >= 0",
+        "assert ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) >= 0",
         "os.setuid(0)",
         "os.memfd_create('x')",
-        "assert ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600) >= 0",
-    ],
-)
-def test_no_rights_are_won(code: str, level: Level) -> None:
-    assert attempt(code, level)
+        f"__import__('resource').prlimit({os.getpid()}, 7, (3, 3))",
+    )
+    assert worked(level, *attempts) == []
 
 
 def test_other_processes_are_not_there(closed: Level) -> None:

@@ -174,6 +174,16 @@ def test_how_code_fails(code: str, why: str) -> None:
     assert any(part in verdict.problems[0] for part in why.split("|")), verdict.problems
 
 
+def test_a_test_that_ends_its_process_fails() -> None:
+    assert ran("x = 1", "assert x", "import os\nos._exit(0)", "assert x") == Verdict(1, ["a test ended its process"])
+
+
+def test_threads_take_turns() -> None:
+    test = "from concurrent.futures import ThreadPoolExecutor as Pool\n"
+    test += "assert list(Pool(4).map(lambda n: f(g, n), range(99))) == [n + 1 for n in range(99)]"
+    assert ran("def f(g, n): return g(n)\ndef g(n): return n + 1", test) == Verdict(1, [])
+
+
 def test_time_is_limited() -> None:
     assert ran("while True: pass", limits=HASTY).problems == ["the code took longer than 1 s"]
     assert ran("x = 1", "assert x", "while True: pass", limits=HASTY) == Verdict(1, ["the code took longer than 1 s"])

@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import Any
 
 from . import closed
-from .remote import ALONE, OPERATIONS, Remote
+from .remote import ALONE, OPERATIONS
 from .wire import Wire
 
+SHORT = {"np": "numpy", "pd": "pandas"}
 MODULES = sys.stdlib_module_names | {"np", "numpy", "pd", "pandas", "pytest"}
 
 
@@ -73,7 +74,8 @@ class Names(dict[str, Any]):
         if name in self.shadowed or not (name.startswith("__") or hasattr(builtins, name)):
             with suppress(Exception):
                 value = self.wire.ask("name", name)
-                if name not in MODULES or not isinstance(value, Remote) or name in self.shadowed:
+                module = getattr(value, "__name__", None) if isinstance(value, types.ModuleType) else None
+                if name not in MODULES or name in self.shadowed or module == SHORT.get(name, name):
                     return value
         raise KeyError(name)
 

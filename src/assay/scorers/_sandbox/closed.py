@@ -37,6 +37,7 @@ def close(limits: dict[str, Any]) -> None:
     level, uid = limits["level"], limits["uid"]
     if level == "namespaces":
         unshare()
+    libc.prctl(DUMPABLE, 0, 0, 0, 0)  # neither traced nor looked into by a process of the same user
     if level != "bubblewrap":
         fork_off(limits["life"], level)
     if level == "namespaces":
@@ -49,7 +50,6 @@ def close(limits: dict[str, Any]) -> None:
     if level == "weak":
         landlock(limits)
     drop_rights(uid, READ_ALL if level == "weak" and limits["hidden"] else 0)
-    libc.prctl(DUMPABLE, 0, 0, 0, 0)  # neither traced nor looked into by a process of the same user
     if level != "bubblewrap":
         libc.prctl(DEATH, signal.SIGKILL, 0, 0, 0)
     seccomp()

@@ -94,8 +94,9 @@ def run_tests(code: str, tests: list[str], entry_point: str | None, limits: Limi
             raise NotStartedError(reason or "no reason")
         problems = [str(line["problem"])[:300] for line in lines if "problem" in line and not line.get("lost")]
         if not any(line.get("done") for line in lines):
-            lost = any(line.get("lost") for line in lines)
-            problems.append(ending(answer) if lost else f"the code took longer than {limits.seconds:g} s")
+            lost, late = (any(line.get(word) for line in lines) for word in ("lost", "late"))
+            late_or_ended = f"the code took longer than {limits.seconds:g} s" if late else "a test ended its process"
+            problems.append(ending(answer) if lost else late_or_ended)
     return Verdict(len({line["passed"] for line in lines if "passed" in line}), problems[:20])
 
 
@@ -103,12 +104,16 @@ def said(tests: socket.socket, job: dict[str, Any], seconds: float) -> Iterator[
     """What the process of the tests reports, until it ends or its time does. The time begins when it is ready."""
     deadline = time.monotonic() + _TO_START
     text, size = b"", 0
-    with suppress(TimeoutError, OSError):
+    with suppress(ConnectionError, ValueError):
         tests.settimeout(_TO_START)
         tests.sendall(json.dumps(job).encode() + b"\n")
         while size < _LARGEST_REPORT:
             tests.settimeout(max(deadline - time.monotonic(), 0.001))
-            block = tests.recv(1 << 16)
+            try:
+                block = tests.recv(1 << 16)
+            except TimeoutError:
+                yield {"late": True}
+                return
             if not block:
                 return
             size += len(block)

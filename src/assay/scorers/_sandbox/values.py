@@ -126,7 +126,7 @@ class Values:
                 return built(content, self.whole(value[2], Numbered()))
             case "yours":
                 return self.objects.values[content]
-            case "module" if content.split(".")[0] not in ("__main__", "_sandbox"):
+            case "module" if not {"__main__", "_sandbox"} & set(content.split(".")):
                 return import_module(content)
             case "error":
                 return self.error(content)

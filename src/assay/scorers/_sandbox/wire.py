@@ -6,6 +6,7 @@ comparison. What is not plain data stays where it is; the other side gets a `Rem
 
 import json
 import sys
+from _thread import RLock
 from collections.abc import Callable
 from typing import IO, Any, NoReturn
 
@@ -26,11 +27,16 @@ class Wire:
         self.channel, self.mine = channel, mine
         self.values = Values(self)
         self.lost = False
+        self.lock = RLock()
         self.printed: Callable[[], str] = str  # what was printed here since the last reply
 
     def ask(self, operation: str, *arguments: Any, **named: Any) -> Any:
         """What the other side gets from its operation; raises what it raises there. Lists, sets and dicts among the
         arguments are changed as they were changed there."""
+        with self.lock:
+            return self._ask(operation, *arguments, **named)
+
+    def _ask(self, operation: str, *arguments: Any, **named: Any) -> Any:
         if self.lost:
             self.lose("it has ended")
         sent = self.values.numbered()
