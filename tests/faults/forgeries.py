@@ -363,27 +363,18 @@ def f(x):
     (
         "it kills everybody",
         """
-import os, signal
+import fcntl, os, signal
 def f(x):
     for pid in (os.getppid(), -1, 1, 0):
         for number in (signal.SIGTERM, signal.SIGKILL):
             try: os.kill(pid, number)
             except OSError: pass
-""",
-    ),
-    (
-        "it changes the files of the sandbox",
-        """
-import glob, os, sys
-def f(x):
-    module = sys.modules["_sandbox.child"].__file__
-    for path in [module, *glob.glob(os.path.dirname(module) + "/__pycache__/*"), json_file, *sys.path]:
-        for act in (lambda path: open(path, "w").write("exit()"), os.remove, lambda path: os.rename(path, path + "~")):
-            try: act(path)
-            except OSError: continue
-            return 4
-import json
-json_file = json.__file__
+    for fd in range(3, 9):
+        for command in (8, 15):
+            try: fcntl.fcntl(fd, command, os.getppid())
+            except OSError: pass
+        try: fcntl.fcntl(fd, fcntl.F_SETFL, os.O_ASYNC)
+        except OSError: pass
 """,
     ),
 ]

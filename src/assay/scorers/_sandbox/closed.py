@@ -23,12 +23,22 @@ CAPABILITY_VERSION, READ_ALL = 0x20080522, 1 << 2
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 READ, READ_WRITE, ALL_RIGHTS = 0b1101, 0b1111, (13, 14, 15, 15, 16)  # rights of Landlock's versions 1 to 5
 FILE_RIGHTS = 0b1100000000000111
+ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 DENIED = {  # socket unshare setns mount ptrace process_vm_* kcmp bpf userfaultfd *key* perf open_by_handle ipc memfd
-    "x86_64": (0xC000003E, 56, 302, "41 272 308 165 101 310 311 312 321 323 248 249 250 298 304 29 64 68 319"),
-    "aarch64": (0xC00000B7, 220, 261, "198 97 268 40 117 270 271 272 280 282 217 218 219 241 265 194 190 186 279"),
+    "x86_64": (41, 272, 308, 165, 101, 310, 311, 312, 321, 323, 248, 249, 250, 298, 304, 29, 64, 68, 319),
+    "aarch64": (198, 97, 268, 40, 117, 270, 271, 272, 280, 282, 217, 218, 219, 241, 265, 194, 190, 186, 279),
 }
-DENIED_EVERYWHERE = "424 425 426 427 428 429 430 432 438 442"  # pidfd_send_signal io_uring new mounts pidfd_getfd
+DENIED_EVERYWHERE = (424, 425, 426, 427, 428, 429, 430, 432, 438, 442)  # pidfd_*, io_uring, new ways to mount
+DENIED_WEAK = {  # tkill rt_sigqueueinfo rt_tgsigqueueinfo setpriority sched_set* ioprio_set
+    "x86_64": (200, 129, 297, 141, 142, 144, 203, 314, 251),
+    "aarch64": (130, 138, 240, 140, 118, 119, 122, 274, 30),
+}
+IN_PART = {  # clone prlimit kill tgkill fcntl ioctl
+    "x86_64": (56, 302, 62, 234, 72, 16),
+    "aarch64": (220, 261, 129, 131, 25, 29),
+}
 CLONE3, NO_SUCH_CALL, NOT_PERMITTED = 435, 38, 1
+SET_OWNER = ((4, 8), (4, 15), (5, 0x8901), (5, 0x8902))  # of fcntl and ioctl: who gets a signal
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,7 +62,7 @@ def close(limits: dict[str, Any]) -> None:
     drop_rights(uid, READ_ALL if level == "weak" and limits["hidden"] else 0)
     if level != "bubblewrap":
         libc.prctl(DEATH, signal.SIGKILL, 0, 0, 0)
-    seccomp()
+    seccomp(level == "weak")
 
 
 def checked(result: int, what: str) -> int:
@@ -192,21 +202,27 @@ def drop_rights(uid: int, kept: int) -> None:
     checked(libc.capset(header, data), "capset")
 
 
-def seccomp() -> None:
-    """No sockets, no new namespaces, no look into other processes, no memory beside the limits."""
-    if os.uname().machine not in DENIED:
+def seccomp(weak: bool) -> None:
+    """No sockets, no new namespaces, no look into other processes, no memory beside the limits. `weak`: no signals."""
+    machine = os.uname().machine
+    if machine not in DENIED:
         return
-    arch, clone, prlimit, numbers = DENIED[os.uname().machine]
     load, equal, any_bit, at_least, result = 0x20, 0x15, 0x45, 0x35, 0x06
     allow, refuse = (result, 0, 0, 0x7FFF0000), (result, 0, 0, 0x50000 | NOT_PERMITTED)
-    program = [(load, 0, 0, 4), (equal, 1, 0, arch), (result, 0, 0, 0x80000000), (load, 0, 0, 0)]
+    number = (load, 0, 0, 0)
+    program = [(load, 0, 0, 4), (equal, 1, 0, ARCHITECTURE[machine]), (result, 0, 0, 0x80000000), number]
     program += [(at_least, 0, 1, 0x40000000), refuse]
     program += [(equal, 0, 1, CLONE3), (result, 0, 0, 0x50000 | NO_SUCH_CALL)]
-    for number in (numbers + " " + DENIED_EVERYWHERE).split():
-        program += [(equal, 0, 1, int(number)), refuse]
-    program += [(equal, 0, 4, clone), (load, 0, 0, 16), (any_bit, 0, 1, NAMESPACES), refuse, allow]
-    program += [(equal, 0, 3, prlimit), (load, 0, 0, 16), (equal, 1, 0, 0), refuse, allow]
-    code = b"".join(struct.pack("=HBBI", *step) for step in program)
+    for call in DENIED[machine] + DENIED_EVERYWHERE + (DENIED_WEAK[machine] if weak else ()):
+        program += [(equal, 0, 1, call), refuse]
+    clone, prlimit, kill, tgkill, *_ = IN_PART[machine]
+    parts = [(clone, 0, (any_bit, 0, 1, NAMESPACES)), (prlimit, 0, (equal, 1, 0, 0))]
+    if weak:
+        parts += [(call, 0, (equal, 1, 0, os.getpid())) for call in (kill, tgkill)]
+        parts += [(IN_PART[machine][which], 1, (equal, 0, 1, command)) for which, command in SET_OWNER]
+    for call, argument, condition in parts:
+        program += [(equal, 0, 4, call), (load, 0, 0, 16 + 8 * argument), condition, refuse, number]
+    code = b"".join(struct.pack("=HBBI", *step) for step in [*program, allow])
     text = ctypes.create_string_buffer(code, len(code))
-    head = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(text)))
+    head = ctypes.create_string_buffer(struct.pack("@HP", len(program) + 1, ctypes.addressof(text)))
     checked(libc.prctl(SECCOMP, 2, head, 0, 0), "seccomp")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator
+from compileall import compile_dir
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -50,6 +51,7 @@ def level_here(weak: bool) -> Level:
     """The strongest level that works on this machine: each is tried. `weak` is taken only if that is allowed."""
     if sys.platform != "linux":
         raise UserError("code of answers can be run on Linux only", fix="run in a Linux container or virtual machine")
+    compile_dir(_HERE, quiet=2)  # inside, nothing can be written
     reasons: list[str] = []
     levels: list[Level] = ["bubblewrap", "namespaces", "weak"]
     for level in levels if weak else levels[:2]:
