@@ -4,7 +4,10 @@ machine has, and always at the weakest."""
 import ctypes
 import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -190,6 +193,21 @@ def test_nothing_is_left_behind(level: Level) -> None:
     left = [process for process in psutil.process_iter(["cmdline"]) if process.pid not in before]
     ours = [process for process in left if any("_sandbox" in word for word in process.info["cmdline"] or [])]
     assert psutil.wait_procs(ours, timeout=5)[1] == []
+
+
+def test_all_ends_when_assay_is_killed(level: Level) -> None:
+    code = "import os, time\\nos.fork()\\nos.setsid() if os.getpid() != os.getsid(0) else 0\\nwhile True: time.sleep(1)"
+    call = f"run_tests('{code}', ['1'], None, Limits(60, 400 << 20, 1 << 20, 8), '{level}')"
+    assay = subprocess.Popen([sys.executable, "-c", f"from assay.scorers._sandbox.run import *\n{call}"])
+    below: list[psutil.Process] = []
+    deadline = time.monotonic() + 20
+    while len(below) < 5 and time.monotonic() < deadline:
+        below = psutil.Process(assay.pid).children(recursive=True)
+        time.sleep(0.05)
+    assay.kill()
+    assay.wait()
+    assert len(below) >= 5
+    assert psutil.wait_procs(below, timeout=10)[1] == []
 
 
 def test_processes_are_counted(closed: Level) -> None:

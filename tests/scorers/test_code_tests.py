@@ -45,7 +45,7 @@ def test_the_function_under_test_may_have_the_name_of_a_builtin() -> None:
 
 
 CODE = """
-import collections, dataclasses, datetime, decimal, fractions, json, math
+import collections, dataclasses, datetime, decimal, fractions, json, math, sys
 counter = 0
 pairs = [1, [2, 3]]
 def count():
@@ -84,7 +84,7 @@ def total(node):
     return result
 def mark(node): node.value = 9
 def read(file): return [line for line in file.read().split()]
-def say(): print("hi")
+def say(): print("h", end=""); sys.stdout.buffer.write(b"i\\n")
 async def later(x): return x * 2
 def same(x): return x
 def large(): return math.factorial(3000)

@@ -38,12 +38,10 @@ async def code_tests(
     is the last fenced block that compiles (and defines `entry_point`, if given), else the whole answer; without any
     the answer is unparsed.
 
-    Code from a model is run only with `allow_code: true`, in a process of its own. The tests run in a second process,
-    which asks the first for results and compares copies of them: no object of the answer has a say in its verdict. Both
-    see Python, the installed packages and an empty folder in memory, but no file of yours, no network, no socket, none
-    of your environment variables, no other process. CPU time, memory, file size and number of processes are limited,
-    and all that was started ends with it. That takes Linux with bubblewrap or namespaces; elsewhere it is refused,
-    unless `sandbox: weak` allows it to run with the limits and whatever else the kernel offers.
+    Code from a model is run only with `allow_code: true`. The tests run in a second process, which asks that of the
+    code for results and compares copies of them. Both see Python, the installed packages and an empty folder in memory,
+    but no file of yours, no socket, no environment variables, no other process. CPU time, memory, files and processes
+    are limited. Where Linux cannot do that, code is refused unless `sandbox: weak` lets it run with less.
 
     Parameters:
     allow_code: run code that a model wrote

@@ -51,13 +51,17 @@ def answer(channel: Any) -> None:
             return None
         return names[arguments[0]] if name == "name" else OPERATIONS[name](*arguments, **named)
 
+    output = io.BytesIO()
+    sys.stdout = io.TextIOWrapper(output, "utf-8", errors="backslashreplace", write_through=True)
+
     def printed() -> str:
-        text, sys.stdout = getattr(sys.stdout, "getvalue", str)(), io.StringIO()
-        return text[:1_000_000]
+        text = output.getvalue()[:1_000_000].decode(errors="replace")
+        output.seek(0)
+        output.truncate()
+        return text
 
     wire = Wire(channel, operation)
     wire.printed = printed
-    printed()
     wire.send(["ok", None, [], ""])
     wire.serve()
 
