@@ -33,10 +33,9 @@ async def code_tests(
     """The Python code in the answer passes the item's tests, run where it can neither do harm nor see the tests.
 
     Score: the share of the tests that pass; passes if all do. A test is Python source that raises if something is
-    wrong (`assert add(1, 2) == 3`); all tests see the names that the code defines, as in MBPP (Austin et al. 2021). A
-    test that defines `check` is called with the function `entry_point`, as in HumanEval (Chen et al. 2021). The code
-    is the last fenced block that compiles (and defines `entry_point`, if given), else the whole answer; without any
-    the answer is unparsed.
+    wrong (`assert add(1, 2) == 3`) and sees the names that the code defines, as in MBPP (Austin et al. 2021); `check`
+    in a test is called with the function `entry_point`, as in HumanEval (Chen et al. 2021). The code is the last fenced
+    block that compiles (and defines `entry_point`, if given), else the whole answer; without any it is unparsed.
 
     Code from a model is run only with `allow_code: true`. The tests run in a second process, which asks that of the
     code for results and compares copies of them. Both see Python, the installed packages and an empty folder in memory,
