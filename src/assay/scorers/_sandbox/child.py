@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from . import closed
-from .remote import ALONE, OPERATIONS
+from .remote import ALONE, OPERATIONS, Remote
 from .wire import Wire
 
 SHORT = {"np": "numpy", "pd": "pandas"}
@@ -73,11 +73,16 @@ class Names(dict[str, Any]):
     def __init__(self, wire: Wire, shadowed: set[str]) -> None:
         super().__init__(__name__="tests")
         self.wire, self.shadowed = wire, shadowed
+        self.objects: dict[str, Remote] = {}  # functions and classes of the answer are asked for only once
 
     def __missing__(self, name: str) -> Any:
+        if name in self.objects:
+            return self.objects[name]
         if name in self.shadowed or not (name.startswith("__") or hasattr(builtins, name)):
             with suppress(Exception):
                 value = self.wire.ask("name", name)
+                if isinstance(value, Remote) and (name not in MODULES or name in self.shadowed):
+                    self.objects[name] = value
                 module = getattr(value, "__name__", None) if isinstance(value, types.ModuleType) else None
                 if name not in MODULES or name in self.shadowed or module == SHORT.get(name, name):
                     return value

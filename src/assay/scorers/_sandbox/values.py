@@ -143,18 +143,19 @@ class Values:
 
     def group(self, kind: Any, content: Any, seen: Numbered) -> Any:
         if kind not in CHANGING:
-            return kind(self.whole(item, seen) for item in content)
+            return kind(self.all_whole(content, seen))
         made = kind()
         seen.add(made)
         self.fill(made, content, seen)
         return made
 
+    def all_whole(self, content: list[Any], seen: Numbered) -> list[Any]:
+        return content if set(map(type, content)) <= PLAIN else [self.whole(item, seen) for item in content]
+
     def fill(self, group: Any, content: Any, seen: Numbered) -> None:
         """Give a list, dict, set or byte array this content."""
         pairs = isinstance(group, dict)
-        items: list[Any] = [
-            tuple(self.whole(part, seen) for part in item) if pairs else self.whole(item, seen) for item in content
-        ]
+        items: list[Any] = [self.all_whole(pair, seen) for pair in content] if pairs else self.all_whole(content, seen)
         if isinstance(group, (list, bytearray)):
             group[:] = items
         else:
