@@ -133,7 +133,7 @@ class Values:
             case "kind":
                 return self.error_kind(*content)
             case "type":
-                return builtin(content, type)
+                return builtin(content, object)
             case "coroutine":
                 return finished(Remote(self.wire, content))
             case "mine":
@@ -194,16 +194,16 @@ class Values:
             if module.split(".")[0] in sys.stdlib_module_names - {"unittest"}:
                 kind = vars(sys.modules.get(module, types)).get(name)
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-                kind = type(name, (builtin(base, type(BaseException)),), {"__module__": module})
+                kind = type(name, (builtin(base, BaseException),), {"__module__": module})
             self.errors[module, name] = kind
         return self.errors[module, name]
 
 
-def builtin(name: str, kind: type) -> Any:
-    value = vars(sys.modules["builtins"])[name]
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} is not a type")
-    return value
+def builtin(name: str, above: type) -> Any:
+    kind = vars(sys.modules["builtins"])[name]
+    if not (isinstance(kind, type) and issubclass(kind, above)):
+        raise TypeError(f"{name} is not a {above.__name__}")
+    return kind
 
 
 def built(name: str, content: Any) -> Any:
