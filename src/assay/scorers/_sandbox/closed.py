@@ -96,9 +96,13 @@ def fork_off(life: int, level: str) -> None:
         return
     os.closerange(0, life)
     os.closerange(life + 1, 256)
-    select.select([life, os.pidfd_open(child)], [], [])
-    os.kill(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ended, status = 0, 0
+    while not ended and not select.select([life], [], [], 0.02)[0]:
+        ended, status = os.waitpid(child, os.WNOHANG)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
     if level == "weak":
         end_all_below()
     os._exit(code if code >= 0 else 128 - code)

@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import select
 import shutil
 import socket
 import subprocess
@@ -177,17 +176,17 @@ def started(
         except OSError as error:
             os.close(hold)
             raise NotStartedError(str(error)) from None
-        ended = os.pidfd_open(process.pid)
         try:
             yield process
         finally:
             os.close(hold)
             if level == "bubblewrap":
                 process.kill()
-            if not select.select([ended], [], [], 10)[0]:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
                 process.kill()
-            process.wait()
-            os.close(ended)
+                process.wait()
 
 
 def bubblewrap(limits: Limits) -> list[str]:
