@@ -195,10 +195,13 @@ def test_nothing_is_left_behind(level: Level) -> None:
     assert psutil.wait_procs(ours, timeout=5)[1] == []
 
 
-def test_all_ends_when_assay_is_killed(level: Level) -> None:
+def test_all_ends_when_assay_is_killed(level: Level, tmp_path: Path) -> None:
     code = "import os, time\\nos.fork()\\nos.setsid() if os.getpid() != os.getsid(0) else 0\\nwhile True: time.sleep(1)"
     call = f"run_tests('{code}', ['1'], None, Limits(60, 400 << 20, 1 << 20, 8), '{level}')"
-    assay = subprocess.Popen([sys.executable, "-c", f"from assay.scorers._sandbox.run import *\n{call}"])
+    assay = subprocess.Popen(
+        [sys.executable, "-c", f"from assay.scorers._sandbox.run import *\n{call}"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     below: list[psutil.Process] = []
     deadline = time.monotonic() + 20
     while len(below) < 5 and time.monotonic() < deadline:
