@@ -178,6 +178,7 @@ def test_a_test_that_ends_its_process_fails() -> None:
     assert ran("x = 1", "assert x", "import os\nos._exit(0)", "assert x") == Verdict(1, ["a test ended its process"])
 
 
+@pytest.mark.skipif(os.getuid() != 0 and level_here(True) == "weak", reason="weak counts all threads of the user")
 def test_threads_take_turns() -> None:
     test = "from concurrent.futures import ThreadPoolExecutor as Pool\n"
     test += "assert list(Pool(4).map(lambda n: f(g, n), range(99))) == [n + 1 for n in range(99)]"
