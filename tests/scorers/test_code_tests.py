@@ -1,43 +1,31 @@
-"""Code from a model: it runs, it is measured by its tests, and it can do no harm. Every attack here is a real one."""
+"""Code from a model: it runs, and it is measured by its tests, which are in another process. What it cannot do is in
+`tests/faults/test_forged_verdicts.py`."""
 
 import os
-import socket
-from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
-from assay.scorers import code_tests as module
-from assay.scorers.code_tests import Limits, Verdict, code_of, code_tests, run_tests
+from assay.scorers._sandbox import run as sandbox
+from assay.scorers._sandbox.run import Limits, NotStartedError, Verdict, level_here, run_tests
+from assay.scorers.code_tests import code_of, code_tests
 from tests.support import Lab
 
-LIMITS = Limits(seconds=10, memory=256 << 20, files=1 << 20, processes=8, allow_unsafe=False)
+LIMITS = Limits(seconds=10, memory=512 << 20, files=1 << 20, processes=8)
 HASTY = LIMITS._replace(seconds=1)
 
 
 def ran(code: str, *tests: str, limits: Limits = LIMITS, entry_point: str | None = None) -> Verdict:
-    return run_tests(code, list(tests or ["assert True"]), entry_point, limits)
-
-
-def can_close_off() -> bool:
-    try:
-        ran("x = 1")
-    except UserError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(not can_close_off(), reason="the system has no namespaces for us")
+    return run_tests(code, list(tests or ["assert True"]), entry_point, limits, level_here(True))
 
 
 def test_each_test_counts() -> None:
-    found = ran("def add(a, b): return a + b", "assert add(1, 2) == 3", "assert add(1, 2) == 4, 'no'", "undefined")
-    assert found.passed == 1
-    assert [problem.split(":")[:2] for problem in found.problems] == [
+    verdict = ran("def add(a, b): return a + b", "assert add(1, 2) == 3", "assert add(1, 2) == 4, 'no'", "undefined")
+    assert verdict.passed == 1
+    assert [problem.split(":")[:2] for problem in verdict.problems] == [
         ["test 2", " AssertionError"],
         ["test 3", " NameError"],
     ]
@@ -47,83 +35,175 @@ def test_a_check_function_is_called_with_the_entry_point() -> None:
     test = "def check(candidate):\n    assert candidate(2) == 4"
     assert ran("def double(x): return 2 * x", test, entry_point="double").passed == 1
     assert ran("def double(x): return x", test, entry_point="double").passed == 0
+    assert ran("def pow(x): return 2 * x", test, entry_point="pow").passed == 1
+    assert ran("def other(x): return x", test, entry_point="double").problems == ["test 1: KeyError: 'double'"]
+
+
+def test_the_function_under_test_may_have_the_name_of_a_builtin() -> None:
+    assert ran("def sum(a, b): return a * b", "assert sum(2, 3) == 6", "assert sum(1, 3) == 3").passed == 2
+    assert ran("def copy(a): return a", "assert set(copy([2])) == set([2])").passed == 1
+
+
+CODE = """
+import collections, dataclasses, datetime, decimal, fractions, json, math, sys
+counter = 0
+pairs = [1, [2, 3]]
+def count():
+    global counter
+    counter += 1
+def sort(values): values.sort()
+def swap(rows): rows[0], rows[1] = rows[1], rows[0]
+def add(group): group["itself"] = [group]
+def both(a, b): a.append(1); return b
+def numbers(n):
+    for i in range(n): yield i
+def adder(n): return lambda x: x + n
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: "int" = 0
+    def __add__(self, other): return Point(self.x + other.x, self.y + other.y)
+class Stack:
+    def __init__(self): self.items = []
+    def push(self, x): self.items.append(x); return self
+    def __len__(self): return len(self.items)
+    def __getitem__(self, i): return self.items[i]
+    def __enter__(self): return self
+    def __exit__(self, *error): return False
+class Bad(ValueError):
+    def __init__(self, code): super().__init__(f"code {code}"); self.code = code
+def fail(code): raise Bad(code)
+def parse(text): return json.loads(text)
+def apply(function, *arguments): return function(*arguments)
+def caught(function):
+    try: function()
+    except KeyError as error: return str(error)
+def total(node):
+    result = 0
+    while node: result, node = result + node.value, node.next
+    return result
+def mark(node): node.value = 9
+def read(file): return [line for line in file.read().split()]
+def say(): print("h", end=""); sys.stdout.buffer.write(b"i\\n")
+async def later(x): return x * 2
+def same(x): return x
+def large(): return math.factorial(3000)
+def named(*a, k=1, **more): return (a, k, more)
+def kind(x): return type(x)
+def tuple_with_names(): return collections.namedtuple("P", "a b")(1, 2)
+def lists():
+    made = collections.defaultdict(list); made["a"].append(1); return made
+"""
+VALUES = """
+import collections, datetime, decimal, fractions, uuid
+values = [
+    1, -0.5, 1j, "\\ud800", b"\\xff", bytearray(b"x"), None, True, (1, [2]), {3}, frozenset([4]), {(1, 2): {"a": []}},
+    range(3),
+    slice(1), decimal.Decimal("1.5"), fractions.Fraction(1, 3), datetime.date(2020, 1, 2), datetime.timedelta(1),
+    datetime.datetime(2020, 1, 2, 3, tzinfo=datetime.timezone.utc), datetime.time(1), uuid.UUID(int=3), float("inf"),
+    collections.deque([1], 3), collections.Counter("aab"), collections.OrderedDict(a=1), int, 10**5000,
+]
+back = same(values)
+assert back == values
+assert [type(value) for value in back] == [type(value) for value in values]
+"""
+CROSSING = [
+    "count(); count(); assert counter == 2",
+    "assert pairs == [1, [2, 3]]",
+    "values = [3, 1, 2]; sort(values); assert values == [1, 2, 3]",
+    "rows = [[1], [2]]; first = rows[0]; swap(rows); assert rows == [[2], [1]] and rows[1] is first",
+    "group = {}; add(group); assert group['itself'][0] is group",
+    "a = []; assert both(a, a) is a and a == [1]",
+    "assert list(numbers(3)) == [0, 1, 2] and next(numbers(1)) == 0 and next(numbers(0), 7) == 7",
+    "assert adder(3)(4) == 7 and apply(adder(3), 4) == 7",
+    "assert Point(1) + Point(2, 3) == Point(3, 3) != Point(3) and isinstance(Point(1), Point)",
+    "p = Point(1); p.x = 5; assert p.x == 5 and str(p) == 'Point(x=5, y=0)' and not hasattr(p, 'z')",
+    "s = Stack().push(1).push(2)\nassert len(s) == 2 and s[0] == 1 and list(s) == [1, 2] and 2 in s and 3 not in s",
+    "with Stack() as s: assert isinstance(s, Stack)",
+    "try: fail(3)\nexcept Bad as e: assert e.code == 3 and str(e) == 'code 3' and isinstance(e, ValueError)",
+    "import json\ntry: parse('{')\nexcept json.JSONDecodeError: pass\nelse: assert 0",
+    "import operator\nassert apply(lambda x, y: x - y, 3, 2) == 1 == apply(int, '1') == apply(operator.sub, 2, 1)",
+    "def lookup(): raise KeyError('k')\nassert caught(lookup) == repr('k')",
+    "class Node:\n    def __init__(self, value, next=None): self.value, self.next = value, next",
+    "assert total(Node(1, Node(2))) == 3\nn = Node(1); mark(n); assert n.value == 9 and same(n) is n",
+    "import io, contextlib\nassert read(io.StringIO('a b')) == ['a', 'b'] and apply(list, iter([1])) == [1]",
+    "b = io.StringIO()\nwith contextlib.redirect_stdout(b): say()\nassert b.getvalue() == 'hi\\n'",
+    "import asyncio\nassert asyncio.run(later(4)) == 8",
+    "assert math.sqrt(same(4)) == 2 and large() == math.factorial(3000)",
+    "assert named(1, 2, k=3, z=[4]) == ((1, 2), 3, {'z': [4]}) and named.__name__ == 'named'",
+    "assert kind(3) is int and tuple_with_names() == (1, 2) and lists() == {'a': [1]}",
+    "exit\nassert round(same(2.567), 1) == 2.6 and not same([])",
+    VALUES,
+]
+
+
+def test_what_crosses_between_the_two_processes() -> None:
+    assert ran(CODE, *CROSSING) == Verdict(len(CROSSING), [])
+
+
+def test_arrays_cross() -> None:
+    if not any(os.path.isdir(f"{folder}/numpy") for folder in sandbox.packages()):
+        pytest.skip("numpy is not installed where the sandbox sees it")
+    code = "import numpy as np\ndef f(): return np.arange(6).reshape(2, 3)\ndef g(): return np.int64(3)"
+    tests = ["assert np.array_equal(f(), [[0, 1, 2], [3, 4, 5]])", "assert f().shape == (2, 3)", "assert g() == 3"]
+    assert ran(code, *tests) == Verdict(3, [])
+
+
+def test_what_does_not_cross_says_so() -> None:
+    code = "class Vector:\n    def __mul__(self, n): return n\ndef f(x): return x.__code__"
+    verdict = ran(code, "assert Vector() * 3 == 3", "assert Vector().__mul__(3) == 3", "f(lambda: 1)")
+    assert verdict.passed == 1
+    assert "unsupported operand" in verdict.problems[0]
+    assert "cannot do this to a function of a test" in verdict.problems[1]
 
 
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("import sys; sys.exit(0)", "SystemExit"),
-        ("import os; os._exit(0)", "ended its process early"),
-        ("import os\nif os.fork(): os._exit(0)", "ended its process early"),
-        ('print(\'{"ok": true, "test": 0, "done": true}\'); raise ValueError', "ValueError"),
+        ("import sys; sys.exit(0)", "the code: SystemExit: 0"),
+        ("import os; os._exit(3)", "ended its process early (exit code 3)"),
+        ("raise ValueError('x')", "the code: ValueError: x"),
         ("x = 'a' * 10**9", "MemoryError"),
+        ("import os; os.kill(os.getpid(), 9)", "ended its process early|CPU time or its memory"),
         ("open('big', 'w').write('a' * 3_000_000)", "too large|No space"),
-        ("import socket; socket.create_connection(('1.1.1.1', 53), 1)", "unreachable"),
-        ("open('/tmp/assay-outside', 'w')", "Read-only"),
-        ("open('/dev/shm/assay-outside', 'w')", "Read-only"),
-        ("import os; os.remove(os.__file__)", "Read-only|Permission"),
-        ("open('/etc/shadow').read()", "Permission"),
-        ("import os; os.kill(1, 0); [os.kill(pid, 9) for pid in range(2, 4_000_000, 1000)]", "No such process"),
     ],
 )
-def test_attempts_that_fail(code: str, why: str) -> None:
-    found = ran(code)
-    assert found.passed == 0
-    assert any(part in found.problems[0] for part in why.split("|")), found.problems
+def test_how_code_fails(code: str, why: str) -> None:
+    verdict = ran(code)
+    assert verdict.passed == 0
+    assert any(part in verdict.problems[0] for part in why.split("|")), verdict.problems
 
 
-def test_loops_and_fork_bombs_end_with_their_time() -> None:
+def test_a_test_that_ends_its_process_fails() -> None:
+    assert ran("x = 1", "assert x", "import os\nos._exit(0)", "assert x") == Verdict(1, ["a test ended its process"])
+
+
+@pytest.mark.skipif(os.getuid() != 0 and level_here(True) == "weak", reason="weak counts all threads of the user")
+def test_threads_take_turns() -> None:
+    test = "from concurrent.futures import ThreadPoolExecutor as Pool\n"
+    test += "assert list(Pool(4).map(lambda n: f(g, n), range(99))) == [n + 1 for n in range(99)]"
+    assert ran("def f(g, n): return g(n)\ndef g(n): return n + 1", test) == Verdict(1, [])
+
+
+def test_time_is_limited() -> None:
     assert ran("while True: pass", limits=HASTY).problems == ["the code took longer than 1 s"]
-    bomb = "import os\nos.setsid()\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
-    before = {process.pid for process in psutil.process_iter()}
-    assert ran(bomb, limits=HASTY).passed == 0
-    left = [process for process in psutil.process_iter(["cmdline"]) if process.pid not in before]
-    assert [
-        process for process in left if any("_sandbox_child" in word for word in process.info["cmdline"] or [])
-    ] == []
+    assert ran("x = 1", "assert x", "while True: pass", limits=HASTY) == Verdict(1, ["the code took longer than 1 s"])
 
 
-def test_processes_are_counted() -> None:
-    code = "import os\nmade = 0\ntry:\n    while os.fork():\n        made += 1\n    os._exit(0)\nexcept OSError: pass"
-    assert ran(code, "assert made < 8").passed == 1
+def test_where_it_cannot_be_closed_off_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(level: str) -> None:
+        if level != "weak":
+            raise NotStartedError(f"no {level} here")
 
-
-def test_our_servers_cannot_be_reached() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port), 1):
-            assert (
-                "unreachable" in ran(f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)").problems[0]
-            )
-
-
-def test_no_secret_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_KEY", "hush")
-    code = "import os, glob\ntexts = [str(dict(os.environ))]\nfor path in glob.glob('/proc/*/environ'):\n"
-    code += "    try:\n        texts.append(open(path, errors='replace').read())\n    except OSError:\n        pass"
-    assert ran(code, "assert not any('hush' in text for text in texts)").passed == 1
-
-
-def test_it_has_a_folder_of_its_own_that_is_gone_afterwards() -> None:
-    found = ran(
-        "import os\nopen('note', 'w').write('x')", "assert os.listdir('.') == ['note']", "assert 0, os.getcwd()"
-    )
-    assert found.passed == 1
-    folder = found.problems[0].rpartition(" ")[2]
-    assert "assay-code-" in folder
-    assert not Path(folder).exists()
-
-
-def test_where_it_cannot_be_closed_off_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    child = tmp_path / "child.py"
-    broken = "raise OSError('no namespaces here')"
-    child.write_text(module._CHILD.read_text().replace("uid, gid = os.getuid(), os.getgid()\n", f"{broken}\n", 1))
-    monkeypatch.setattr(module, "_CHILD", child)
-    with pytest.raises(UserError, match="cannot be closed off here: no namespaces"):
-        ran("x = 1")
-    open_limits = HASTY._replace(allow_unsafe=True)
-    assert ran("x = 1", "assert x == 1", limits=open_limits).passed == 1
-    assert ran("while True: pass", limits=open_limits).passed == 0
+    monkeypatch.setattr(sandbox, "try_out", broken)
+    level_here.cache_clear()
+    with pytest.raises(
+        UserError, match=r"cannot be closed off here .*no bubblewrap here.*no namespaces here"
+    ) as refused:
+        level_here(False)
+    assert "sandbox: weak" in str(refused.value)
+    assert level_here(True) == "weak"
+    level_here.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -170,8 +250,10 @@ def test_a_whole_run(lab: Lab) -> None:
     ):
         row["ground_truth"] = {"tests": test}
     lab.config["sample_params"] = {"num_samples": 1}
-    lab.config["evaluation_methods"] = [{"name": "code_tests", "params": {"allow_code": True, "seconds": 5}}]
+    lab.config["evaluation_methods"] = [{"name": "code_tests", "params": {"allow_code": True, "sandbox": "weak"}}]
     lab.run()
     rows = {row["item_id"]: (row["outcome"], row["score"]) for row in lab.read("evaluation_results.jsonl")}
+    details = [row["detailed_results"] for row in lab.read("evaluation_results.jsonl") if row["outcome"] == "scored"]
+    assert {each["sandbox"] for each in details} == {level_here(True)}
     assert rows == {"q0": ("scored", 1.0), "q1": ("scored", 0.0), "q2": ("scored", 1.0), "q3": ("errored", None)}
     assert os.listdir(lab.folder / "out")
