@@ -69,7 +69,8 @@ def secret(reference: str, environ: Mapping[str, str]) -> str | None:
     missing = [name for _, name, default in _VARIABLE.findall(reference) if not environ.get(name) and not default]
     if missing:
         return None
-    return _VARIABLE.sub(lambda match: environ.get(match[2]) or match[3] or "", reference)
+    text = _VARIABLE.sub(lambda match: environ.get(match[2]) or match[3] or "", reference)
+    return FromEnvironment(text, reference) if text != reference else text
 
 
 def environment_of(document: Document, environ: Mapping[str, str] | None) -> dict[str, str]:

@@ -65,8 +65,9 @@ class Allowance:
 class Share:
     """The part of one answer. `proceed` may be called from another thread."""
 
-    def __init__(self, proceed: Callable[[], object]) -> None:
-        self.proceed = proceed
+    proceed: Callable[[], object]
+
+    def __init__(self) -> None:
         self.held = self.wanted = 0
 
 

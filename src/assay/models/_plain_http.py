@@ -122,7 +122,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, max_body: int) -> None:
         self.closed = False
-        self._max_body = max_body
+        self._max_body = self._most = max_body
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
         self._socket = select.poll()
@@ -186,14 +186,14 @@ class _Connection(asyncio.Protocol):
             self._kept = False
             self._fail(Broken("it is not HTTP", answered=True))
             return
-        self._overhead = 0 if self._size > before else self._overhead + len(data)
         if self._ended:
             return
+        self._overhead = 0 if self._size > before else self._overhead + len(data)
         if self._overhead > MAX_HEAD:
             self._fail(Broken("its head is too large", answered=True))
-        elif self._stated > self._max_body or self._size > self._most():
+        elif self._size > self._most or (self._stated > self._most and self._status < 300):
             self._fail(TooLarge(max(self._stated, self._size)))
-        elif self._stated > SMALL or self._size > SMALL:
+        elif self._status and (self._stated > SMALL or self._size > SMALL):
             self._hold()
 
     def on_message_begin(self) -> None:
@@ -201,20 +201,23 @@ class _Connection(asyncio.Protocol):
             self._kept = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._ended and self._size == 0:  # trailers of a body are passed over
-            self._headers.append((name.lower(), value))
+        if self._status:  # trailers of a body, or the head of what nobody asked for
+            return
+        name = name.lower()
+        self._headers.append((name, value))
+        if name == b"content-length" and value.isdigit():
+            self._stated = int(value)
 
     def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
         if self._ended:
             return
-        status = self._parser.get_status_code()
         if status < 200:
-            self._headers.clear()
+            self._headers, self._stated = [], 0
             return
         self._status = status
         self._kept = self._parser.should_keep_alive()
-        if status < 300:  # the parser has seen that it is a number
-            self._stated = int(next((value for name, value in self._headers if name == b"content-length"), b"0"))
+        self._most = self._max_body if status < 300 else MAX_ERROR_BODY
 
     def on_body(self, piece: bytes) -> None:
         if not self._ended:
@@ -222,18 +225,16 @@ class _Connection(asyncio.Protocol):
             self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        if self._status and not self._ended and self._size <= self._most():
+        if self._status and not self._ended and self._size <= self._most:
             self._ended = True
             self._done()
-
-    def _most(self) -> int:
-        return self._max_body if self._status < 300 else MAX_ERROR_BODY
 
     def _hold(self) -> None:
         """Wait before reading on if the answers in flight are too much together; the deadline waits as well."""
         if self._share is None:
-            self._share = Share(lambda: self._loop.call_soon_threadsafe(self._proceed))
-        if self._timer is not None and not allowance().take(self._share, self._size, self._stated):
+            self._share = Share()
+            self._share.proceed = lambda: self._loop.call_soon_threadsafe(self._proceed)
+        if self._timer is not None and not allowance().take(self._share, self._size, min(self._stated, self._most)):
             self._left = self._timer.when() - self._loop.time()
             self._timer.cancel()
             self._transport.pause_reading()

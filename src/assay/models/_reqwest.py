@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,7 @@ class ReqwestClient:
     async def send(self, method: str, url: str, body: bytes, timeout: float) -> Answer:
         """The answer; of one that is not 2xx as much as came. Raises TimeoutError, Broken, TooLarge or LaneError."""
         request = self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
+        request = request.streamed_read_buffer_limit(0)  # else a broken body would cost the status too
         reading = _Reading(self._max_body)
         try:
             async with asyncio.timeout(timeout) as deadline, request.build_streamed() as response:
@@ -47,12 +49,13 @@ class ReqwestClient:
                 await reading.read(response, deadline)
         except (TimeoutError, TooLarge, self._errors.PyreqwestError) as error:
             if reading.status < 300:  # else it says enough
-                raise self._failure(error) from None
+                raise self._failure(error, answered=reading.status > 0) from None
         finally:
-            allowance().give_back(reading.share)
+            if reading.share is not None:
+                allowance().give_back(reading.share)
         return Answer(reading.status, reading.headers, b"".join(reading.pieces))
 
-    def _failure(self, error: Any) -> Exception:
+    def _failure(self, error: Any, *, answered: bool) -> Exception:
         if isinstance(error, (TimeoutError, TooLarge)):
             return error
         if isinstance(error, (self._errors.RequestTimeoutError, self._errors.ConnectTimeoutError)):
@@ -62,7 +65,7 @@ class ReqwestClient:
         if "certificate" in reason:
             fix = "name the file of its certificate authority in SSL_CERT_FILE"
             return LaneError(f"the server's certificate is not trusted: {reason}", fix=fix)
-        return Broken(reason, answered=isinstance(error, (self._errors.BodyDecodeError, self._errors.ReadError)))
+        return Broken(reason, answered=answered or isinstance(error, self._errors.ReadError))
 
     async def close(self) -> None:
         await self._client.close()
@@ -75,15 +78,15 @@ class _Reading:
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
+        self.share: Share | None = None
         self._max_body = max_body
-        self._room = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        self.share = Share(lambda: loop.call_soon_threadsafe(self._room.set))
 
     def begin(self, response: Any) -> None:
         self.status = response.status
         if self.status != 200:
-            self.headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+            for name in response.headers:
+                with suppress(ValueError):  # not a text
+                    self.headers.append((name.encode(), response.get_header(name).encode()))
 
     async def read(self, response: Any, deadline: asyncio.Timeout) -> None:
         """The body, piece by piece: also one that is far larger when it is unpacked is never held."""
@@ -92,6 +95,9 @@ class _Reading:
         most = self._max_body if self.status < 300 else MAX_ERROR_BODY
         if stated > most:
             raise TooLarge(stated)
+        if self.status == 200 and 0 < stated <= SMALL:
+            self.pieces.append((await response.bytes()).to_bytes())
+            return
         size = 0
         reader = response.body_reader
         await self._wait(size, stated, deadline)
@@ -104,13 +110,16 @@ class _Reading:
 
     async def _wait(self, received: int, stated: int, deadline: asyncio.Timeout) -> None:
         """For the answers in flight to be fewer, if they are too much together; the deadline waits as well."""
-        if max(received, stated) <= SMALL or allowance().take(self.share, received, stated):
+        if max(received, stated) <= SMALL:
             return
-        loop = asyncio.get_running_loop()
+        loop, room = asyncio.get_running_loop(), asyncio.Event()
+        self.share = self.share or Share()
+        self.share.proceed = lambda: loop.call_soon_threadsafe(room.set)
+        if allowance().take(self.share, received, stated):
+            return
         left = (deadline.when() or 0.0) - loop.time()
         deadline.reschedule(None)
-        await self._room.wait()
-        self._room.clear()
+        await room.wait()
         deadline.reschedule(loop.time() + left)
 
 

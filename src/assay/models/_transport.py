@@ -142,7 +142,6 @@ def is_loopback(url: str) -> bool:
 
 def shown_url(url: str) -> str:
     """The address without user, password and query: safe to print."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    host = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    scheme, separator, rest = url.partition("?")[0].partition("#")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
