@@ -169,7 +169,6 @@ class _Connection(asyncio.Protocol):
             allowance().give_back(self._share)
             self._share = None
         self._answer = None
-        self._pieces = []
 
     def abort(self) -> None:
         self.closed = True
@@ -246,7 +245,8 @@ class _Connection(asyncio.Protocol):
 
     def _done(self) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(Answer(self._status, self._headers, b"".join(self._pieces)))
+            pieces, self._pieces = self._pieces, []
+            self._answer.set_result(Answer(self._status, self._headers, b"".join(pieces)))
 
     def _fail(self, error: Exception) -> None:
         if self._status >= 300:  # it says enough
