@@ -9,7 +9,6 @@ import html
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -21,13 +20,18 @@ from assay.interfaces import Completion
 MARK = "[secret]"
 SHORTEST = 6
 _MARK = MARK.encode()
-_LONGEST_PATTERN = 1 << 20  # bytes that are searched for the place; of a longer text nothing is kept
-_END = 8  # letters at the end of a key that are looked for first
+_LONGEST = 1 << 18  # bytes that are searched for the place; of a longer text nothing is kept
+_RUN = 8  # letters in a row that are looked for first
 _PIECE = 6  # a beginning of a key, at the end of what was cut off there, that is a leak
 _LOWER = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
 _OTHERS = bytes(code for code in range(128) if not chr(code).isalnum())
-_ESCAPE = re.compile(rb"\\u00([0-9a-fA-F]{2})|\\x([0-9a-fA-F]{2})")
-_GAP = rb"(?:\\+[nrt]|\\+u00[0-9a-f]{2}|%[0-9a-f]{2}|&#?[0-9a-z]{1,8};|[^0-9A-Za-z\x80-\xff]){0,80}?"
+_ESCAPE = re.compile(rb"\\+u00([0-9a-fA-F]{2})|\\+x([0-9a-fA-F]{2})")
+_NESTED = 4  # escapes of escapes that are undone
+_TOKEN = re.compile(
+    rb"\\+(?:u00|x)([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|&#0*(\d{1,3});|&#[xX]0*([0-9a-fA-F]{1,2});"
+    rb"|(\\+[nrt]|&[a-zA-Z]{2,8};)|.",
+    re.S,
+)
 
 
 class Secrets:
@@ -39,7 +43,7 @@ class Secrets:
         needles = (_letters(form) for value in self._values for form in _forms(value, value.lower(), value.upper()))
         self._needles = tuple(dict.fromkeys(needle for needle in needles if len(needle) >= SHORTEST))
         self._odd = tuple(value.encode() for value in self._values if len(_letters(value.encode())) < SHORTEST)
-        self._ends = tuple(dict.fromkeys(form.lower()[-_END:] for value in self._values for form in _forms(value)))
+        self._runs = tuple(dict.fromkeys(_run(form) for value in self._values for form in _forms(value)))
 
     def __bool__(self) -> bool:
         return bool(self._values)
@@ -48,7 +52,7 @@ class Secrets:
         """For the many answers that hold none: quick, and sure enough where nothing is escaped."""
         if b"\\" not in answer and b"%" not in answer and b"&#" not in answer:
             answer = answer.lower()
-            if not any(end in answer for end in self._ends):
+            if not any(run in answer for run in self._runs):
                 return False
         return self.are_in(answer)
 
@@ -64,9 +68,9 @@ class Secrets:
             data = data.replace(value, _MARK)
         if not self.are_in(data):
             return data
-        if len(data) <= _LONGEST_PATTERN:
-            data = self._pattern.sub(_MARK, data)
-        return _MARK if len(data) > _LONGEST_PATTERN or self.are_in(data) else data
+        if len(data) <= _LONGEST:
+            data = self._cut(data)
+        return _MARK if len(data) > _LONGEST or self.are_in(data) else data
 
     def scrubbed(self, data: bytes) -> bytes:
         """Masked, and without the beginning of one that was cut off at the end."""
@@ -82,13 +86,21 @@ class Secrets:
     def text(self, text: str) -> str:
         return self.masked(text.encode(errors="replace")).decode(errors="replace") if self else text
 
-    def hide(self, completion: Completion) -> Completion:
-        """An answer that repeats one: masked, and marked. Its tokens would spell it: they are left out."""
+    def hidden(self, completion: Completion, body: bytes) -> Completion:
+        """The answer that was read from there; one that repeats a secret is masked and marked."""
+        is_parted = b'"text"' in body or b'"thinking"' in body
+        if self.may_be_in(body) or (is_parted and self.are_in(f"{completion.text} {completion.reasoning}".encode())):
+            return self._hidden(completion)
+        return completion
+
+    def _hidden(self, completion: Completion) -> Completion:
+        """Its tokens would spell it: they are left out."""
         completion.logprobs = None
         fields: Any = self._walk(msgspec.to_builtins(completion))
         hidden = msgspec.convert({**fields, "masked": True}, Completion)
         if self.are_in(msgspec.json.encode(hidden)):
-            return Completion(text=MARK, finish_reason=self.text(hidden.finish_reason or ""), masked=True)
+            texts = dict.fromkeys(name for name, value in fields.items() if isinstance(value, str))
+            hidden = msgspec.structs.replace(hidden, **{**texts, "text": MARK, "tool_calls": None})
         return hidden
 
     def _walk(self, value: Any) -> Any:
@@ -100,9 +112,29 @@ class Secrets:
             return {self._walk(key): self._walk(part) for key, part in value.items()}
         return value
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[bytes]:
-        return re.compile(b"|".join(_GAP.join(map(_letter, needle)) for needle in self._needles), re.I)
+    def _cut(self, data: bytes) -> bytes:
+        """With a mark for each place that its letters tell; what is escaped more than once is not told."""
+        letters, places = bytearray(), list[tuple[int, int]]()
+        for match in _TOKEN.finditer(data):
+            kind = match.lastindex
+            if kind == 5:  # what stands between letters
+                continue
+            code = int(match[kind], 10 if kind == 3 else 16) if kind else data[match.start()]
+            letter = bytes([code]).translate(_LOWER, _OTHERS) if code < 256 else b""
+            if letter:
+                letters += letter
+                places.append(match.span())
+        covered = bytearray(len(letters))
+        for needle in self._needles:
+            at = letters.find(needle)
+            while at >= 0:
+                covered[at : at + len(needle)] = b"\1" * len(needle)
+                at = letters.find(needle, at + 1)
+        parts, end = list[bytes](), 0
+        for run in re.finditer(b"\1+", covered):
+            parts += [data[end : places[run.start()][0]], _MARK]
+            end = places[run.end() - 1][1]
+        return b"".join([*parts, data[end:]])
 
 
 NO_SECRETS = Secrets(())
@@ -126,25 +158,28 @@ def _forms(*cases: str) -> Iterator[bytes]:
             yield text[(0, 2, 3)[before] : end]
 
 
+def _run(form: bytes) -> bytes:
+    """Letters and digits that stay together in every alphabet of base64; none: every answer is looked at."""
+    return max(re.findall(rb"[0-9a-z]*", form.lower()), key=len)[-_RUN:]
+
+
 def _letters(data: bytes) -> bytes:
     """What is compared."""
-    for _ in range(2):
-        if b"%" in data:
-            data = unquote_to_bytes(data)
+    for _ in range(_NESTED):
+        plain = _unescaped(data)
+        if plain == data:
+            break
+        data = plain
+    return data.translate(_LOWER, _OTHERS)
+
+
+def _unescaped(data: bytes) -> bytes:
+    if b"%" in data:
+        data = unquote_to_bytes(data)
     if b"&" in data:
         data = html.unescape(data.decode("latin-1")).encode("latin-1", "replace")
     if b"\\" in data:
         if b"\\u00" in data or b"\\x" in data:
             data = _ESCAPE.sub(lambda match: bytes([int(match[1] or match[2], 16)]), data)
-        data = data.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"")
-    return data.translate(_LOWER, _OTHERS)
-
-
-def _letter(code: int) -> bytes:
-    """A pattern for one letter, however it is escaped."""
-    letters = {bytes([code]).lower()[0], bytes([code]).upper()[0]}
-    ways = [re.escape(bytes([code]))]
-    for each in letters:
-        ways += [rb"%%(?:25)?%02x" % each, rb"\\+u00%02x" % each, rb"\\+x%02x" % each, rb"&#0*%d;" % each]
-        ways.append(rb"&#x0*%x;" % each)
-    return b"(?:" + b"|".join(ways) + b")"
+        data = data.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
+    return data

@@ -81,9 +81,7 @@ class HttpModel:
             reply = await self._transport.post(self.body(request), timeout=request.timeout)
             if 200 <= reply.status < 300:
                 completion = self.read_answer(reply.body, self._secrets)
-                if self._keys is not None and self._keys.may_be_in(reply.body):
-                    return self._keys.hide(completion)
-                return completion
+                return completion if self._keys is None else self._keys.hidden(completion, reply.body)
             if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
                 return Completion(finish_reason="content_filter", refused=True)
             raise await self._failure(reply)
