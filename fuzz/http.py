@@ -23,7 +23,7 @@ from assay.models.anthropic import anthropic
 from assay.models.openai import HttpModel, openai
 from fuzz import Attack
 
-PATIENCE = 0.004  # seconds until the server hangs up on a client that does not react
+PATIENCE = 0.002  # seconds until the server hangs up on a client that does not react
 TIMEOUT = 2.0
 SILENCE = 0.05
 SLACK = 8.0  # a busy machine is not a fault

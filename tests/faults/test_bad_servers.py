@@ -213,7 +213,7 @@ def test_no_answer_keeps_a_run_from_ending(tmp_path: Path, answer: bytes) -> Non
             child.wait(timeout=20)
         connection.close()
     assert time.monotonic() - began < 15
-    assert shell.lines() == []
+    assert {row["error_kind"] for row in shell.read()} <= {"transient"}
 
 
 def peak_memory(process: int) -> int:
