@@ -47,7 +47,7 @@ class Request(msgspec.Struct, gc=False):
 
 
 class Completion(msgspec.Struct, kw_only=True, gc=False):
-    """What a model answered. Token counts are None where the server did not tell."""
+    """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key."""
 
     text: str = ""
     finish_reason: str | None = None
@@ -62,6 +62,7 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
     refused: bool = False
     cost: float | None = None
     logprobs: list[Any] | None = None
+    masked: bool = False
 
 
 class Model(Protocol):

@@ -1,5 +1,6 @@
 """Servers that answer rubbish, refuse, hang up or are not there: rows that say so, or a quick and clear stop."""
 
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -33,6 +34,12 @@ RUBBISH = {
     "list": ("errored", "transient", "has no choices"),
     "not-utf8": ("errored", "transient", "not JSON"),
     "lone-surrogate": ("errored", "transient", "not JSON"),
+    "deep": ("errored", "transient", "not JSON"),
+    "deep-tool": ("errored", "transient", "not JSON"),
+    "overflow": ("errored", "transient", "not JSON"),
+    "latin-500": ("errored", "transient", "HTTP 500: "),
+    "deep-500": ("errored", "transient", "HTTP 500: "),
+    "latin-422": ("errored", "permanent", "HTTP 422: "),
     "failing": ("errored", "transient", "HTTP 500: out of order"),
     "bad-request": ("errored", "permanent", "HTTP 400: this prompt is too long"),
     "null-content": ("ok", None, None),
@@ -177,6 +184,37 @@ def test_a_server_that_always_hangs_up_stops_the_run(tmp_path: Path) -> None:
     assert result.code == 1
     assert url in result.err
     assert shell.lines() == []
+
+
+HANGING = [
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-6\r\n",
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+    b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nx: ",
+    b"",
+]
+
+
+@pytest.mark.parametrize("answer", HANGING)
+def test_no_answer_keeps_a_run_from_ending(tmp_path: Path, answer: bytes) -> None:
+    """The server sends this to everybody and then stays: a request to stop is heard at once."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        shell = Shell(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}", items=1)
+        shell.config |= {"max_retries": 0, "timeout": 60}
+        with shell.start("run", "CONFIG") as child:
+            connection, _ = listener.accept()
+            connection.recv(1 << 16)
+            connection.sendall(answer)
+            time.sleep(0.1)
+            began = time.monotonic()
+            child.send_signal(signal.SIGTERM)
+            time.sleep(0.5)  # two at once are one
+            child.send_signal(signal.SIGTERM)
+            child.wait(timeout=30)
+        connection.close()
+    assert time.monotonic() - began < 30
+    assert {row["error_kind"] for row in shell.read()} <= {"transient"}
 
 
 def peak_memory(process: int) -> int:

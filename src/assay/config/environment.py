@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from assay.config.source import Document, Key, brief, mapped, walked
 from assay.config.types import Config
@@ -26,6 +25,9 @@ _SECRET_VARIABLE = re.compile(r"(?i)(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWD|PASSW
 _SECRET_VALUE = re.compile(
     r"(?<![\w-])(?:(?=[\w-]*\d)(?:sk-|sk_|gsk_|xox[abp]-|glpat-)[\w-]{16,}"
     r"|(?:ghp_|github_pat_|hf_)[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,})"
+)
+_USER = re.compile(
+    r"(?i)\b(?:https?|wss?|ftp)://[^\s/?#]*@|\b[a-z][a-z\d+.-]*://[^\s/?#@:]*:(?!\d+(?:[/?#]|$))[^\s@]*@"
 )
 _REFERENCE = re.compile(r"(?:[A-Za-z]+ )?\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROMPT_KEYS = ("prompts", "prompt_template", "eval_prompt_template", "prompt_templates")
@@ -69,7 +71,8 @@ def secret(reference: str, environ: Mapping[str, str]) -> str | None:
     missing = [name for _, name, default in _VARIABLE.findall(reference) if not environ.get(name) and not default]
     if missing:
         return None
-    return _VARIABLE.sub(lambda match: environ.get(match[2]) or match[3] or "", reference)
+    text = _VARIABLE.sub(lambda match: environ.get(match[2]) or match[3] or "", reference)
+    return FromEnvironment(text, reference) if text != reference else text
 
 
 def environment_of(document: Document, environ: Mapping[str, str] | None) -> dict[str, str]:
@@ -204,6 +207,8 @@ def shown(value: Any) -> str:
     text = repr(value)
     if _SECRET_VALUE.search(text):
         return "a value that looks like a key"
+    if re.search(r":\S*@", text):
+        return "a value with a user or a password"
     return text if len(text) <= 60 else f"{text[:57]}…{text[-1]}"
 
 
@@ -220,12 +225,10 @@ def check_secrets(document: Document) -> None:
                 )
         elif _SECRET_VALUE.search(text):
             document.report(f"{brief(key)} looks like a secret", key, "write ${VAR} under `api_key` or `headers`")
-        elif "@" in text and "://" in text and _has_password(text):
-            document.report(f"{brief(key)} has a password in its address", key, "use `headers` with ${VAR}")
+        elif without_user(text) != text:
+            document.report(f"{brief(key)} has a user or a password in its address", key, "use `headers` with ${VAR}")
 
 
-def _has_password(address: str) -> bool:
-    try:
-        return urlsplit(address).password is not None
-    except ValueError:
-        return False
+def without_user(text: str) -> str:
+    """The text without what its addresses tell about who asks: `https://user:password@host`."""
+    return _USER.sub(lambda match: match[0].partition("://")[0] + "://", text) if "@" in text else text

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from assay.config.environment import escape
+from assay.config.environment import escape, without_user
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
 from assay.config.prompts import ROLES
+from assay.config.source import mapped
 from assay.config.types import NOT_WRITTEN, Config
 
 SCHEMA_FILE = Path(__file__).parent.parent / "data" / "config.schema.json"
@@ -21,6 +22,7 @@ SCHEMA_FILE = Path(__file__).parent.parent / "data" / "config.schema.json"
 def resolved(config: Config) -> dict[str, Any]:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
     written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in NOT_WRITTEN}
+    written["models"] = mapped(written["models"], lambda leaf, _: without_user(leaf) if isinstance(leaf, str) else leaf)
     return escape(written)
 
 

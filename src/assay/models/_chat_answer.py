@@ -4,7 +4,6 @@ The typed decoder handles the answers that keep to the API. Anything else is dec
 is picked out of it; only an answer without a choice is an error, and worth another try.
 """
 
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -12,7 +11,8 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion
-from assay.models._failures import excerpt, scrub_body, server_message
+from assay.models._failures import UNREADABLE, excerpt, server_message
+from assay.models._secrets import NO_SECRETS, Secrets
 from assay.text.messages import content_text
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -48,21 +48,22 @@ class _Answer(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Answer).decode
+_DEEPEST = 100
+_PLAIN = (str, int, float)
+_LARGEST = 2**53  # of a count
 _NO_USAGE = _Usage()
 _NO_MESSAGE = _Message()
 
 
-def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
+def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
     try:
-        answer = _decode(body)
-    except msgspec.ValidationError:
-        answer = _pick(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        message = excerpt(scrub_body(body, secrets)) or "it is empty"
+        answer = _answer(body)
+    except UNREADABLE:
+        message = excerpt(secrets.scrubbed(body)) or "it is empty"
         raise TransientError(f"the server's answer is not JSON: {message}") from None
     if not answer.choices:
-        raise TransientError(f"the server's answer has no choices: {server_message(scrub_body(body, secrets))[1]}")
+        raise TransientError(f"the server's answer has no choices: {server_message(secrets.scrubbed(body))[1]}")
     choice = answer.choices[0]
     message = choice.message or _NO_MESSAGE
     usage = answer.usage or _NO_USAGE
@@ -71,9 +72,9 @@ def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
         text=text or (message.refusal or ""),
         finish_reason=choice.finish_reason,
         response_id=answer.id,
-        prompt_tokens=_count(usage.prompt_tokens),
-        completion_tokens=_count(usage.completion_tokens),
-        total_tokens=_count(usage.total_tokens),
+        prompt_tokens=count(usage.prompt_tokens),
+        completion_tokens=count(usage.completion_tokens),
+        total_tokens=count(usage.total_tokens),
         served_model=answer.model,
         served_fingerprint=answer.system_fingerprint,
         reasoning=message.reasoning_content or message.reasoning or None,
@@ -81,6 +82,28 @@ def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
         refused=bool(message.refusal) or choice.finish_reason == "content_filter",
         logprobs=_logprobs(choice.logprobs) if choice.logprobs else None,
     )
+
+
+def _answer(body: bytes) -> _Answer:
+    try:
+        answer = _decode(body)
+    except msgspec.ValidationError:
+        answer = _pick(body)
+    for choice in answer.choices[:1]:
+        tool_calls = choice.message.tool_calls if choice.message else None
+        if tool_calls or choice.logprobs:
+            check_depth([tool_calls, choice.logprobs])
+    return answer
+
+
+def check_depth(values: list[Any]) -> None:
+    """RecursionError for what no later reader of the row could be sure to read."""
+    for _ in range(_DEEPEST):
+        inner = (value.values() if isinstance(value, dict) else value for value in values)
+        values = [part for parts in inner if parts and not isinstance(parts, _PLAIN) for part in parts]
+        if not values:
+            return
+    raise RecursionError
 
 
 def _logprobs(given: Any) -> list[Any] | None:
@@ -106,8 +129,9 @@ def _top(found: Any) -> list[Any]:
     return [{"token": token, "logprob": value} for token, value in found.items()] if isinstance(found, dict) else []
 
 
-def _count(value: int | None) -> int | None:
-    return value if value is not None and value >= 0 else None
+def count(value: int | None) -> int | None:
+    """A number of tokens, if it can be one."""
+    return value if value is not None and 0 <= value < _LARGEST else None
 
 
 def _pick(body: bytes) -> _Answer:

@@ -1,7 +1,7 @@
 """Anthropic's own messages API, with the same rows, errors and tool calls as every other model."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,7 +9,9 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._failures import WANTED_HEADERS, excerpt, scrub_body, server_message
+from assay.models._chat_answer import check_depth, count
+from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
+from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._transport import Transport
 from assay.models.openai import HttpModel, base_url
 from assay.registry import model
@@ -123,20 +125,21 @@ class _Answer(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Answer).decode
 
 
-def read_answer(body: bytes, secrets: Iterable[str] = ()) -> Completion:
+def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
     try:
         answer = _decode(body)
+        check_depth(answer.content)
     except msgspec.ValidationError:
-        message = server_message(scrub_body(body, secrets))[1]
+        message = server_message(secrets.scrubbed(body))[1]
         raise TransientError(f"the server's answer is not a message: {message}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        message = excerpt(scrub_body(body, secrets)) or "it is empty"
+    except UNREADABLE:
+        message = excerpt(secrets.scrubbed(body)) or "it is empty"
         raise TransientError(f"the server's answer is not JSON: {message}") from None
     usage = answer.usage or _Usage()
     cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-    asked = None if usage.input_tokens is None else usage.input_tokens + cached
-    given = usage.output_tokens
+    asked = None if usage.input_tokens is None else count(usage.input_tokens + cached)
+    given = count(usage.output_tokens)
     return Completion(
         text=_joined(answer.content, "text"),
         finish_reason=_FINISH.get(answer.stop_reason or "", answer.stop_reason),
@@ -204,7 +207,7 @@ class AnthropicModel(HttpModel):
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="anthropic")
         self.base = base
-        self._secrets = [value for key, value in headers.items() if key != "anthropic-version" and len(value) >= 6]
+        self.protect(base, {key: value for key, value in headers.items() if key != "anthropic-version"})
         sent = {"content-type": "application/json", **headers}
         self._transport = Transport(f"{base}/messages", sent, wanted=WANTED_HEADERS)
 

@@ -1,17 +1,18 @@
 """Any server that speaks the OpenAI API, chat or completions, over HTTP."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from assay.errors import TransientError, UserError
+from assay.errors import CallError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
-from assay.models._transport import Transport
+from assay.models._secrets import Secrets, is_secret
+from assay.models._transport import Reply, Transport
 from assay.registry import model
 from assay.text.messages import messages_text
 
@@ -49,7 +50,8 @@ class HttpModel:
     read_answer = staticmethod(read_answer)
     base: str
     _transport: Transport
-    _secrets: Sequence[str]
+    _secrets: Secrets  # in no error
+    _keys: Secrets | None  # in no answer
 
     def __init__(
         self, name: str, model_name: str, revision: str | None, extra_body: dict[str, Any], **identity: str
@@ -66,20 +68,32 @@ class HttpModel:
         """The JSON of a request."""
         raise NotImplementedError
 
+    def protect(self, base: str, headers: Mapping[str, str]) -> None:
+        """Nothing of these is to be seen: in errors no value, in answers, where words must stay, no key."""
+        parts = urlsplit(base)
+        user = [unquote(part) for part in (parts.username, parts.password) if part]
+        self._secrets = Secrets([*headers.values(), *user])
+        self._keys = Secrets([*(value for name, value in headers.items() if is_secret(name, value)), *user[1:]]) or None
+
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
-        reply = await self._transport.post(self.body(request), timeout=request.timeout)
+        try:
+            reply = await self._transport.post(self.body(request), timeout=request.timeout)
+            if 200 <= reply.status < 300:
+                completion = self.read_answer(reply.body, self._secrets)
+                return completion if self._keys is None else self._keys.hidden(completion, reply.body)
+            if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
+                return Completion(finish_reason="content_filter", refused=True)
+            raise await self._failure(reply)
+        except CallError as error:
+            error.what = self._secrets.text(error.what)
+            error.where = error.where or self._transport.shown
+            raise
+
+    async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
-        if 200 <= reply.status < 300:
-            try:
-                return self.read_answer(reply.body, self._secrets)
-            except TransientError as error:
-                error.where = where
-                raise
-        if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
-            return Completion(finish_reason="content_filter", refused=True)
         error = failure(reply, model_name=self.model_name, where=where, key_fix=self.key_fix, secrets=self._secrets)
-        raise await unknown_model(reply, self._transport, self.base, self.model_name, error)
+        return await unknown_model(reply, self._transport, self.base, self.model_name, error, self._secrets)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -114,8 +128,8 @@ class OpenAIModel(HttpModel):
         """Talk to this address from now on."""
         self.base = base_url(endpoint, where=f"model {self.name!r}")
         key = self._key or _key_for(self.base)
-        self._secrets = [value for value in (key, *self._headers.values()) if len(value) >= 6]
         bearer = {"authorization": f"Bearer {key}"} if key else {}
+        self.protect(self.base, {**bearer, **self._headers})
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
         path = "/chat/completions" if self.chat else "/completions"
         self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
@@ -149,7 +163,7 @@ def base_url(endpoint: str, *, where: str = "") -> str:
         sane = False
     if not sane or parts.query or parts.fragment:
         raise UserError(
-            f"{endpoint.split('?')[0]!r} is not the address of a server",
+            f"{endpoint.rpartition('@')[2].split('?')[0]!r} is not the address of a server",
             where=where,
             fix="write it like `endpoint: http://localhost:1234/v1`",
         )

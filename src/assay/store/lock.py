@@ -5,6 +5,7 @@ The file holds one JSON line that says who holds it. It is never removed: removi
 
 import fcntl
 import os
+import re
 import socket
 import sys
 import threading
@@ -79,7 +80,8 @@ def _this_process() -> _Holder:
         if argument.startswith("-"):
             break
         words.append(argument)
-    return _Holder(pid=os.getpid(), host=socket.gethostname(), command=" ".join(words), since=time.time())
+    command = re.sub(r"//[^/\s]*@", "//", " ".join(words))
+    return _Holder(pid=os.getpid(), host=socket.gethostname(), command=command, since=time.time())
 
 
 def _refusal(folder: Path, line: bytes) -> LockedError:

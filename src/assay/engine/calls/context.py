@@ -13,7 +13,7 @@ import msgspec
 
 from assay.engine.calls.lanes import Lanes
 from assay.engine.calls.log import CallLog, OwnCalls
-from assay.errors import UserError
+from assay.errors import LaneError, StoreError, UserError
 from assay.interfaces import Completion, Log, Message, Model, Request
 from assay.registry import nearest
 from assay.store.keys import call_key, short
@@ -42,6 +42,7 @@ class Surroundings:
         self.loop = asyncio.get_running_loop()
         self._make_calls = calls
         self._calls: CallLog | None = None
+        self._broken: StoreError | None = None
 
     @property
     def calls(self) -> CallLog:
@@ -49,6 +50,21 @@ class Surroundings:
         if self._calls is None:
             self._calls = self._make_calls()
         return self._calls
+
+    @contextmanager
+    def storing(self) -> Generator[None]:
+        """What cannot be kept must not be paid: a log of calls that cannot be used stops all lanes."""
+        try:
+            yield
+        except StoreError as error:
+            self._broken = self._broken or error
+            self.lanes.stop(LaneError(error.what, where=error.where, fix=error.fix))
+            raise
+
+    def raise_if_broken(self) -> None:
+        """To be asked before a row is written: user code may have swallowed the error."""
+        if self._broken is not None:
+            raise self._broken
 
     def model(self, named: "Model | str | None", default: str) -> Model:
         if named is not None and not isinstance(named, str):
@@ -89,9 +105,10 @@ class RowContext:
         self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
     ) -> Completion:
         target = self._around.model(model, self._model)
-        own = self._calls()
-        key, ordinal = own.key(target, messages, params, step)
-        known = own.find(key)
+        with self._around.storing():
+            own = self._calls()
+            key, ordinal = own.key(target, messages, params, step)
+            known = own.find(key)
         if known is not None:
             return known
         limits = self._around.lanes[target.name].limits
@@ -103,14 +120,16 @@ class RowContext:
         progress = self._around.lanes[target.name].progress
         progress.calls += 1
         progress.tokens += completion.total_tokens or 0
-        own.add(key, ordinal, target, messages, params, step, completion, seconds)
+        with self._around.storing():
+            own.add(key, ordinal, target, messages, params, step, completion, seconds)
         return completion
 
     def recall(
         self, messages: list[Message], *, model: Model | str | None = None, step: str = "", **params: Any
     ) -> Completion | None:
         target = self._around.model(model, self._model)
-        return self._calls().find(call_key(self._owner, step, 0, messages, target.identity, params))
+        with self._around.storing():
+            return self._calls().find(call_key(self._owner, step, 0, messages, target.identity, params))
 
     def _calls(self) -> OwnCalls:
         if self._own is None:

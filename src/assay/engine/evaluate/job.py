@@ -140,7 +140,9 @@ class EvaluationJob:
             try:
                 results = await call_scorer(scorable, around, self.evaluator.seed)
             except (LaneError, BudgetError):
+                around.raise_if_broken()
                 return
+            around.raise_if_broken()
             seconds = (time.perf_counter() - started) / max(1, len(scorable))
             self._size_chunks(chunk[0].scorer, len(chunk), seconds)
             answers = iter(results)

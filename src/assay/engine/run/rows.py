@@ -41,6 +41,8 @@ def response_of(
     if done is not None:
         metadata["finish_reason"] = done.finish_reason
         metadata["response_id"] = done.response_id
+        if done.masked:
+            metadata["masked"] = True
         row.total_tokens = done.total_tokens
         row.prompt_tokens = done.prompt_tokens
         row.completion_tokens = done.completion_tokens

@@ -196,6 +196,7 @@ class _RunJob:
             if self.stop.requested or lane.stopped is not None:
                 return
             row = await self._row(cell, around)
+            around.raise_if_broken()
             if row is None:
                 return
             row, line = written(row)
