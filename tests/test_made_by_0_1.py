@@ -39,6 +39,7 @@ class Old:
     def __init__(self, here: Path, url: str) -> None:
         self.here = here
         self.url = url
+        self.trusts = True  # 0.1 kept no record of the folders that it made
         shutil.copytree(FIXTURE / "sources", here, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(FIXTURE / "results", here, dirs_exist_ok=True)
         for path in here.rglob("*"):
@@ -48,6 +49,7 @@ class Old:
     def start(self, *command: str, folder: str = ".") -> Ended:
         environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)}
         environ |= {"COLUMNS": "200", "ASSAY_FIXTURE_URL": self.url, "SYGRA_EVAL_MODEL_URL": self.url}
+        environ |= {"ASSAY_TRUST": "1"} if self.trusts else {}
         pipe = subprocess.PIPE
         with subprocess.Popen(
             command, stdout=pipe, stderr=pipe, text=True, cwd=self.here / folder, env=environ

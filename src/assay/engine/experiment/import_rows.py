@@ -15,12 +15,12 @@ from typing import IO, Any, Literal, Protocol
 import msgspec
 
 from assay import registry
-from assay.config import load, resolved, to_yaml
+from assay.config import load
 from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
-from assay.store.files import write_file
 from assay.store.keys import canonical, digest
 from assay.store.names import safe_name
 from assay.store.stores import FlatStore
@@ -184,11 +184,10 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
 
 def means_config(folder: Path, name: str) -> None:
     """A config for later steps, for a folder that has none: the mean of each label by model."""
-    file = folder / "config.yaml"
-    if not file.exists():
+    if not (folder / CONFIG).exists():
         metrics = [{"name": "mean", "facets": ["model_name"]}]
         config = load({"name": name, "output_dir": str(folder), "metrics": metrics}, need="aggregate", environ={})
-        write_file(file, to_yaml(resolved(config)).encode())
+        write_config(folder, config)
 
 
 # ---- rows as an artefact
