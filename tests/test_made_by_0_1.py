@@ -179,6 +179,17 @@ def test_scoring_again_pays_nobody_and_gives_the_same_rows(old: Old, name: str) 
     assert old.bytes(name)["metrics.jsonl"] == before["metrics.jsonl"]
 
 
+@pytest.mark.parametrize("name", [*EXPERIMENTS, "looser", "imported"])
+def test_trust_is_asked_for_where_code_a_server_or_rows_elsewhere_would_be_used(old: Old, name: str) -> None:
+    """0.1 kept no record of its folders: they are foreign, and looking at their own rows works all the same."""
+    old.trusts = False
+    asks = {"plain": "evaluate aggregate", "judged": "evaluate", "pairs": "evaluate", "looser": "export aggregate"}
+    for verb in ("export", "aggregate", *(["evaluate"] if name in EXPERIMENTS else [])):
+        refused = verb in asks.get(name, "").split()
+        done = old.assay(verb, FOLDERS[name], *(["-f", "jsonl"] if verb == "export" else []), code=2 if refused else 0)
+        assert ("--trust" in done.err) == refused, done.said
+
+
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("plain", "served")])
 def test_an_edit_of_a_scorer_uses_the_calls_of_the_log(old: Old, name: str) -> None:
     edits = {

@@ -7,7 +7,6 @@ remembered for this folder, these bytes and the files that they name.
 """
 
 import os
-import pwd
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -76,9 +75,8 @@ def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
     outside = _outside(folder, elsewhere)
     if outside and _is_remembered(_digest("rows", *map(os.fsencode, outside))):
         outside = []
-    names = (*_FILES, *(Path(name).with_suffix(".d").name for name in _FILES))
-    paths = [path for name in names if os.path.islink(path := folder / name)]
-    paths += [path for part in folder.glob("*.d") for path in part.glob("*.jsonl") if os.path.islink(path)]
+    segments = [path for part in folder.glob("*.d") for path in (part, *part.glob("*.jsonl"))]
+    paths = [path for path in (*(folder / name for name in _FILES), *segments) if os.path.islink(path)]
     outside += _outside(folder, paths)
     _accepted(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
 
@@ -272,19 +270,16 @@ def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:
 
 
 def _owner(path: Path) -> str:
-    owner = path.stat().st_uid
     try:
-        return pwd.getpwuid(owner).pw_name
+        return path.owner()
     except KeyError:
-        return f"user {owner}"
+        return f"user {path.stat().st_uid}"
 
 
 def _state() -> Path:
-    named = os.environ.get("ASSAY_STATE_DIR")
-    if named:
-        return Path(named)
     outer = os.environ.get("XDG_STATE_HOME", "")
-    return Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
+    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
+    return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
 
 
 def _is_remembered(key: str) -> bool:
