@@ -28,7 +28,8 @@ from assay.store.stores import FlatStore
 
 class Foreign(Protocol):
     """What a reader found: the results on one dataset. `source` tells whether they have changed, `facts` goes into the
-    manifest, `notes()` is what is odd about what was read last."""
+    manifest, `notes()` is what is odd about what was read last, and `rejected` how many rows and files of it could not
+    be read."""
 
     dataset: str
 
@@ -39,6 +40,9 @@ class Foreign(Protocol):
     def facts(self) -> Mapping[str, Any]: ...
 
     def notes(self) -> list[str]: ...
+
+    @property
+    def rejected(self) -> int: ...
 
     def items(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(place, dataset row) of each item."""
@@ -60,6 +64,7 @@ class Imported(msgspec.Struct, kw_only=True):
     items: int = 0
     responses: dict[str, int] = {}
     evaluations: dict[str, int] = {}
+    rejected: int = 0
     notes: list[str] = []
 
 
@@ -97,6 +102,8 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
         for kind in ("dataset", "run"):
             _check_free(store, kind)
         source = dict(foreign.source)
+        _claim(store, "dataset", id, foreign.dataset, {"imported": source})
+        _claim(store, "run", id, foreign.dataset, {"adopted": source})
         dataset = ingest(store, id, foreign.items, stamp={"imported": source}, name=foreign.dataset)
         made_from = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
         with TemporaryFile(prefix=".assay-", dir=folder) as spool:
@@ -106,8 +113,9 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
             )
             notes = foreign.notes() or run.metadata.get("odd", [])
             run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
-            store.put_manifest(run)
-            counts = _import_evaluations(store, id, foreign.dataset, cases.evaluations(), source, run, notes)
+            rejected = foreign.rejected
+            _close(store, run, rejected)
+            counts = _import_evaluations(store, id, cases.evaluations(), source, run, notes, rejected)
         means_config(folder, foreign.dataset)
     facts = foreign.facts
     return Imported(
@@ -119,6 +127,7 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
         items=dataset.counts.get("items", 0),
         responses=run.counts,
         evaluations=counts,
+        rejected=rejected,
         notes=list(notes),
     )
 
@@ -134,9 +143,12 @@ class _Cases:
     def responses(self) -> Iterator[Response]:
         encode = msgspec.json.Encoder().encode
         for response, evaluations in self._foreign.cases():
+            self._read = True
             self._spool.writelines([encode(evaluation) + b"\n" for evaluation in evaluations])
             yield response
-        self._read = True
+        if not self._read:
+            where = self._foreign.dataset
+            raise UserError("there is no response to import", where=where, fix="name a source that has answers")
 
     def evaluations(self) -> Iterator[Evaluation]:
         if not self._read:  # the responses were there already
@@ -149,11 +161,11 @@ class _Cases:
 def _import_evaluations(
     store: FlatStore,
     id: str,
-    dataset: str,
     rows: Iterator[Evaluation],
     source: Mapping[str, Any],
     run: Manifest,
     notes: list[str],
+    rejected: int,
 ) -> dict[str, int]:
     old = store.manifest("evaluation", id)
     if old is not None and "adopted" not in old.plan:
@@ -165,8 +177,24 @@ def _import_evaluations(
         if first is None:
             return {}
         rows = chain([first], rows)
+    _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
     made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-    return import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=dataset).counts
+    evaluation = import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=run.name)
+    _close(store, evaluation, rejected)
+    return evaluation.counts
+
+
+def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
+    """Say whose rows will come, before they do: an import that is killed between the two may go on."""
+    if store.manifest(kind, id) is None:
+        store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
+
+
+def _close(store: FlatStore, manifest: Manifest, rejected: int) -> None:
+    """What could not be read was planned and is missing: such an artefact is not complete."""
+    manifest.complete = not rejected
+    manifest.planned = sum(manifest.counts.values()) + rejected
+    store.put_manifest(manifest)
 
 
 def _check_free(store: FlatStore, kind: Kind) -> None:
