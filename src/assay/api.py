@@ -278,7 +278,7 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options = {"output_dir": output_dir, "overrides": _with_objects(overrides, metrics=metrics)}
+    options: dict[str, Any] = {"output_dir": output_dir, "overrides": _with_objects(overrides, metrics=metrics)}
     return run_blocking(lambda: finish(aggregate(paths, config, retry_errors=retry_errors, **options)))
 
 

@@ -1,7 +1,7 @@
 """Imports that are killed: at every system call that changes the disk, and at random times; then the same command.
 
-`python -m tests.faults.killed_import FOLDER` works in FOLDER and prints, as JSON, how many imports were killed and what was
-wrong afterwards. It is a process of its own because it forks.
+`python -m tests.faults.killed_import FOLDER` works in FOLDER and prints, as JSON, how many imports were killed and what
+was wrong afterwards. It is a process of its own because it forks.
 """
 
 import json
@@ -21,7 +21,7 @@ from fuzz.imports import SOURCES, read
 EVENTS = ("open", "os.mkdir", "os.remove", "os.rename", "os.truncate", "fcntl.flock")
 CALLS = ("write", "pwrite", "fsync", "replace", "ftruncate")
 CLOCKS = ("created", "started", "ended", "mtime_ns")
-AT_RANDOM = 25
+AT_RANDOM = 10
 
 
 def main(here: Path) -> dict[str, Any]:

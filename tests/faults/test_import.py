@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from assay import registry
+from assay import api, registry
 from assay.cli import main
 from fuzz.imports import MEMORY, SOURCES
 from tests.formats.ragicamp import generations
@@ -47,7 +47,5 @@ def test_metrics_of_a_wrong_type_are_counted(tmp_path: Path, value: object) -> N
     content = json.loads(path.read_text())
     content["predictions"][0]["metrics"] = value
     path.write_text(json.dumps(content))
-    from assay import api
-
     (imported,) = api.import_(tmp_path / "src", tmp_path / "out")
     assert imported.rejected + imported.evaluations.get("errored", 0) == 1
