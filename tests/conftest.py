@@ -1,7 +1,9 @@
+import os
 import random
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,9 @@ from tests.support import Lab
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+
+STATE = TemporaryDirectory(prefix="assay-tests-")
+os.environ["ASSAY_STATE_DIR"] = STATE.name  # what the tests make is not remembered in the user's own directory
 
 REGISTRIES = [value for value in vars(registry).values() if isinstance(value, registry.Registry)]
 

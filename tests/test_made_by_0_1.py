@@ -39,6 +39,7 @@ class Old:
     def __init__(self, here: Path, url: str) -> None:
         self.here = here
         self.url = url
+        self.trusts = True  # 0.1 kept no record of the folders that it made
         shutil.copytree(FIXTURE / "sources", here, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(FIXTURE / "results", here, dirs_exist_ok=True)
         for path in here.rglob("*"):
@@ -48,6 +49,7 @@ class Old:
     def start(self, *command: str, folder: str = ".") -> Ended:
         environ = {name: value for name, value in os.environ.items() if not OURS_ALONE.match(name)}
         environ |= {"COLUMNS": "200", "ASSAY_FIXTURE_URL": self.url, "SYGRA_EVAL_MODEL_URL": self.url}
+        environ |= {"ASSAY_TRUST": "1"} if self.trusts else {}
         pipe = subprocess.PIPE
         with subprocess.Popen(
             command, stdout=pipe, stderr=pipe, text=True, cwd=self.here / folder, env=environ
@@ -175,6 +177,17 @@ def test_scoring_again_pays_nobody_and_gives_the_same_rows(old: Old, name: str) 
     assert old.paid("evaluate", FOLDERS[name]) == 0
     assert verdicts(old.rows(name, "evaluations")) == rows
     assert old.bytes(name)["metrics.jsonl"] == before["metrics.jsonl"]
+
+
+@pytest.mark.parametrize("name", [*EXPERIMENTS, "looser", "imported"])
+def test_trust_is_asked_for_where_code_a_server_or_rows_elsewhere_would_be_used(old: Old, name: str) -> None:
+    """0.1 kept no record of its folders: they are foreign, and looking at their own rows works all the same."""
+    old.trusts = False
+    asks = {"plain": "evaluate aggregate", "judged": "evaluate", "pairs": "evaluate", "looser": "export aggregate"}
+    for verb in ("export", "aggregate", *(["evaluate"] if name in EXPERIMENTS else [])):
+        refused = verb in asks.get(name, "").split()
+        done = old.assay(verb, FOLDERS[name], *(["-f", "jsonl"] if verb == "export" else []), code=2 if refused else 0)
+        assert ("--trust" in done.err) == refused, done.said
 
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in ("plain", "served")])

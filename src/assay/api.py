@@ -5,8 +5,7 @@
     print(assay.sheet(result))
 
 `run`, `plan` and `validate` take a config's path or a dict; the other verbs take folders and files. Runner, Evaluator
-and Aggregator are the three steps by themselves, over a FlatStore (an experiment folder), a FolderStore (a repository)
-or a MemoryStore. Nothing is imported before it is used: the command line's start-up depends on it.
+and Aggregator are the three steps by themselves, over a store. Nothing is imported before it is used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.import_rows import import_results as import_
     from assay.engine.experiment.plan import Plan
+    from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
     from assay.examples import init
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
@@ -107,6 +107,7 @@ __all__ = [
     "sql",
     "task",
     "trace",
+    "trust",
     "validate",
     "writer",
 ]
@@ -132,6 +133,7 @@ _HOMES = {
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.import_rows": "import_results=import_",
     "engine.experiment.plan": "Plan",
+    "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
     "examples": "examples init",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
@@ -255,8 +257,7 @@ def evaluate(
     retry_errors: bool = False,
     budget: int | None = None,
 ) -> "Result":
-    """Score the responses of folders or files, then measure; `scorers` and `metrics` replace the config's. With
-    a `budget` only this many matches are played, those that tell most about who is better."""
+    """Score responses, then measure; a `budget` is how many matches are played, those that tell most."""
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
@@ -277,9 +278,8 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    overrides = _with_objects(overrides, metrics=metrics)
-    step = aggregate(paths, config, output_dir=output_dir, overrides=overrides, retry_errors=retry_errors)
-    return run_blocking(lambda: finish(step))
+    options: dict[str, Any] = {"output_dir": output_dir, "overrides": _with_objects(overrides, metrics=metrics)}
+    return run_blocking(lambda: finish(aggregate(paths, config, retry_errors=retry_errors, **options)))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:

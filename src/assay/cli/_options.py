@@ -20,6 +20,20 @@ parameters_option = click.option(
 )
 
 
+def _trust(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked:
+        api.trust()
+
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    expose_value=False,
+    callback=_trust,
+    help="Run and read what the config of a folder names that you did not make.",
+)
+
+
 def _all_of(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in options:
@@ -55,6 +69,7 @@ existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
         click.option("-o", "--output-dir", help="The folder to write to; default: the one that was read."),
         settings_option,
         click.option("--retry-errors", is_flag=True, help="Try what failed again."),
+        trust_option,
     )
 )
 
@@ -67,6 +82,7 @@ row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how
         click.option("--partial", is_flag=True, help="Judge unfinished or damaged evidence, too."),
         click.option("--seed", hidden=True, expose_value=False, help="Of 0.1, which drew samples: nothing is drawn."),
         click.option("--resamples", hidden=True, expose_value=False, help="As --seed."),
+        trust_option,
     )
 )
 

@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command, flag_name
-from assay.cli._options import force_option, overrides, parameters_option
+from assay.cli._options import force_option, overrides, parameters_option, trust_option
 from assay.cli._output import print_notes
 
 
@@ -31,6 +31,7 @@ def _formats() -> str:
 @click.option("-f", "--format", "format_name", default="", help="Default: the suffix of -o.")
 @click.option("-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics.")
 @click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
+@trust_option
 @force_option
 @parameters_option
 @click.pass_context

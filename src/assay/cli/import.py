@@ -6,6 +6,7 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import overrides, parameters_option
 from assay.cli._output import print_json, print_notes, print_sheet
+from assay.errors import RunFailed
 
 
 def _formats() -> str:
@@ -20,10 +21,15 @@ def _formats() -> str:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each dataset.")
 def command(source: str, output: str, format_name: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Read SOURCE, a folder or a file, as items, responses and evaluations of ours."""
+    rejected = 0
     for imported in api.import_(source, output, format_name=format_name, params=overrides(settings)):
+        rejected += imported.rejected
         if as_json:
             print_json(imported)
             continue
         sheet = api.sheet([imported])
         print_sheet(sheet._replace(notes=()))
         print_notes(sheet.notes)
+    if rejected:
+        what = f"{rejected:,} rows or files of the source could not be read; what is imported is not complete"
+        raise RunFailed(what, where=source, fix="repair or remove them, and import again")

@@ -9,7 +9,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import LEVEL
+from assay.cli._options import LEVEL, trust_option
 from assay.cli._output import format_option, show
 
 
@@ -26,6 +26,7 @@ def command() -> None:
 @click.option("--threshold", type=float, help="The least number that is a pass, where people gave numbers.")
 @click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0.")
+@trust_option
 @format_option
 def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options: Any) -> None:
     """Compare the judges of the experiment in PATH with people's labels.
@@ -50,6 +51,7 @@ def calibrate(path: str, labels: str | None, form: str, as_json: bool, **options
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the choice; the same for all annotators.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file; default PATH/labels.jsonl.")
 @click.option("--summary", is_flag=True, help="Only show what is labelled, and how far annotators agree.")
+@trust_option
 def label(path: str, summary: bool, **options: Any) -> None:
     """Label the answers of the experiment in PATH by hand, without seeing who gave them or what the judge said.
 

@@ -7,12 +7,14 @@ import click
 
 from assay import api
 from assay.cli import Command
+from assay.cli._options import trust_option
 from assay.cli._output import format_option, has_colour
 from assay.errors import UserError
 
 
 @click.command("sql", cls=Command)
 @click.argument("words", metavar='PATH... "select ..."', nargs=-1, required=True)
+@trust_option
 @format_option
 @click.option("--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read.")
 @click.option("--rows", type=click.IntRange(min=0), default=200, show_default=True, help="Most rows shown; 0: all.")

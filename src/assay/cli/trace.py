@@ -6,6 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command
+from assay.cli._options import trust_option
 from assay.cli._output import format_option, show
 
 
@@ -15,6 +16,7 @@ from assay.cli._output import format_option, show
 @click.option("--sample", type=click.IntRange(min=0), help="Only this sample, counted from 0.")
 @click.option("-m", "--model", help="Only rows of this model.")
 @click.option("--full", is_flag=True, help="Do not cut long texts.")
+@trust_option
 @format_option
 def command(path: str, item_id: str, full: bool, form: str, as_json: bool, **only: Any) -> None:
     """Follow the item ITEM_ID of the experiment in PATH: messages, calls, response, labels, metric rows."""

@@ -214,6 +214,7 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
             Line(f"items: {imported.items:,}"),
             Line(f"responses: {counts_text(imported.responses, 'none')} of {count(len(imported.agents), 'agent')}"),
             Line(f"evaluations: {counts_text(imported.evaluations, 'none')}"),
+            *([Line(f"rejected: {imported.rejected:,} rows or files")] if imported.rejected else []),
             Line(f"files: {imported.folder}", wraps=False),
         ]
     return Sheet(parts=lines, notes=[note for imported in imports for note in imported.notes])

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +23,31 @@ def store_error(error: OSError, path: Path) -> StoreError:
     return StoreError(what, where=str(path), fix=fix)
 
 
+def open_own(path: Path, flags: int) -> int:
+    """A descriptor of a file that is ours to write: made if it is missing; a link or a pipe of its name is refused."""
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise _not_ours(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise _not_ours(path)
+    return fd
+
+
+def refuse_link(folder: Path) -> None:
+    """For folders within a result folder: what is made or removed in them must not be elsewhere."""
+    if folder.is_symlink():
+        raise _not_ours(folder)
+
+
+def _not_ours(path: Path) -> StoreError:
+    what = "this is a link or a special file, which Assay does not write through"
+    return StoreError(what, where=str(path), fix="remove it, or put the file itself there")
+
+
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Put `content` in place of the file, atomically and safe from a power cut; its folders are made."""
     if path.exists() and not path.is_file():
@@ -30,7 +56,8 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(temporary, "wb", buffering=1 << 20) as file:
+            temporary.unlink(missing_ok=True)  # a dead process's, or a link that somebody put there
+            with open(temporary, "xb", buffering=1 << 20) as file:
                 file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())

@@ -16,7 +16,7 @@ from types import TracebackType
 import msgspec
 
 from assay.errors import LockedError
-from assay.store.files import store_error
+from assay.store.files import open_own, store_error
 
 LOCK = ".lock"
 
@@ -56,7 +56,7 @@ class FolderLock:
         path = self.folder / LOCK
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            fd = open_own(path, os.O_RDWR)
         except OSError as error:
             raise store_error(error, self.folder) from error
         try:

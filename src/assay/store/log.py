@@ -14,7 +14,7 @@ from pathlib import Path
 
 from assay.errors import StoreError
 from assay.records import Damage, Manifest, Segment
-from assay.store.files import store_error, sync_folder, write_file
+from assay.store.files import open_own, refuse_link, store_error, sync_folder, write_file
 from assay.store.seal import Checksums, read_checksums
 
 _LINE_FEED = 10
@@ -121,6 +121,7 @@ class FileLog:
 
     def replace(self, lines: Iterable[bytes]) -> None:
         with self._guard:
+            refuse_link(self._folder)
             others = [path for path in self._listed() if path != self.path]
             checksums = Checksums()
             write_file(self.path, checksums.of(lines))
@@ -211,7 +212,7 @@ class FileLog:
     def _open(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._created = self._created or not self.path.exists()
-        self._append_fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        self._append_fd = open_own(self.path, os.O_RDWR | os.O_APPEND)
         _mend_end(self._append_fd)
         self._appended = self._summed(self.path, os.fstat(self._append_fd).st_size)
         return self._append_fd

@@ -17,7 +17,7 @@ from assay.errors import StoreError, UserError
 from assay.interfaces import Log, Store
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import nearest
-from assay.store.files import store_error, write_file
+from assay.store.files import refuse_link, store_error, write_file
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
@@ -70,6 +70,8 @@ class _DiskStore(ABC):
         path = self._own(kind, id) / _log_file(kind, name)
         log = self._logs.get(path)
         if log is None:
+            if name in ("superseded", "rejected"):
+                refuse_link(path.parent)
             log = self._logs[path] = FileLog(path)
         return log
 

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from assay.errors import UserError
-from assay.store.files import store_error, write_file
+from assay.store.files import open_own, store_error, write_file
 
 LEDGER = ".assay-written"
 _BLOCK = 1 << 20
@@ -50,7 +50,7 @@ def check_replaceable(path: Path, *, force: bool = False) -> None:
 def remember(path: Path) -> None:
     """Note that what the file holds now is Assay's."""
     try:
-        with open(path.parent / LEDGER, "ab") as file:
+        with open(open_own(path.parent / LEDGER, os.O_WRONLY | os.O_APPEND), "ab") as file:
             file.write(f"{digest_of(path)}  ".encode() + os.fsencode(path.name).replace(b"\n", b"\\n") + b"\n")
     except OSError as error:
         raise store_error(error, path.parent / LEDGER) from error

@@ -10,6 +10,7 @@ import pytest
 import assay
 from assay.engine.experiment.import_rows import Imported, import_results
 from assay.errors import UserError
+from assay.store.stores import FlatStore
 from tests.formats.ragicamp import generations
 from tests.formats.ragicamp.generations import AGENT, ANSWERS, COUNT, DATASET, EXACT, F1, QUESTIONS, SAID
 
@@ -165,7 +166,14 @@ def test_predictions_without_questions_and_questions_without_predictions(tmp_pat
     assert rows(tmp_path / "out", "items.jsonl")[2]["data"] == {"question": QUESTIONS[2]}
 
 
-@pytest.mark.parametrize("share", [0.35, 0.6, 0.75, 0.9, 0.999])
+def test_a_file_that_ends_before_its_first_answer_is_refused(tmp_path: Path) -> None:
+    path = generations.three_files(tmp_path / "src")
+    path.write_text(path.read_text()[: path.stat().st_size // 3])
+    with pytest.raises(UserError, match="no response to import"):
+        imported(tmp_path / "src", tmp_path / "out")
+
+
+@pytest.mark.parametrize("share", [0.6, 0.75, 0.9, 0.999])
 def test_a_half_written_file_gives_what_is_whole(tmp_path: Path, share: float) -> None:
     path = generations.three_files(tmp_path / "src")
     text = path.read_text()
@@ -177,6 +185,9 @@ def test_a_half_written_file_gives_what_is_whole(tmp_path: Path, share: float) -
     assert entries - 1 <= len(found) <= entries
     assert [row["response"] for row in found] == SAID[: len(found)]
     assert any("is not whole" in note for note in result.notes)
+    run = FlatStore(tmp_path / "out").manifest("run", "out")
+    assert run is not None
+    assert (result.rejected, run.complete, run.planned) == (1, False, len(found) + 1)
 
 
 def test_what_others_write_into_json(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.calls.failures import failures_of
 from assay.engine.experiment.bind import bind_metrics
 from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.records import MetricRow
 from assay.registry import nearest
@@ -120,8 +121,7 @@ def _config(path: str | Path, config: str | Path | Config | None) -> Config | No
     if config is not None:
         return load(config, need="gate")
     folder = find_source(path, "evaluation").folder
-    file = None if folder is None else folder / "config.yaml"
-    return None if file is None or not file.is_file() else load(file, need="gate")
+    return None if folder is None or not (folder / CONFIG).is_file() else stored_config(folder, "gate")
 
 
 class _Gate:

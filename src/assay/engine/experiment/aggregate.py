@@ -81,8 +81,8 @@ class ExistingEvaluations(Responses):
         store, old = experiment.store, experiment.store.manifest("aggregation", experiment.id)
         if experiment.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))
-        if self.stored:
-            keep_config(experiment.folder, experiment.config)
+        if self.stored and (note := keep_config(experiment.folder, experiment.config)):
+            experiment.progress.note(note)
 
     def measured(self, experiment: Experiment) -> Measured:
         """The ids under which the store shows each source's rows."""

@@ -26,6 +26,7 @@ from assay.engine.experiment.sources import (
     find_sources,
     keep_config,
 )
+from assay.engine.experiment.trust import vouch_rows
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
@@ -89,13 +90,18 @@ class ExistingResponses(Responses):
             if partial := run.evidence("run").partial:
                 experiment.progress.note(f"the responses of {run.name} are partial: {partial}")
         self._find_items(experiment)
-        keep_config(experiment.folder, experiment.config)
+        if note := keep_config(experiment.folder, experiment.config):
+            experiment.progress.note(note)
 
     def runs(self, experiment: Experiment) -> list[str]:
         return [experiment.id] if len(self._runs) == 1 else [run.name for run in self._runs]
 
     def metadata(self, experiment: Experiment) -> dict[str, Any]:
-        return {ELSEWHERE: self._elsewhere(experiment)}
+        elsewhere = self._elsewhere(experiment)
+        files = (file for files in elsewhere.values() for file in ([files] if isinstance(files, str) else files))
+        if note := vouch_rows(experiment.folder, files):
+            experiment.progress.note(note)
+        return {ELSEWHERE: elsewhere}
 
     def scored(self, experiment: Experiment, evaluation: Manifest) -> None:
         elsewhere = self._elsewhere(experiment)

@@ -15,12 +15,12 @@ from typing import IO, Any, Literal, Protocol
 import msgspec
 
 from assay import registry
-from assay.config import load, resolved, to_yaml
+from assay.config import load
 from assay.engine.experiment.dataset import ingest
+from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
-from assay.store.files import write_file
 from assay.store.keys import canonical, digest
 from assay.store.names import safe_name
 from assay.store.seal import is_unchanged, seal
@@ -29,7 +29,8 @@ from assay.store.stores import FlatStore
 
 class Foreign(Protocol):
     """What a reader found: the results on one dataset. `source` tells whether they have changed, `facts` goes into the
-    manifest, `notes()` is what is odd about what was read last."""
+    manifest, `notes()` is what is odd about what was read last, and `rejected` how many rows and files of it could not
+    be read."""
 
     dataset: str
 
@@ -40,6 +41,9 @@ class Foreign(Protocol):
     def facts(self) -> Mapping[str, Any]: ...
 
     def notes(self) -> list[str]: ...
+
+    @property
+    def rejected(self) -> int: ...
 
     def items(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(place, dataset row) of each item."""
@@ -61,6 +65,7 @@ class Imported(msgspec.Struct, kw_only=True):
     items: int = 0
     responses: dict[str, int] = {}
     evaluations: dict[str, int] = {}
+    rejected: int = 0
     notes: list[str] = []
 
 
@@ -98,6 +103,8 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
         for kind in ("dataset", "run"):
             _check_free(store, kind)
         source = dict(foreign.source)
+        _claim(store, "dataset", id, foreign.dataset, {"imported": source})
+        _claim(store, "run", id, foreign.dataset, {"adopted": source})
         dataset = ingest(store, id, foreign.items, stamp={"imported": source}, name=foreign.dataset)
         made_from = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
         with TemporaryFile(prefix=".assay-", dir=folder) as spool:
@@ -107,8 +114,9 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
             )
             notes = foreign.notes() or run.metadata.get("odd", [])
             run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
-            store.put_manifest(run)
-            counts = _import_evaluations(store, id, foreign.dataset, cases.evaluations(), source, run, notes)
+            rejected = foreign.rejected
+            _close(store, run, rejected)
+            counts = _import_evaluations(store, id, cases.evaluations(), source, run, notes, rejected)
         means_config(folder, foreign.dataset)
     facts = foreign.facts
     return Imported(
@@ -120,6 +128,7 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
         items=dataset.counts.get("items", 0),
         responses=run.counts,
         evaluations=counts,
+        rejected=rejected,
         notes=list(notes),
     )
 
@@ -135,9 +144,12 @@ class _Cases:
     def responses(self) -> Iterator[Response]:
         encode = msgspec.json.Encoder().encode
         for response, evaluations in self._foreign.cases():
+            self._read = True
             self._spool.writelines([encode(evaluation) + b"\n" for evaluation in evaluations])
             yield response
-        self._read = True
+        if not self._read:
+            where = self._foreign.dataset
+            raise UserError("there is no response to import", where=where, fix="name a source that has answers")
 
     def evaluations(self) -> Iterator[Evaluation]:
         if not self._read:  # the responses were there already
@@ -150,11 +162,11 @@ class _Cases:
 def _import_evaluations(
     store: FlatStore,
     id: str,
-    dataset: str,
     rows: Iterator[Evaluation],
     source: Mapping[str, Any],
     run: Manifest,
     notes: list[str],
+    rejected: int,
 ) -> dict[str, int]:
     old = store.manifest("evaluation", id)
     if old is not None and "adopted" not in old.plan:
@@ -166,8 +178,24 @@ def _import_evaluations(
         if first is None:
             return {}
         rows = chain([first], rows)
+    _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
     made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-    return import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=dataset).counts
+    evaluation = import_rows(store, "evaluation", id, rows, source=source, inputs=made_from, name=run.name)
+    _close(store, evaluation, rejected)
+    return evaluation.counts
+
+
+def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
+    """Say whose rows will come, before they do: an import that is killed between the two may go on."""
+    if store.manifest(kind, id) is None:
+        store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
+
+
+def _close(store: FlatStore, manifest: Manifest, rejected: int) -> None:
+    """What could not be read was planned and is missing: such an artefact is not complete."""
+    manifest.complete = not rejected
+    manifest.planned = sum(manifest.counts.values()) + rejected
+    store.put_manifest(manifest)
 
 
 def _check_free(store: FlatStore, kind: Kind) -> None:
@@ -185,11 +213,10 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
 
 def means_config(folder: Path, name: str) -> None:
     """A config for later steps, for a folder that has none: the mean of each label by model."""
-    file = folder / "config.yaml"
-    if not file.exists():
+    if not (folder / CONFIG).exists():
         metrics = [{"name": "mean", "facets": ["model_name"]}]
         config = load({"name": name, "output_dir": str(folder), "metrics": metrics}, need="aggregate", environ={})
-        write_file(file, to_yaml(resolved(config)).encode())
+        write_config(folder, config)
 
 
 # ---- rows as an artefact

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 import msgspec
 
-from assay.config import resolved, to_yaml
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.failures import FAILURES, Failures
@@ -17,11 +16,11 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind, preflight
 from assay.engine.experiment.models import check_budget
 from assay.engine.experiment.status import StatusFile
+from assay.engine.experiment.trust import write_config
 from assay.engine.run.run import Runner
 from assay.errors import RunFailed, UserError
 from assay.interfaces import Model, Task
 from assay.records import ROWS_FILE, Kind, Manifest
-from assay.store.files import write_file
 from assay.store.lock import LOCK
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
@@ -109,7 +108,8 @@ class Tasks(Responses):
         self, experiment: "Experiment", bound: Bound, shared: Shared, stack: AsyncExitStack
     ) -> Manifest | None:
         config, mode = experiment.config, _mode(experiment)
-        write_file(experiment.folder / "config.yaml", to_yaml(resolved(config)).encode())
+        if note := write_config(experiment.folder, config):
+            experiment.progress.note(note)
         if config.dataset is not None or not experiment.store.ids("dataset"):
             experiment.ingest()
         experiment.preflight(bound)

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.config import Config, Need, load, resolved, to_yaml
+from assay.config import Config, Need, load
+from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import formats
-from assay.store.files import write_file
 from assay.store.log import FileLog
 from assay.store.names import INSIDE
 from assay.store.stores import FlatStore, FolderStore
@@ -157,15 +157,18 @@ def _files(folder: Path) -> tuple[dict[Kind, Path], dict[Kind, list[Path]]]:
 
 
 def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
-    """The files that the evaluation in a folder was made from, as it remembers them."""
+    """The files that the evaluation in a folder was made from, as it remembers them; those of a foreign folder only if
+    the user trusts it."""
     store = FlatStore(folder)
     found: dict[Kind, list[Path]] = {}
+    inside: dict[Kind, list[Path]] = {}  # one repository
     for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
         known: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
         if not known:
-            found |= _inputs_in_repository(folder, manifest)
-    return found
+            inside |= _inputs_in_repository(folder, manifest)
+    check_rows(folder, (file for files in found.values() for file in files))
+    return found | inside
 
 
 def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[Path]]:
@@ -227,14 +230,13 @@ def config_of(config: ConfigSource | None, source: Source, need: Need, overrides
     if isinstance(config, Config):
         return config
     if config is None:
-        config = (source.folder or source.path.parent) / "config.yaml"
-        if source.folder is None or not config.is_file():
-            raise UserError("there is no config", where=str(config), fix="name one with -c")
+        if source.folder is None or not (source.folder / CONFIG).is_file():
+            where = str((source.folder or source.path.parent) / CONFIG)
+            raise UserError("there is no config", where=where, fix="name one with -c")
+        return stored_config(source.folder, need, overrides)
     return load(config, overrides=overrides, need=need)
 
 
-def keep_config(folder: Path, config: Config) -> None:
+def keep_config(folder: Path, config: Config) -> str:
     """A folder that has no config yet gets this one; that of its run stays."""
-    file = folder / "config.yaml"
-    if not file.exists():
-        write_file(file, to_yaml(resolved(config)).encode())
+    return "" if (folder / CONFIG).exists() else write_config(folder, config)

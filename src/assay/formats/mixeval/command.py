@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from assay.cli import Command
+from assay.cli._options import trust_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +42,7 @@ def _options(function: F) -> F:
             click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a dotted key."),
             click.option("--force", is_flag=True, help="Replace score and verdict files that Assay did not write."),
             click.option("--retry-errors", is_flag=True, help="Try what failed again."),
+            trust_option,
             click.option("--json", "as_json", is_flag=True, help="Events as JSON lines; the last line is the result."),
             click.option("--no-progress", is_flag=True, help="No progress display."),
             click.option("--debug", is_flag=True, help="Show tracebacks."),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config import Config, ModelConfig, load, parse_model
+from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import benchmark_name, data_files
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
@@ -121,15 +122,17 @@ def _limited(model: ModelConfig, config: Config, old: ModelConfig | None, base: 
 def earlier_models(folder: Path, config: Config) -> list[ModelConfig]:
     """The models that an earlier command ran in this folder: their rows stay in the plan, and in the table."""
     names = {model.name for model in config.models}
-    return [model for model in _earlier(folder) if model.name not in names and not model.helper]
+    others = [model for model in _earlier(folder) if model.name not in names and not model.helper]
+    if others:
+        _earlier(folder, used=["models"])
+    return others
 
 
-def _earlier(folder: Path) -> list[ModelConfig]:
-    file = folder / "config.yaml"
-    if not file.is_file():
+def _earlier(folder: Path, used: Sequence[str] = ()) -> list[ModelConfig]:
+    if not (folder / CONFIG).is_file():
         return []
     unused = {"dataset": None, "evaluation_methods": [], "metrics": ["mean"]}
-    return list(load(file, overrides=unused, need="aggregate").models)
+    return list(stored_config(folder, "aggregate", unused, used=used).models)
 
 
 def benchmarks_of(options: Options, version: str) -> list[str]:

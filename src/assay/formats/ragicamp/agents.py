@@ -56,11 +56,12 @@ class AgentFile(msgspec.Struct):
 
 
 class Found(msgspec.Struct):
-    """The files of one dataset."""
+    """The files of one dataset; `problems` is what could not be read of any file that was looked at."""
 
     dataset: str
     questions: list[Document] = []
     agents: list[AgentFile] = []
+    problems: list[str] = []
 
     def documents(self) -> list[Document]:
         parts = [(agent.document, agent.scores) for agent in self.agents]
@@ -91,6 +92,7 @@ def found_in(documents: Iterable[Document], root: Path) -> list[Found]:
         of(file.dataset).agents.append(file)
     for found in datasets.values():
         found.agents = _told_apart(found.agents, root)
+        found.problems = [f"{one.path}: {one.problem}" for one in every if one.problem]
     return [datasets[name] for name in sorted(datasets)]
 
 

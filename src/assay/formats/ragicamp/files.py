@@ -16,23 +16,27 @@ from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
 from assay.text.json_stream import BrokenJson, json_parts
 
-Kind = Literal["questions", "predictions", "scores", "facts"]
+Kind = Literal["questions", "predictions", "scores", "facts", "other"]
 Broken = Callable[[str], None]
 _LISTS: dict[str, Kind] = {"questions": "questions", "predictions": "predictions", "per_question_metrics": "scores"}
 _FACTS = {"overall_metrics", "metrics", "metric_statistics", "exact_match", "f1", "started_at", "agent_type"}
 _NOT_OURS = ("_checkpoint.json", "state.json", "study_summary.json", "comparison.json", "manifest.json")
+_ROWS = ("questions.json", "predictions.json", "predictions_raw.json")  # how the names of files with rows end
+_FACT_FILES = ("_summary.json", "_metrics.json", "_per_question.json", "results.json", "metadata.json")
 _PER_QUESTION = "_per_question"
+_START = 64  # bytes that tell a list from an object
 
 
 class Document(msgspec.Struct):
     """One file: the fields before its list, the list's name, and, once the rows were read, the fields after it.
-    `facts`: a file without rows."""
+    `facts`: a file without rows; `other`: none that can be read. `problem` is what is wrong with either."""
 
     path: Path
     kind: Kind
     list_name: str = ""
     head: Row = {}
     tail: Row = {}
+    problem: str = ""
 
     def rows(self, broken: Broken = lambda what: None) -> Iterator[tuple[str, int, Row]]:
         """(place, number, row) of each; what is not a row, or not JSON, is reported to `broken`."""
@@ -97,6 +101,12 @@ def stem_of(path: Path) -> str:
 
 def look(path: Path) -> Document | None:
     """What a file is, by its first fields; None if it is nothing of ours."""
+    if not path.is_file():
+        return None
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError("the file's name is not UTF-8", where=ascii(str(path)), fix="rename it") from None
     if path.suffix == ".csv" and path.stem.endswith(_PER_QUESTION):
         return Document(path, "scores")
     if path.suffix == ".txt" and path.stem.endswith("_metrics"):
@@ -104,19 +114,26 @@ def look(path: Path) -> Document | None:
     if path.suffix != ".json" or path.name.endswith(_NOT_OURS):
         return None
     head: Row = {}
+    problem = "there is no list of questions or predictions in it" if path.name.endswith(_ROWS) else ""
     try:
         with path.open("rb") as file:
+            if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[:_START].lstrip().startswith(b"["):
+                return None
             for key, number, value in json_parts(file):
                 if value == [] and number is None and key in _LISTS:
                     return Document(path, _LISTS[key], key, clean(head))
                 if number is None:
                     head[key] = value
-    except BrokenJson:
-        pass  # what there is of it may be enough
+                    if key in _LISTS and not isinstance(value, (int, float)):
+                        problem = f"{key!r} is not a list"
+    except BrokenJson as error:
+        problem = f"it is not whole: {error}"
     except OSError as error:
         raise _unreadable(path, error) from None
     is_summary = path.stem.endswith("_summary") and "agent_name" in head
-    return Document(path, "facts", head=clean(head)) if is_summary or head.keys() & _FACTS else None
+    if is_summary or head.keys() & _FACTS:
+        return Document(path, "facts", head=clean(head), problem=problem)
+    return Document(path, "other", problem=problem) if problem else None
 
 
 def timestamp_of(text: Any, path: Path | None = None) -> float:
@@ -139,14 +156,14 @@ def date_of(timestamp: float) -> str:
 
 def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             for number, found in enumerate(csv.DictReader(file)):
                 row: Row = {name: _number(text) for name, text in found.items() if name and name != "question"}
                 if "question" in found:
                     row["question"] = found["question"]
                 index = row.get("question_index")
                 yield f"{path} [{number}]", number, {**row, "question_index": number if index is None else int(index)}
-    except (csv.Error, ValueError) as error:
+    except (csv.Error, ValueError, OverflowError) as error:
         broken(f"{path} is not whole, what follows is not read: {error}")
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -163,7 +180,11 @@ def _text_facts(path: Path) -> Row:
     """Agent, dataset and time out of the old text summary."""
     names = {"agent": "agent_name", "dataset": "dataset_name", "timestamp": "timestamp"}
     facts: Row = {}
-    for line in path.read_text("utf-8", "replace").splitlines()[:20]:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()[:20]
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    for line in lines:
         name, colon, value = line.partition(":")
         if colon and name.strip().lower() in names:
             facts[names[name.strip().lower()]] = value.strip()

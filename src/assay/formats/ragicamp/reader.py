@@ -3,6 +3,7 @@
 What is odd about the files is counted and reported; only what cannot be told apart is refused.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,7 @@ class Results:
         self.found = found
         self.dataset = found.dataset
         self.odd: dict[str, list[Any]] = {}
+        self._odd_items: dict[str, list[Any]] = {}
         self._apart: dict[int, str] | None = None
         self._items = 0
 
@@ -73,6 +75,11 @@ class Results:
         said = {file.agent.name: file.overall for file in agents if file.overall}
         kinds = sorted({GENERATIONS[file.generation] for file in agents}) or [GENERATIONS["three_files"]]
         return {"read_from": kinds, "agents": sorted({file.agent.name for file in agents}), "overall_metrics": said}
+
+    @property
+    def rejected(self) -> int:
+        """How many rows and files could not be read."""
+        return self.odd.get("broken", [0])[0]
 
     def notes(self) -> list[str]:
         return [_SAID[what].format(count=count, first=first) for what, (count, first) in self.odd.items()]
@@ -96,6 +103,7 @@ class Results:
                 self._note("unasked", id)
             self._items += 1
             yield place or str(self.found.agents[0].document.path), item_row(row, own)
+        self._odd_items = {what: list(said) for what, said in self.odd.items()}
 
     def _asked(self) -> Iterator[tuple[str | None, str, Row]]:
         for document in self.found.questions:
@@ -110,7 +118,9 @@ class Results:
         if self._apart is None:
             for _ in self.items():
                 pass
-        self.odd = {what: said for what, said in self.odd.items() if what in ("apart", "unasked")}
+        self.odd = {what: list(said) for what, said in self._odd_items.items()}
+        for problem in self.found.problems:
+            self._broken(problem)
         answered: dict[str, int] = {}
         files: dict[tuple[str, int], list[AgentFile]] = {}
         for file in self.found.agents:
@@ -153,6 +163,9 @@ class Results:
         elif file.generation == "folders" and _is_shifted(file.document):
             rows = self._put_back(rows)
         for place, number, row in rows:
+            for what, kind in (("metrics", dict), ("evaluations", list)):
+                if row.get(what) and not isinstance(row[what], kind):
+                    self._broken(f"{place}: {what!r} is not {'an object' if kind is dict else 'a list'}")
             if row.get("prediction") is None:
                 self._note("textless", id_of(row, number))
             yield place, number, row
@@ -161,7 +174,8 @@ class Results:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
         scores = _Scores(file.scores, self._broken)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
-        count = file.document.head.get("results", {}).get("num_examples")
+        results = file.document.head.get("results")
+        count = results.get("num_examples") if isinstance(results, dict) else None
         for name, values in list(lists.items()):
             if len(values) != count:
                 self._note("lists", name)
@@ -169,6 +183,8 @@ class Results:
         for place, number, row in rows:
             metrics = {name: values[number] for name, values in lists.items() if number < len(values)}
             yield place, number, clean({**row, "metrics": {**metrics, **scores.take(number)}})
+        for place in scores.left():
+            self._broken(f"{place}: these are scores of no prediction")
 
     def _put_back(self, rows: Iterator[tuple[str, int, Row]]) -> Iterator[tuple[str, int, Row]]:
         """The n-th answer that is not an error has the n-th scores of the file: they wait until their answer comes."""
@@ -194,18 +210,25 @@ class _Scores:
 
     def __init__(self, document: Document | None, broken: Any) -> None:
         self._rows = iter(()) if document is None else document.rows(broken)
-        self._early: dict[int, Row] = {}
+        self._early: dict[int, tuple[str, Row]] = {}
+        self._left: list[str] = []
 
     def take(self, wanted: int) -> Row:
         if wanted in self._early:
-            return self._early.pop(wanted)
-        for _, number, row in self._rows:
+            return self._early.pop(wanted)[1]
+        for place, number, row in self._rows:
             index = row.get("question_index")
-            at = int(index) if isinstance(index, (int, float)) else number
+            at = int(index) if isinstance(index, (int, float)) and math.isfinite(index) else number
             if at == wanted:
                 return _metrics_of(row)
-            self._early[at] = _metrics_of(row)
+            if at in self._early:
+                self._left.append(place)
+            self._early[at] = place, _metrics_of(row)
         return {}
+
+    def left(self) -> list[str]:
+        """The places of scores that nobody took, after all predictions."""
+        return [*self._left, *(place for place, _ in self._early.values()), *(place for place, _, _ in self._rows)]
 
 
 def _metrics_of(row: Row) -> Row:

@@ -197,11 +197,13 @@ def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluatio
             fields = dict(cast("Row", entry))
             name = str(fields.pop("metric", fields.get("label", "")))
             yield _completed(_plain_evaluation(name, metrics.get(name), response), fields, place)
+        else:
+            yield _plain_evaluation("unknown", entry, response)
 
 
 def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
     number = float(value) if isinstance(value, (int, float)) else None
-    missing = value is None or (number is not None and not math.isfinite(number))
+    missing = number is None or not math.isfinite(number)
     key = digest("ragicamp-metric", response.key.encode(), name.encode(), b"" if missing else canonical(value))
     return Evaluation(
         item_id=response.item_id,

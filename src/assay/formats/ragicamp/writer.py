@@ -14,7 +14,8 @@ import msgspec
 from assay.analysis.look.export import Export, Tables
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
-from assay.engine.experiment.sources import Source, config_of
+from assay.engine.experiment.sources import Source
+from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of
 from assay.formats.ragicamp.joining import Group, Joining, Samples
@@ -68,9 +69,10 @@ def ragicamp(
 
 def _counting(source: Source) -> tuple[Policy, float]:
     """How the experiment counts rows without a verdict, and the level of its intervals."""
-    if not ((source.folder or source.path.parent) / "config.yaml").exists():
+    folder = source.folder or source.path.parent
+    if not (folder / CONFIG).exists():
         return Policy(), 0.95
-    config = config_of(None, source, "gate", {})
+    config = stored_config(folder, "gate", used=())
     return msgspec.convert(msgspec.to_builtins(config.policy), Policy), config.ci_level
 
 

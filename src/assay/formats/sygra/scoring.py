@@ -22,6 +22,7 @@ from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.experiment.trust import write_config
 from assay.formats.sygra.data import id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.metric import Entry
@@ -30,7 +31,6 @@ from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
-from assay.store.files import write_file
 from assay.store.keys import digest, id_hash
 from assay.store.memory_log import MemoryLog
 from assay.store.repair import read_rows
@@ -147,7 +147,7 @@ class Scoring:
         ]
         config = {"name": self._name, "evaluation_methods": scorers, "metrics": measured}
         text = yaml.safe_dump(json_value(config), sort_keys=False, allow_unicode=True)
-        write_file(self._store.folder / "config.yaml", text.encode())
+        write_config(self._store.folder, text.encode())
 
     def _in_order(self, bound: BoundMetric) -> BoundMetric:
         """The metric, given its rows in the order of the records: the engine sorts them by the hashes of their items,

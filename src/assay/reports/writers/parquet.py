@@ -22,6 +22,7 @@ def parquet(export: Export) -> None:
     temporary = export.path.with_name(f".{export.path.name}.{os.getpid()}.tmp")
     try:
         export.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.unlink(missing_ok=True)  # DuckDB would write through a link of this name
         with connect([export.tables]) as connection:
             connection.execute(f"COPY {export.table} TO {text(str(temporary.absolute()))} ({_OPTIONS})")
         os.replace(temporary, export.path)

@@ -1,0 +1,300 @@
+"""Whose word a result folder is: what a stranger's folder names is neither run nor read before the user says so.
+
+A config that the user names is the user's word. The `config.yaml` of a result folder is that only if the user's Assay
+wrote these very bytes: a digest of them, and of the `.env` beside it, is in the state directory; so are the places of rows that a
+manifest remembers. A folder stays one's own when it is moved, and one that comes back changed is foreign. `--trust` is
+remembered for this folder, these bytes and the files that they name.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay import registry, usercode
+from assay.config import Config, Need, load, resolved, to_yaml
+from assay.errors import UserError
+from assay.store.files import write_file
+from assay.store.stores import EXPERIMENT_FILES, MANIFEST
+
+CONFIG = "config.yaml"
+_USED: dict[str, tuple[str, ...]] = {  # the parts of a config that act
+    "aggregate": ("metrics", "outputs", "logging", "env_vars"),
+    "evaluate": ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models", "dataset"),
+    "gate": ("metrics", "gates"),
+}
+_FILES = (MANIFEST, *EXPERIMENT_FILES, "calls.jsonl", "traces.jsonl", "labels.jsonl")
+_ON_THIS_MACHINE = {"python", "record", "replay", "llama.cpp", "vllm"}  # models that run or read what is here
+_MOST_SHOWN = 10
+
+
+class Reach(NamedTuple):
+    """What a folder would do beyond its own rows: `runs`, `reads`, `writes to`, `calls` or `sets` what `name` says."""
+
+    verb: str
+    name: str
+    place: str = ""
+    file: str = ""
+
+
+class _Process:
+    """What this process knows: whether the user trusts what it reads, which configs are foreign, what was said."""
+
+    trusts = False
+    said = False
+    foreign: set[str] = set()
+
+
+def trust() -> None:
+    """Trust the folders that this process reads from now on, and remember them: what `--trust` does."""
+    _Process.trusts = True
+
+
+def stored_config(
+    folder: Path, need: Need, overrides: Mapping[str, Any] = {}, *, used: Iterable[str] | None = None
+) -> Config:
+    """The config of a result folder. `used` names the parts that will act, by default those of `need`."""
+    file = folder / CONFIG
+    own = _digest("own", _content(folder))
+    if not _is_remembered(own):
+        # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
+        config = load(file, overrides={"prompts": [], **overrides}, need=need)
+        parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
+        reaches = list(_reaches(config, folder, parts))
+        if "env_vars" in parts and (folder / ".env").exists():
+            reaches.append(Reach("sets", "environment variables", ".env"))
+        if not _accepted(folder, reaches):
+            _Process.foreign.add(config.source)
+            return config
+    return load(file, overrides=overrides, need=need)
+
+
+def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
+    """Refuse a foreign folder whose rows are outside it: behind links, or where its manifest says."""
+    outside = _outside(folder, elsewhere)
+    if outside and _is_remembered(_digest("rows", *map(os.fsencode, outside))):
+        outside = []
+    segments = [path for part in folder.glob("*.d") for path in (part, *part.glob("*.jsonl"))]
+    paths = [path for path in (*(folder / name for name in _FILES), *segments) if os.path.islink(path)]
+    outside += _outside(folder, paths)
+    _accepted(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
+
+
+def write_config(folder: Path, config: Config | bytes) -> str:
+    """Put a config into a result folder; it is the user's word, unless a foreign folder's was taken over. A note if
+    that cannot be remembered."""
+    text = config if isinstance(config, bytes) else to_yaml(resolved(config)).encode()
+    write_file(folder / CONFIG, text)
+    if isinstance(config, Config) and config.source in _Process.foreign:
+        return ""
+    return _remember(_digest("own", _content(folder)), str(folder))
+
+
+def vouch_rows(folder: Path, elsewhere: Iterable[str]) -> str:
+    """Remember that the user named these rows. A note if that cannot be done."""
+    outside = _outside(folder, map(Path, elsewhere))
+    return _remember(_digest("rows", *map(os.fsencode, outside)), str(folder)) if outside else ""
+
+
+def _accepted(folder: Path, reaches: list[Reach]) -> bool:
+    """Whether what a foreign folder reaches is trusted; False if there is nothing to trust."""
+    if not reaches:
+        return False
+    key = _digest("trusted", os.fsencode(folder.resolve()), _content(folder), *map(_named, reaches))
+    if os.environ.get("ASSAY_TRUST", "").lower() in ("1", "true", "yes") or _is_remembered(key):
+        return True
+    if _Process.trusts:
+        _remember(key, str(folder))
+        return True
+    lines = [f"{reach.verb} {reach.name}{f' ({reach.place})' if reach.place else ''}" for reach in reaches]
+    more = [f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
+    raise UserError(
+        "\n  - ".join(["this folder is not of your Assay's making, and this command", *lines[:_MOST_SHOWN], *more]),
+        where=f"{folder}, which belongs to {_owner(folder)}",
+        fix="look at what it names, then add --trust (ASSAY_TRUST=1 in CI, assay.trust() in Python), or name a config "
+        "of your own with -c",
+    )
+
+
+# ---- what a config reaches
+
+
+def _reaches(config: Config, folder: Path, parts: Iterable[str]) -> Iterator[Reach]:
+    for part in parts:
+        yield from _WAYS[part](config, folder)
+
+
+def _plug_ins(kind: registry.Registry, part: str, config: Config, folder: Path) -> Iterator[Reach]:
+    for number, entry in enumerate(getattr(config, part)):
+        place = f"{part}[{number}]"
+        name = entry.function_name if entry.type == "custom" and entry.function_name else entry.type
+        if entry.path:
+            yield Reach("runs", f"{entry.path}:{entry.function_name}", place, entry.path)
+        elif entry.module:
+            yield Reach("runs", f"{entry.module}.{entry.function_name}", place)
+        else:
+            yield from _code(kind, name, place)
+        yield from _in_params(entry.params, place, folder, dotted="." in entry.type)
+
+
+def _code(kind: registry.Registry, name: str, place: str) -> Iterator[Reach]:
+    """Only a name with a dot can be a stranger's code: a file's, or an importable module's."""
+    if "." in name and not name.startswith(registry.INLINE) and name not in kind.names() and not kind.of_format(name):
+        yield Reach("runs", name, place, name.rpartition(":")[0] if ".py:" in name else "")
+
+
+def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -> Iterator[Reach]:
+    """Values that look like files, models to download, or, for plug-ins of formats, classes to import."""
+    for text in _texts(params):
+        if any(map(str.isspace, text)):
+            continue
+        if ".py:" in text or text.endswith(".py"):
+            yield Reach("runs", text, place, text.removesuffix(".py").partition(".py:")[0] + ".py")
+        elif "/" in text and _outside(folder, [folder / text]):
+            yield Reach("reads", text, place, text)
+        elif dotted and "." in text and all(part.isidentifier() for part in text.split(".")):
+            yield Reach("runs", text, place)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _models(config: Config, folder: Path) -> Iterator[Reach]:
+    """Servers are called where scorers ask models, or where nothing but models is used; what is on this machine is
+    opened when it is bound."""
+    named = {text for method in config.evaluation_methods for text in _texts(method.params)}
+    asked = not config.evaluation_methods or any("judge" in method.type for method in config.evaluation_methods)
+    for number, model in enumerate(config.models):
+        place = f"models[{number}]"
+        yield from _code(registry.model, model.type, place)
+        if model.type in _ON_THIS_MACHINE:
+            yield Reach("runs", " ".join([model.type, *_texts(model.params)]), place, str(model.params.get("path", "")))
+        elif model.type != "demo" and (asked or model.name in named):
+            yield Reach("calls", " ".join([model.type, *_texts(model.params)]), place)
+
+
+def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
+    source = config.dataset
+    if source is None:
+        return
+    files = [source.path] if isinstance(source.path, str) else source.path
+    if source.function_name or source.module or source.type == "function":
+        yield Reach("runs", f"{source.module or files[0]}:{source.function_name}", "dataset", files[0])
+        return
+    yield from _code(registry.dataset, source.type, "dataset")
+    for text in filter(None, (*files, source.repository)):
+        if _outside(folder, [folder / text]):
+            yield Reach("reads", text, "dataset", text)
+    if source.name and not source.repository:
+        yield Reach("reads", f"{source.type} {source.name}", "dataset")
+    yield from _in_params(source.params, "dataset", folder)
+
+
+def _outputs(config: Config, folder: Path) -> Iterator[Reach]:
+    for number, output in enumerate(config.outputs):
+        yield from _code(registry.writer, output.type, f"outputs[{number}]")
+        if output.path and _outside(folder, [Path(output.path)]):
+            yield Reach("writes to", output.path, f"outputs[{number}]")
+        yield from _in_params(output.params, f"outputs[{number}]", folder)
+
+
+def _gates(config: Config, folder: Path) -> Iterator[Reach]:
+    for number, gate in enumerate(config.gates):
+        yield from _code(registry.metric, gate.metric, f"gates[{number}]")
+        for path in filter(None, (gate.baseline, gate.calibration.path if gate.calibration else "")):
+            if _outside(folder, [Path(path)]):
+                yield Reach("reads", path, f"gates[{number}]", path)
+
+
+def _logging(config: Config, folder: Path) -> Iterator[Reach]:
+    if config.logging.file and _outside(folder, [Path(config.logging.file)]):
+        yield Reach("writes to", config.logging.file, "logging")
+
+
+def _environment(config: Config, folder: Path) -> Iterator[Reach]:
+    if config.env_vars:
+        yield Reach("sets", " ".join(config.env_vars), "env_vars")
+
+
+_WAYS = {
+    "metrics": lambda config, folder: _plug_ins(registry.metric, "metrics", config, folder),
+    "evaluation_methods": lambda config, folder: _plug_ins(registry.scorer, "evaluation_methods", config, folder),
+    "models": _models,
+    "dataset": _dataset,
+    "outputs": _outputs,
+    "gates": _gates,
+    "logging": _logging,
+    "env_vars": _environment,
+}
+
+
+# ---- digests, and where they are remembered
+
+
+def _content(folder: Path) -> bytes:
+    """The config's bytes and those of the `.env` that its variables come from."""
+    files = [folder / CONFIG, folder / ".env"]
+    contents = [file.read_bytes() if file.is_file() else b"" for file in files]
+    return b"%d:%s" % (len(contents[0]), b"".join(contents))
+
+
+def _named(reach: Reach) -> bytes:
+    """What is reached, with the bytes of code and the times of other files."""
+    file = Path(reach.file)
+    content = b""
+    if reach.file and file.is_file():
+        if file.suffix == ".py":
+            content = b"".join(path.read_bytes() for path in usercode.sources(file.resolve()))
+        else:
+            content = b"%d %d" % ((status := file.stat()).st_size, status.st_mtime_ns)
+    return f"{reach.verb} {reach.name} {reach.place}\n".encode("utf-8", "surrogateescape") + content
+
+
+def _digest(*parts: str | bytes) -> str:
+    state = blake2b(digest_size=20)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(b"%d:" % len(data) + data)
+    return state.hexdigest()
+
+
+def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:
+    inside = folder.resolve()
+    return [str(path) for path in paths if not path.resolve().is_relative_to(inside)]
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except KeyError:
+        return f"user {path.stat().st_uid}"
+
+
+def _state() -> Path:
+    outer = os.environ.get("XDG_STATE_HOME", "")
+    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
+    return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
+
+
+def _is_remembered(key: str) -> bool:
+    return os.path.isfile(_state() / "trust" / key)
+
+
+def _remember(key: str, folder: str) -> str:
+    """Keep a digest; a note, the first time, if the state directory cannot be written."""
+    file = _state() / "trust" / key
+    try:
+        if not os.path.isfile(file):
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file.write_bytes(os.fsencode(folder) + b"\n")
+    except OSError as error:
+        if not _Process.said:
+            _Process.said = True
+            return f"{file.parent} cannot be written ({error}): later commands take this folder for a foreign one"
+    return ""

@@ -1,0 +1,124 @@
+"""Imports that are killed: at every system call that changes the disk, and at random times; then the same command.
+
+`python -m tests.faults.killed_import FOLDER` works in FOLDER and prints, as JSON, how many imports were killed and what
+was wrong afterwards. It is a process of its own because it forks.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay import api, registry
+from fuzz.imports import SOURCES, read
+
+EVENTS = ("open", "os.mkdir", "os.remove", "os.rename", "os.truncate", "fcntl.flock")
+CALLS = ("write", "pwrite", "fsync", "replace", "ftruncate")
+CLOCKS = ("created", "started", "ended", "mtime_ns")
+AT_RANDOM = 10
+
+
+def main(here: Path) -> dict[str, Any]:
+    os.chdir(here)
+    kills, wrong = 0, list[str]()
+    for name in registry.reader.names():
+        for number, write in enumerate(SOURCES[name]):
+            shutil.rmtree("source", ignore_errors=True)
+            write(Path("source"))
+            whole, seconds = _import(name)
+            for point in range(1, 10_000):
+                status = _ended(lambda name=name, point=point: _die_at(point, lambda: _import(name, fresh=False)))
+                if not os.WIFSIGNALED(status):
+                    break
+                kills += 1
+                wrong += _difference(name, whole, f"{name} {number}, killed at {point}")
+            chance = random.Random(number)
+            for _ in range(AT_RANDOM):
+                moment = chance.uniform(0, seconds)
+                kills += os.WIFSIGNALED(_ended(lambda name=name: _import(name, fresh=False), moment))
+                wrong += _difference(name, whole, f"{name} {number}, killed after {moment:.4f} s")
+    return {"kills": kills, "wrong": wrong}
+
+
+def _import(name: str, *, fresh: bool = True) -> tuple[dict[str, Any], float]:
+    """What an import leaves in `out`, and how long it took."""
+    if fresh:
+        shutil.rmtree("out", ignore_errors=True)
+    start = time.monotonic()
+    api.import_("source", "out", format_name=name)
+    return _left(), time.monotonic() - start
+
+
+def _left() -> dict[str, Any]:
+    """The files without times, and without what a killed process could not remove."""
+    files = {place: content for place, content in read(Path("out")).items() if not place.endswith((".tmp", ".lock"))}
+    return {
+        place: _without_times(json.loads(content)) if place.endswith("manifest.json") else content
+        for place, content in files.items()
+    }
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_times(part) for key, part in value.items() if key not in CLOCKS}
+    return [_without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def _difference(name: str, whole: dict[str, Any], when: str) -> list[str]:
+    """What the same command makes of what was left."""
+    try:
+        again, _ = _import(name, fresh=False)
+    except Exception as error:
+        return [f"{when}: {error}"]
+    finally:
+        shutil.rmtree("out", ignore_errors=True)
+    return [] if again == whole else [f"{when}: {sorted({*again, *whole})} differ"]
+
+
+def _ended(work: Callable[[], Any], after: float | None = None) -> int:
+    """How a child ended that does the work; it is killed after some seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def _die_at(point: int, work: Callable[[], Any]) -> None:
+    """Do the work, and die at the n-th change of the disk, before or after it."""
+    left = point
+
+    def tick() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            tick()
+            result = call(*arguments, **options)
+            tick()
+            return result
+
+        return counted
+
+    for name in CALLS:
+        setattr(os, name, around(getattr(os, name)))
+    sys.addaudithook(lambda event, _: tick() if event in EVENTS else None)
+    work()
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]))))
