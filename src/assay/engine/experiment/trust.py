@@ -1,9 +1,9 @@
 """Whose word a result folder is: what a stranger's folder names is neither run nor read before the user says so.
 
 A config that the user names is the user's word. The `config.yaml` of a result folder is that only if the user's Assay
-wrote these very bytes: a digest of them, and of the `.env` beside it, is in the state directory; so are the places of rows that a
-manifest remembers. A folder stays one's own when it is moved, and one that comes back changed is foreign. `--trust` is
-remembered for this folder, these bytes and the files that they name.
+wrote these very bytes: a digest of them, and of the `.env` beside it, is in the state directory; so are the places of
+rows that a manifest remembers. A folder stays one's own when it is moved, and one that comes back changed is foreign.
+`--trust` is remembered for this folder, these bytes and the files that they name.
 """
 
 import os
