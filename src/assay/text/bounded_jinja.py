@@ -1,0 +1,319 @@
+"""Jinja whose templates end: bounds of steps, of time and of the size of what is made, kept by the environment.
+
+A step is an iteration, a call or a filter; what works on a long text counts as many steps. An operation that Python
+does in one go, and nobody could stop (`'a' * 10**9`), is refused for its operands before it begins.
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from functools import wraps
+from itertools import islice
+from threading import local
+from types import GeneratorType
+from typing import Any, cast
+
+from jinja2 import StrictUndefined, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from assay.text.template import LETTERS
+
+STEPS = 1_000_000
+MADE = 10 * LETTERS  # in all, on the way to a prompt
+SECONDS = 5.0
+BITS = 100_000  # of a whole number
+_LETTERS_A_STEP = 64
+_LETTERS_AN_ENTRY = 8
+_FIRST_PIECES = 16  # of a template's output, or entries of a list: few enough to be counted afterwards
+_STEPS_A_LOOK = 16  # at the clock
+_LONGEST = {"striptags": 100_000, "urlize": 5_000, "wordwrap": 100_000}  # letters: slow filters
+_CHEAP = frozenset(
+    "abs attr capitalize count d default e escape first float forceescape int last length lower safe title trim upper".split()
+)
+_DIGITS = re.compile(r"\d+")
+_FIELD = re.compile(r"%(?:\([^()]*\))?[-+ #0-9.*]*|\{[^{}]*\{?")  # of `%` or `format`, up to the field within its width
+_LONGEST_NUMBER = 12  # digits of a width that are looked at
+
+
+class Exceeded(RuntimeError):
+    """The template asks for more than a bound allows."""
+
+
+class _Spent(local):
+    """What the render of this thread has used up."""
+
+    steps = 0
+    letters = 0  # that were put out
+    made = 0  # by operations that can make more than they get
+    began = 0.0  # when it first looked at the clock
+
+
+_spent = _Spent()
+
+
+def begin() -> None:
+    """A render begins."""
+    _spent.steps = _spent.letters = _spent.made = 0
+    _spent.began = 0.0
+
+
+def step(count: int = 1) -> None:
+    before = _spent.steps
+    _spent.steps = steps = before + count
+    if steps > STEPS:
+        raise Exceeded(f"it takes more than {STEPS:,} steps (iterations, calls, filters)")
+    if steps // _STEPS_A_LOOK > before // _STEPS_A_LOOK:
+        now = time.thread_time()
+        _spent.began = _spent.began or now
+        if now - _spent.began > SECONDS:
+            raise Exceeded(f"it takes longer than {SECONDS:g} s")
+
+
+def fits(size: int) -> None:
+    if size > LETTERS:
+        raise Exceeded(f"it makes more than {LETTERS:,} letters or entries")
+
+
+def shown(value: Any) -> str:
+    """The text of a value that is put out, counted where it is kept in memory."""
+    if type(value) is not str:
+        fits(size_of(value))
+        value = str(value)
+    _spent.letters = letters = _spent.letters + len(value)
+    if letters > LETTERS:
+        fits(letters)
+    return value
+
+
+def size_of(value: Any) -> int:
+    """About how many letters a value has when it is written out, at least; what is held twice counts twice."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        return _size_within(cast("Collection[Any]", value), {})
+    return value.bit_length() // 3 if isinstance(value, int) else 1
+
+
+def _size_within(value: Collection[Any], known: dict[int, int]) -> int:
+    size = known.get(id(value))
+    if size is None:
+        if type(value) is list and {*map(type, value)} == {str}:
+            return _LETTERS_AN_ENTRY * len(value) + sum(map(len, value))
+        known[id(value)] = size = _LETTERS_AN_ENTRY * len(value)  # a list that holds itself ends here
+        parts: Iterable[Any] = (*value, *value.values()) if isinstance(value, Mapping) else value
+        for part in parts:
+            nested = isinstance(part, (list, tuple, dict, set, frozenset))
+            size += _size_within(cast("Collection[Any]", part), known) if nested else size_of(part)
+        known[id(value)] = size
+    return size
+
+
+def each(iterable: Iterable[Any]) -> Generator[Any]:
+    count = 0
+    for entry in iterable:
+        count += 1
+        if count == _STEPS_A_LOOK:
+            step(count)
+            count = 0
+        yield entry
+    step(count)
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """What a template or a part of it has put out, counted while it comes."""
+    coming = iter(pieces)
+    kept = [*islice(coming, _FIRST_PIECES)]
+    size = sum(map(len, kept))
+    if len(kept) == _FIRST_PIECES:
+        for piece in coming:
+            size += len(piece)
+            if size > LETTERS:
+                break
+            kept.append(piece)
+    if size > LETTERS:
+        fits(size)
+    return "".join(kept)
+
+
+class _Code(CodeGenerator):
+    """Loops go through `each`. What is put out goes through `shown` where `joined` comes too late: inside macros and
+    other blocks, and if the template makes lists, which could hold one another many times."""
+
+    nests = False
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        self.nests = node.find((nodes.List, nodes.Dict, nodes.Tuple)) is not None
+        super().visit_Template(node, frame)
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:
+        node.iter = nodes.Call(nodes.EnvironmentAttribute("each"), [node.iter], [], None, None)
+        super().visit_For(node, frame)
+
+    def visit_Call(self, node: nodes.Call, frame: Frame, forward_caller: bool = False) -> None:
+        if not isinstance(node.node, nodes.EnvironmentAttribute):
+            super().visit_Call(node, frame, forward_caller=forward_caller)
+            return
+        self.write("environment.each(")
+        self.visit(node.args[0], frame)
+        self.write(")")
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("environment.concat([")
+        for part in node.nodes:
+            self.write("environment.shown(")
+            self.visit(part, frame)
+            self.write("), ")
+        self.write("])")
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        self.write("environment.shown(" if self.nests or frame.buffer is not None else "str(")
+
+
+class BoundedEnvironment(ImmutableSandboxedEnvironment):
+    """The sandbox with bounds. `lipsum`, which only makes text, is left out."""
+
+    code_generator_class = _Code
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    each = staticmethod(each)
+    shown = staticmethod(shown)
+    concat = staticmethod(joined)
+
+    def __init__(self) -> None:
+        super().__init__(undefined=StrictUndefined)
+        del self.globals["lipsum"]
+        self.filters = {
+            name: function if name in _CHEAP else _bounded(name, function) for name, function in self.filters.items()
+        }
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **keywords: Any) -> Any:  # noqa: N805 names must not meet
+        method = getattr(__obj, "__wrapped__", __obj)
+        owner = getattr(method, "__self__", None)
+        if isinstance(__obj, LoopContext):
+            args = (each(args[0]), *args[1:]) if args else args
+        if isinstance(owner, (str, bytes, int)):
+            if method.__name__ == "join" and args:
+                args = (list(args[0]),)
+            _check(method.__name__, owner, args, keywords)
+        step(1 + (len(owner) // _LETTERS_A_STEP if isinstance(owner, (str, bytes, list, dict)) else 0))
+        return super().call(__context, __obj, *args, **keywords)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        _check(operator, left, (right,), {})
+        return super().call_binop(context, operator, left, right)
+
+
+def _bounded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The filter, refused or counted before it works. Its value comes after what Jinja passes by itself."""
+    place = 1 if hasattr(function, "jinja_pass_arg") else 0
+    longest = _LONGEST.get(name, LETTERS)
+    estimated, listed = name in _MADE, name in ("join", "sum")
+
+    @wraps(function)
+    def bounded(*args: Any, **keywords: Any) -> Any:
+        value = args[place]
+        if hasattr(value, "__len__"):
+            size = len(value)
+        else:
+            size = 0
+            if listed:
+                value = list(each(value))
+                args = (*args[:place], value, *args[place + 1 :])
+        if size > longest:
+            raise Exceeded(f"the filter {name} takes up to {longest:,} letters, it gets {size:,}")
+        if estimated and not (listed and 0 < size <= _FIRST_PIECES):
+            _check(name, value, args[place + 1 :], keywords)
+        step(1 + size // _LETTERS_A_STEP)
+        result = function(*args, **keywords)
+        return each(result) if type(result) is GeneratorType else result
+
+    return bounded
+
+
+# ---- how much an operation would make
+
+
+def _check(name: str, value: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    estimate = _MADE.get(name)
+    if estimate is not None:
+        size = estimate(value, [*args, *keywords.values()])
+        fits(size)
+        _spent.made += size
+        if _spent.made > MADE:
+            raise Exceeded(f"on the way it makes more than {MADE:,} letters or entries")
+
+
+def _number(values: Iterable[Any]) -> int:
+    """The largest whole number among some arguments."""
+    return max((abs(value) for value in values if isinstance(value, int)), default=0)
+
+
+def _times(value: Any, args: list[Any]) -> int:
+    one, other = (value, args[0]) if not isinstance(value, int) else (args[0], value)
+    if isinstance(one, int) and isinstance(other, int):
+        return _bits(one.bit_length() + other.bit_length())
+    return max(1, size_of(one)) * other if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int) else 0
+
+
+def _power(value: Any, args: list[Any]) -> int:
+    return _bits(value.bit_length() * args[0]) if isinstance(value, int) and isinstance(args[0], int) else 0
+
+
+def _bits(count: int) -> int:
+    if count > BITS:
+        raise Exceeded(f"it makes a whole number of more than {BITS:,} bits")
+    return 0
+
+
+def _plus(value: Any, args: list[Any]) -> int:
+    return 0 if isinstance(value, (int, float)) else size_of(value) + size_of(args[0])
+
+
+def _format(value: Any, args: list[Any]) -> int:
+    """Each field is at most as wide as the widest says, or as the largest number that is given for a width."""
+    if not isinstance(value, str):
+        return 0
+    fields = _FIELD.findall(value)
+    given = [entry for arg in args for entry in (arg if isinstance(arg, tuple) else [arg])]
+    widths = [width for field in fields for width in _DIGITS.findall(field)]
+    if any("*" in field or ":" in field and field.endswith("{") for field in fields):
+        widths += [width for entry in given for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])]
+    return len(value) + len(fields) * (max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(given))
+
+
+def _replace(value: Any, args: list[Any]) -> int:
+    text, old, new = str(value), str(args[0]), str(args[1]) if len(args) > 1 else ""
+    return len(text) + (text.count(old) if old else len(text) + 1) * len(new)
+
+
+def _join(value: Any, args: list[Any]) -> int:
+    between = value if isinstance(value, str) and args and not isinstance(args[0], str) else next(iter(args), "")
+    parts = args[0] if between is value else value
+    return size_of(parts) + len(parts) * size_of(between) if hasattr(parts, "__len__") else 0
+
+
+def _indent(value: Any, args: list[Any]) -> int:
+    width = len(args[0]) if args and isinstance(args[0], str) else _number(args) or 4
+    return len(str(value)) + (str(value).count("\n") + 1) * width
+
+
+def _sum(value: Any, args: list[Any]) -> int:
+    """Adding lists copies what is there so far with each of them."""
+    return len(value) * size_of(value) if any(isinstance(each, (list, tuple, str)) for each in args) else 0
+
+
+def _wide(value: Any, args: list[Any]) -> int:
+    return size_of(value) + _number(args)
+
+
+_MADE: dict[str, Callable[[Any, list[Any]], int]] = {
+    "*": _times, "**": _power, "+": _plus, "%": _format, "format": _format, "format_map": _format, "replace": _replace,
+    "join": _join, "indent": _indent, "sum": _sum,
+    **dict.fromkeys(("center", "ljust", "rjust", "zfill", "batch", "slice", "to_bytes"), _wide),
+    "expandtabs": lambda value, args: len(value) * max(8, _number(args)),
+    "translate": lambda value, args: len(value) * max(1, size_of(args)),
+    "tojson": lambda value, args: size_of(value) * (1 + 16 * _number(args)),
+    "round": lambda value, args: 10_000 * _number(args),
+    **dict.fromkeys(("string", "pprint", "urlencode"), lambda value, args: size_of(value)),
+}  # fmt: skip
