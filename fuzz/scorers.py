@@ -133,7 +133,7 @@ def fault_of(scorer: BoundScorer, text: str, role: str) -> str | None:
 def _case(text: str, role: str) -> Case:
     short = "Paris" if role != "both" else text[:-1] + "z"
     answer, wanted = (short, text) if role == "expected" else (text, short)
-    fields = {name: answer for name in ("text", "direction", "amount", "x", "y")}
+    fields = {name: answer[: LENGTH // 20] for name in ("text", "direction", "amount", "x", "y")}
     response = json.dumps(fields) if role == "field" else answer
     truth = {"answer": wanted, "text": wanted, "direction": "up", "amount": 4, "bbox": {}, "relevant_docs": [wanted]}
     truth |= {"tests": "assert True", "entry_point": "f"}
