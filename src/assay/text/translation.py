@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from assay.errors import UserError
 
-MOST_CELLS = 6_000_000  # of the tables of a TER: about three seconds
+MOST_CELLS = 6_000_000  # of a table, and of those that are filled in all: about three seconds
 _BEAM = 50  # cells of a table's row that are filled
 
 Measure = Literal["bleu", "chrf", "ter"]
@@ -78,8 +78,8 @@ def _counted(distance: type[Any]) -> type[Any]:
 
         def __call__(self, words_hyp: list[str]) -> tuple[int, str]:
             words = self._n_words_ref
-            self.cells += len(words_hyp) * (_BEAM + words // 4)
-            if self.cells > MOST_CELLS:
+            self.cells += len(words_hyp) * (_BEAM + words // 16)
+            if self.cells > MOST_CELLS or len(words_hyp) * words > MOST_CELLS:
                 raise ValueError(f"the TER of {len(words_hyp):,} words and {words:,} takes too long: too many can be moved")
             return super().__call__(words_hyp)
 
