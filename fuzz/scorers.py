@@ -14,13 +14,12 @@ from random import Random
 from types import FrameType
 from typing import Any, Literal, NoReturn, get_args, get_origin
 
-from fuzz import Attack
-
 from assay import registry
 from assay.engine.evaluate.bind import BoundScorer, Case, bind_scorer, is_pairwise
 from assay.errors import UserError
 from assay.interfaces import Completion
 from assay.records import Item, Response
+from fuzz import Attack
 
 LENGTH = 1_000_000
 SECONDS = 3.0  # of CPU: linear work takes less than a third of it
@@ -29,9 +28,40 @@ FRAGMENTS = (
     *("`", "```", "```json\n", "[", "]", "{", "}", "(", ")", "<", ">", "\\", '"', "'", "*", "_", "#", "$", "%", "-"),
     *(" ", "\n", "\t", "\r\n", "\u2028", "\u00a0", "\0", "\u0301", "\ud800", "é", "漢", "ß", "½", "⁹", "x", "1", "0"),
     *("1,", "1.", "1/", "1 ", "e9", "10^", "×10^", "1,000", "a", "A", "A ", "(A)", "A\n", "B. ", "A or ", "word ", "s"),
-    *("Paris", "Pari ", "paris ", "the ", "ies ", "alli", "y", "eed ", "and ", "not ", ". ", ", ", "; ", ": ", "=", "is "),
+    *(
+        "Paris",
+        "Pari ",
+        "paris ",
+        "the ",
+        "ies ",
+        "alli",
+        "y",
+        "eed ",
+        "and ",
+        "not ",
+        ". ",
+        ", ",
+        "; ",
+        ": ",
+        "=",
+        "is ",
+    ),
     *("answer", "The answer is ", "answer: ", "option ", "so ", "i pick ", "####", "\\boxed{", "\\text{", "\\frac{1}"),
-    *('{"a":', '[1,', '"\\"', "<think>", "</think>", "<answer-", "[[", "]]", "verdict", "verdict: ", "yes", "no ", "4/5"),
+    *(
+        '{"a":',
+        "[1,",
+        '"\\"',
+        "<think>",
+        "</think>",
+        "<answer-",
+        "[[",
+        "]]",
+        "verdict",
+        "verdict: ",
+        "yes",
+        "no ",
+        "4/5",
+    ),
     *("rate ", "million ", "January ", "1 January ", "$1", "percent ", "three ", "A) ", "\n- ", "| ", "I cannot "),
 )
 NEEDED: dict[str, dict[str, Any]] = {
@@ -45,9 +75,11 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 MORE: dict[str, list[dict[str, Any]]] = {
     "rouge": [{"variants": ["Lsum"]}, {"variants": [3], "stemming": True}],
-    "regex_match": [{"pattern": "(a+)+$", "flags": "i"}, {"pattern": "(a|a)*b", "flags": 2}, {"pattern": "(?x) (a *)*b"}],
+    "regex_match": [{"pattern": "(a+)+$", "flags": "i"}, {"pattern": "(a|a)*b", "flags": 2},
+                    {"pattern": "(?x) (a *)*b"}],
     "numeric_match": [{"extract_pattern": r"(\d+)*\s*x"}],
-    "json_match": [{"schema": {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}}, {"expected_keys": ["a.0.b"]}],
+    "json_match": [{"schema": {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}},
+                   {"expected_keys": ["a.0.b"]}],
     "is_json": [{"around": "prose", "kind": "object"}],
 }  # fmt: skip
 
@@ -86,7 +118,7 @@ def shown(scorer: BoundScorer) -> str:
 def scorers(left_out: list[str] | None = None) -> Iterator[BoundScorer]:
     """Every registered scorer with its defaults, and again with each other choice that its signature names. What cannot
     be bound here (a package or a model is missing) is named in `left_out`."""
-    for format in registry.formats("scorer"):
+    for format in registry.formats():
         registry.scorer.of_format(f"{format}.any")
     names = {*registry.scorer.names(), *(name for name in registry.scorer._found if "." in name)}
     models: Any = {"judge": registry.model.get("demo")("judge")}
@@ -133,7 +165,7 @@ def fault_of(scorer: BoundScorer, text: str, role: str) -> str | None:
 def _case(text: str, role: str) -> Case:
     short = "Paris" if role != "both" else text[:-1] + "z"
     answer, wanted = (short, text) if role == "expected" else (text, short)
-    fields = {name: answer[: LENGTH // 20] for name in ("text", "direction", "amount", "x", "y")}
+    fields = dict.fromkeys(("text", "direction", "amount", "x", "y"), answer[: LENGTH // 20])
     response = json.dumps(fields) if role == "field" else answer
     truth = {"answer": wanted, "text": wanted, "direction": "up", "amount": 4, "bbox": {}, "relevant_docs": [wanted]}
     truth |= {"tests": "assert True", "entry_point": "f"}

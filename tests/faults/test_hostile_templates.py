@@ -20,13 +20,15 @@ GROWING = "{% set n = namespace(a=START) %}{% for i in range(100) %}{% set n.a =
 DOUBLED = {
     "added": ("'aa'", "n.a + n.a", ""), "joined": ("'aa'", "n.a ~ n.a", ""), "listed": ("['a']", "[n.a, n.a]", ""),
     "as text": ("['a']", "[n.a, n.a]", "|string"), "as JSON": ("['a']", "[n.a, n.a]", "|tojson"),
-    "formatted": ("['a']", "{'a': n.a, 'b': n.a}", ".values()|map('string')|list"), "squared": ("3", "n.a * n.a", "> 1"),
+    "formatted": ("['a']", "{'a': n.a, 'b': n.a}", ".values()|map('string')|list"),
+    "squared": ("3", "n.a * n.a", "> 1"),
     "by percent": ("'a'", "'%s%s' % (n.a, n.a)", ""), "by format": ("'a'", "'{0}{0}'.format(n.a)", ""),
     "by replace": ("'a'", "n.a.replace('a', 'aa')", ""), "by filter": ("'a'", "n.a|replace('a', 'aa')", ""),
 }  # fmt: skip
 REFUSED = [
     *(GROWING.replace("START", a).replace("NEXT", b).replace("USE", c) for a, b, c in DOUBLED.values()),
-    *("{{ 'a' * 10**9 }}", "{{ 10**9 * ['a'] }}", "{{ 2**(10**8) }}", "{{ (1,) * 10**8 }}", "{{ ['a' * 10**6] * 10**6 }}"),
+    *("{{ 'a' * 10**9 }}", "{{ 10**9 * ['a'] }}", "{{ 2**(10**8) }}", "{{ (1,) * 10**8 }}"),
+    *("{{ ['a' * 10**6] * 10**6 }}",),
     "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
     "{% for a in range(100000) %}{% for b in range(100000) if b == 5 %}{% endfor %}{% endfor %}",
     "{% for a in 'a' * 9999999 %}{% endfor %}",
@@ -36,7 +38,8 @@ REFUSED = [
     "{% block a %}{{ self.a() }}{% endblock %}",
     *("{{ 'a'|center(10**9) }}", "{{ 'a'.center(10**9) }}", "{{ 'a'.zfill(10**9) }}", "{{ (5).to_bytes(10**9) }}"),
     *("{{ '%1000000000d' % 1 }}", "{{ '%*d' % (10**9, 1) }}", "{{ '%.999999999f'|format(1.5) }}"),
-    *("{{ '{:1000000000}'.format(1) }}", "{{ '{:{w}}'.format(1, w=10**9) }}", "{{ '{a:{w}}'.format_map({'a': 1, 'w': 10**9}) }}"),
+    *("{{ '{:1000000000}'.format(1) }}", "{{ '{:{w}}'.format(1, w=10**9) }}"),
+    *("{{ '{a:{w}}'.format_map({'a': 1, 'w': 10**9}) }}",),
     *("{{ range(100000)|join('a' * 10**6) }}", "{{ ('a' * 10**6).join(range(100000)|map('string')) }}"),
     *("{{ range(100000)|map('string')|map('center', 100000)|list|length }}", "{{ [1]|batch(10**9, 'a')|list }}"),
     *("{{ [1]|slice(10**9)|list }}", "{{ range(100000)|map('string')|map('list')|sum(start=[]) }}"),
@@ -55,7 +58,7 @@ DOCUMENT = "a b " * 250_000
 def test_refused(template: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.text.bounded_jinja.SECONDS", 1.0)
     started = time.process_time()
-    with pytest.raises(UserError, match="of the template is refused: |the template is refused: ") as failure:
+    with pytest.raises(UserError, match="the template is refused: ") as failure:
         compiled(f"first line\n{template}", "prompt_template")({"document": DOCUMENT})
     assert time.process_time() - started < 3
     assert failure.value.where == "prompt_template"
@@ -74,7 +77,7 @@ ORDINARY = {
     "{% for o in options %}{{ 'AB'[loop.index0] }}. {{ o }}{{ ',' if not loop.last }} {% endfor %}": "A. one, B. two ",
     "{% for o in options|reverse %}{{ loop.length }}{{ loop.revindex }}{{ o }}{% endfor %}": "22two21one",
     "{{ '%s of %d in 123456789012' % ('x', 8000000000) }}": "x of 8000000000 in 123456789012",
-    "{{ '{:,} {} tel 4915123456789'.format(8000000000, '4915123456789') }}": "8,000,000,000 4915123456789 tel 4915123456789",
+    "{{ '{:,} {} tel 491512345'.format(8000000000, '491512345') }}": "8,000,000,000 491512345 tel 491512345",
     "{{ options|map('upper')|join('; ') }} {{ [1, 2]|sum }} {{ [[1], [2]]|sum(start=[]) }}": "ONE; TWO 3 [1, 2]",
     "{{ options ~ '!' }} {{ '-' * 3 }} {{ 2 ** 10 }} {{ 7 % 4 }} {{ options + ['c'] }}": (
         "['one', 'two']! --- 1024 3 ['one', 'two', 'c']"

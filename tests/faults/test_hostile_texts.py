@@ -12,7 +12,23 @@ from assay.scorers.edit_similarity import distance, ratio
 from fuzz import scorers as attacks
 
 LETTERS = 200_000
-UNITS = ("`", "```json\n", "[", '{"a":', "\\", '"', "1,", "½", " ", "\n", "a", "alli", "A\n", "The answer is ", "\\boxed{")
+UNITS = (
+    "`",
+    "```json\n",
+    "[",
+    '{"a":',
+    "\\",
+    '"',
+    "1,",
+    "½",
+    " ",
+    "\n",
+    "a",
+    "alli",
+    "A\n",
+    "The answer is ",
+    "\\boxed{",
+)
 NEED_A_MODEL = {"bertscore", "embedding_similarity", "ragicamp.bertscore", "ragicamp.bleurt"}
 left_out: list[str] = []
 BOUND: dict[str, BoundScorer] = {}

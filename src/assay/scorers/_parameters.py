@@ -12,7 +12,6 @@ from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation
 
-
 LONGEST = 200_000  # letters of a text that is measured against another
 
 

@@ -30,8 +30,11 @@ _FIRST_PIECES = 16  # of a template's output, or entries of a list: few enough t
 _STEPS_A_LOOK = 16  # at the clock
 _LONGEST = {"striptags": 100_000, "urlize": 5_000, "wordwrap": 100_000}  # letters: slow filters
 _CHEAP = frozenset(
-    "abs attr capitalize count d default e escape first float forceescape int last length lower safe title trim upper".split()
-)
+    {
+        *("abs", "attr", "capitalize", "count", "d", "default", "e", "escape", "first", "float", "forceescape", "int"),
+        *("last", "length", "lower", "safe", "title", "trim", "upper"),
+    }
+)  # filters that make no more than they get
 _DIGITS = re.compile(r"\d+")
 _FIELD = re.compile(r"%(?:\([^()]*\))?[-+ #0-9.*]*|\{[^{}]*\{?")  # of `%` or `format`, up to the field within its width
 _LONGEST_NUMBER = 12  # digits of a width that are looked at
@@ -187,7 +190,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             name: function if name in _CHEAP else _bounded(name, function) for name, function in self.filters.items()
         }
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **keywords: Any) -> Any:  # noqa: N805 names must not meet
+    def call(__self, __context: Context, __obj: Any, *args: Any, **keywords: Any) -> Any:
         method = getattr(__obj, "__wrapped__", __obj)
         owner = getattr(method, "__self__", None)
         if isinstance(__obj, LoopContext):
@@ -277,9 +280,11 @@ def _format(value: Any, args: list[Any]) -> int:
     fields = _FIELD.findall(value)
     given = [entry for arg in args for entry in (arg if isinstance(arg, tuple) else [arg])]
     widths = [width for field in fields for width in _DIGITS.findall(field)]
-    if any("*" in field or ":" in field and field.endswith("{") for field in fields):
+    if any("*" in field or (":" in field and field.endswith("{")) for field in fields):
         widths += [width for entry in given for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])]
-    return len(value) + len(fields) * (max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(given))
+    return len(value) + len(fields) * (
+        max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(given)
+    )
 
 
 def _replace(value: Any, args: list[Any]) -> int:

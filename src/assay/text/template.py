@@ -52,7 +52,7 @@ def _environment() -> "Environment":
 
 
 def compiled(source: str, where: str) -> Callable[[Variables], str]:
-    """The template as a function; what is wrong with it is a UserError at `where`, and so is a bound that it exceeds."""
+    """The template as a function; what is wrong with it, or a bound that it exceeds, is a UserError at `where`."""
     with _readable(where):
         parts = _plain_parts(_environment().parse(source))
         if parts is not None:

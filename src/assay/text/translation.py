@@ -80,7 +80,9 @@ def _counted(distance: type[Any]) -> type[Any]:
             words = self._n_words_ref
             self.cells += len(words_hyp) * (_BEAM + words // 16)
             if self.cells > MOST_CELLS or len(words_hyp) * words > MOST_CELLS:
-                raise ValueError(f"the TER of {len(words_hyp):,} words and {words:,} takes too long: too many can be moved")
+                raise ValueError(
+                    f"the TER of {len(words_hyp):,} words and {words:,} takes too long: too many can be moved"
+                )
             return super().__call__(words_hyp)
 
     return Counted
