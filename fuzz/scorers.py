@@ -147,12 +147,12 @@ def _choices(function: Callable[..., Any]) -> Iterator[dict[str, Any]]:
 
 def fault_of(scorer: BoundScorer, text: str, role: str) -> str | None:
     """Score one case; how long it took if that was too long, or what is wrong with the result."""
-    case = _case(text, role)
+    case = case_of(text, role)
     started = time.process_time()
     problem = None
     try:
         with _limited(SECONDS):
-            _call(scorer, case, text)
+            call(scorer, case, text)
     except Overdue:
         problem = "given up"
     except Exception as error:  # a row's error, if it says what the matter is
@@ -162,7 +162,7 @@ def fault_of(scorer: BoundScorer, text: str, role: str) -> str | None:
     return f"{problem or ''} {seconds:.1f} s".strip() if problem or seconds > SECONDS else None
 
 
-def _case(text: str, role: str) -> Case:
+def case_of(text: str, role: str) -> Case:
     short = "Paris" if role != "both" else text[:-1] + "z"
     answer, wanted = (short, text) if role == "expected" else (text, short)
     fields = dict.fromkeys(("text", "direction", "amount", "x", "y"), answer[: LENGTH // 20])
@@ -174,7 +174,7 @@ def _case(text: str, role: str) -> Case:
     return Case(item, [Response(item_id="q", response=response, model_name="m")] * 2, [b"{}"])
 
 
-def _call(scorer: BoundScorer, case: Case, text: str) -> Any:
+def call(scorer: BoundScorer, case: Case, text: str) -> Any:
     context: Any = _Says(text) if scorer.takes_context else None
     if scorer.name.startswith("mixeval."):  # its rows have a shape of their own
         kind = "multiple-choice" if "choice" in scorer.name else "free-form"

@@ -50,6 +50,7 @@ REFUSED = [
     "{% macro m() %}{% for a in range(100000) %}{{ document|upper }}{% endfor %}{% endmacro %}{{ m() }}",
     "{% set x %}{% for a in range(100000) %}{{ document }}{% endfor %}{% endset %}{{ x }}",
     "{{ document }}" * 20,
+    "{% autoescape true %}{% set x %}{% for a in range(9999) %}{{ document }}{% endfor %}{% endset %}{% endautoescape %}",
 ]  # fmt: skip
 DOCUMENT = "a b " * 250_000
 
@@ -84,6 +85,7 @@ ORDINARY = {
     ),
     "{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m('x') }}{{ 'a'.ljust(3) }}|{{ 'a-b'.replace('-', '+') }}": "<x>a  |a+b",
     "{% for x in [1, [2, [3]]] recursive %}{{ loop(x) if x is iterable else x }}{% endfor %}": "123",
+    "{% autoescape true %}{{ '<' }}{% endautoescape %}{{ '<' }}": "&lt;<",
     "{{ document|length }} {{ document.split()|length }} {{ document|wordcount }}": "1000000 500000 500000",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from assay.scorers._regex_child import search
 from assay.scorers.edit_similarity import distance, ratio
 from fuzz import scorers as attacks
 
-LETTERS = 200_000
+LETTERS = 100_000
 UNITS = (
     "`",
     "```json\n",
@@ -81,25 +81,25 @@ def test_too_long_is_an_error_and_never_a_number() -> None:
 
 @pytest.mark.parametrize("name", ["rouge", "bleu", "chrf", "ter", "meteor"])
 def test_a_measure_says_how_long_a_text_may_be(name: str) -> None:
-    case: Any = attacks._case("word " * 100_000, "answer")
+    case: Any = attacks.case_of("word " * 100_000, "answer")
     with pytest.raises(ValueError, match="500,000 letters is too long: 200,000"):
-        attacks._call(BOUND[name], case, "")
+        attacks.call(BOUND[name], case, "")
 
 
 def test_ter_ends() -> None:
     words = [f"w{number}" for number in range(600)]
-    case: Any = attacks._case(" ".join(words[::-1]), "answer")
+    case: Any = attacks.case_of(" ".join(words[::-1]), "answer")
     case.item.ground_truth = " ".join(words)
     started = time.process_time()
     with pytest.raises(ValueError, match="takes too long"):
-        attacks._call(BOUND["ter"], case, "")
+        attacks.call(BOUND["ter"], case, "")
     assert time.process_time() - started < 8
 
 
 def test_a_judge_is_not_held_up_by_what_another_says() -> None:
     """The loop that waits for calls is free again soon after a megabyte of brackets."""
-    case: Any = attacks._case("[[" * 500_000, "answer")
+    case: Any = attacks.case_of("[[" * 500_000, "answer")
     started = time.process_time()
-    attacks._call(BOUND["judge"], case, "[[" * 500_000)
+    attacks.call(BOUND["judge"], case, "[[" * 500_000)
     assert time.process_time() - started < attacks.SECONDS
     assert asyncio.run(asyncio.sleep(0, True))

@@ -17,6 +17,7 @@ from jinja2 import StrictUndefined, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from markupsafe import escape
 
 from assay.text.template import LETTERS
 
@@ -88,6 +89,10 @@ def shown(value: Any) -> str:
     if letters > LETTERS:
         fits(letters)
     return value
+
+
+def escaped(wanted: bool, value: Any) -> str:
+    return shown(str(escape(value)) if wanted else value)
 
 
 def size_of(value: Any) -> int:
@@ -171,7 +176,10 @@ class _Code(CodeGenerator):
         self.write("])")
 
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
-        self.write("environment.shown(" if self.nests or frame.buffer is not None else "str(")
+        if frame.eval_ctx.volatile or frame.eval_ctx.autoescape:
+            self.write("environment.escaped(context.eval_ctx.autoescape, ")
+        else:
+            self.write("environment.shown(" if self.nests or frame.buffer is not None else "str(")
 
 
 class BoundedEnvironment(ImmutableSandboxedEnvironment):
@@ -181,6 +189,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     each = staticmethod(each)
     shown = staticmethod(shown)
+    escaped = staticmethod(escaped)
     concat = staticmethod(joined)
 
     def __init__(self) -> None:
