@@ -50,7 +50,7 @@ REFUSED = [
     "{% macro m() %}{% for a in range(100000) %}{{ document|upper }}{% endfor %}{% endmacro %}{{ m() }}",
     "{% set x %}{% for a in range(100000) %}{{ document }}{% endfor %}{% endset %}{{ x }}",
     "{{ document }}" * 20,
-    "{% autoescape true %}{% set x %}{% for a in range(9999) %}{{ document }}{% endfor %}{% endset %}{% endautoescape %}",
+    "{% autoescape 1 %}{% set x %}{% for a in range(9999) %}{{ document }}{% endfor %}{% endset %}{% endautoescape %}",
 ]  # fmt: skip
 DOCUMENT = "a b " * 250_000
 

@@ -26,13 +26,15 @@ class _Counted(SequenceMatcher[str]):
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(None, first, second)
+        self.lengths = len(first), len(second)
         self.looks = 0
-        self.pairs = [0, *accumulate(1 + len(self.b2j.get(letter, ())) for letter in first)]  # up to each letter
+        places: dict[str, list[int]] = vars(self)["b2j"]
+        self.pairs = [0, *accumulate(1 + len(places.get(letter, ())) for letter in first)]  # up to each letter
 
     def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
         self.looks += self.pairs[ahi if ahi is not None else -1] - self.pairs[alo]
         if self.looks > MOST_PAIRS:
-            raise _too_long(str(self.a), str(self.b))
+            raise _too_long(*self.lengths)
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 
@@ -51,7 +53,7 @@ def distance(first: str, second: str) -> int:
     if not first:
         return len(second)
     if len(second) * (len(first) + _LETTERS_A_STEP) > MOST_CELLS:
-        raise _too_long(first, second)
+        raise _too_long(len(first), len(second))
     places: dict[str, int] = {}
     for place, letter in enumerate(first):
         places[letter] = places.get(letter, 0) | 1 << place
@@ -70,8 +72,8 @@ def distance(first: str, second: str) -> int:
     return found
 
 
-def _too_long(first: str, second: str) -> ValueError:
-    return ValueError(f"texts of {len(first):,} and {len(second):,} letters are too long to compare letter by letter")
+def _too_long(first: int, second: int) -> ValueError:
+    return ValueError(f"texts of {first:,} and {second:,} letters are too long to compare letter by letter")
 
 
 def similarity(first: str, second: str) -> float:

@@ -152,7 +152,7 @@ class _Code(CodeGenerator):
     nests = False
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        self.nests = node.find((nodes.List, nodes.Dict, nodes.Tuple)) is not None
+        self.nests = any(node.find(kind) for kind in (nodes.List, nodes.Dict, nodes.Tuple))
         super().visit_Template(node, frame)
 
     def visit_For(self, node: nodes.For, frame: Frame) -> None:
