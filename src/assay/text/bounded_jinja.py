@@ -4,14 +4,13 @@ A step is an iteration, a call or a filter; what works on a long text counts as 
 does in one go, and nobody could stop (`'a' * 10**9`), is refused for its operands before it begins.
 """
 
-import re
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import wraps
 from itertools import islice
 from threading import local
 from types import GeneratorType
-from typing import Any, cast
+from typing import Any
 
 from jinja2 import StrictUndefined, nodes
 from jinja2.compiler import CodeGenerator, Frame
@@ -19,14 +18,13 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape
 
+from assay.text.growth import GROWTH, Exceeded, fits, size_of
 from assay.text.template import LETTERS
 
 STEPS = 1_000_000
 MADE = 10 * LETTERS  # in all, on the way to a prompt
 SECONDS = 5.0
-BITS = 100_000  # of a whole number
 _LETTERS_A_STEP = 64
-_LETTERS_AN_ENTRY = 8
 _FIRST_PIECES = 16  # of a template's output, or entries of a list: few enough to be counted afterwards
 _STEPS_A_LOOK = 16  # at the clock
 _LONGEST = {"striptags": 100_000, "urlize": 5_000, "wordwrap": 100_000}  # letters: slow filters
@@ -36,13 +34,6 @@ _CHEAP = frozenset(
         *("last", "length", "lower", "safe", "title", "trim", "upper"),
     }
 )  # filters that make no more than they get
-_DIGITS = re.compile(r"\d+")
-_FIELD = re.compile(r"%(?:\([^()]*\))?[-+ #0-9.*]*|\{[^{}]*\{?")  # of `%` or `format`, up to the field within its width
-_LONGEST_NUMBER = 12  # digits of a width that are looked at
-
-
-class Exceeded(RuntimeError):
-    """The template asks for more than a bound allows."""
 
 
 class _Spent(local):
@@ -75,11 +66,6 @@ def step(count: int = 1) -> None:
             raise Exceeded(f"it takes longer than {SECONDS:g} s")
 
 
-def fits(size: int) -> None:
-    if size > LETTERS:
-        raise Exceeded(f"it makes more than {LETTERS:,} letters or entries")
-
-
 def shown(value: Any) -> str:
     """The text of a value that is put out, counted where it is kept in memory."""
     if type(value) is not str:
@@ -93,29 +79,6 @@ def shown(value: Any) -> str:
 
 def escaped(wanted: bool, value: Any) -> str:
     return shown(str(escape(value)) if wanted else value)
-
-
-def size_of(value: Any) -> int:
-    """About how many letters a value has when it is written out, at least; what is held twice counts twice."""
-    if isinstance(value, (str, bytes)):
-        return len(value)
-    if isinstance(value, (list, tuple, dict, set, frozenset)):
-        return _size_within(cast("Collection[Any]", value), {})
-    return value.bit_length() // 3 if isinstance(value, int) else 1
-
-
-def _size_within(value: Collection[Any], known: dict[int, int]) -> int:
-    size = known.get(id(value))
-    if size is None:
-        if type(value) is list and {*map(type, value)} == {str}:
-            return _LETTERS_AN_ENTRY * len(value) + sum(map(len, value))
-        known[id(value)] = size = _LETTERS_AN_ENTRY * len(value)  # a list that holds itself ends here
-        parts: Iterable[Any] = (*value, *value.values()) if isinstance(value, Mapping) else value
-        for part in parts:
-            nested = isinstance(part, (list, tuple, dict, set, frozenset))
-            size += _size_within(cast("Collection[Any]", part), known) if nested else size_of(part)
-        known[id(value)] = size
-    return size
 
 
 def each(iterable: Iterable[Any]) -> Generator[Any]:
@@ -220,7 +183,7 @@ def _bounded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The filter, refused or counted before it works. Its value comes after what Jinja passes by itself."""
     place = 1 if hasattr(function, "jinja_pass_arg") else 0
     longest = _LONGEST.get(name, LETTERS)
-    estimated, listed = name in _MADE, name in ("join", "sum")
+    estimated, listed = name in GROWTH, name in ("join", "sum")
 
     @wraps(function)
     def bounded(*args: Any, **keywords: Any) -> Any:
@@ -243,91 +206,11 @@ def _bounded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return bounded
 
 
-# ---- how much an operation would make
-
-
 def _check(name: str, value: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    estimate = _MADE.get(name)
+    estimate = GROWTH.get(name)
     if estimate is not None:
         size = estimate(value, [*args, *keywords.values()])
         fits(size)
         _spent.made += size
         if _spent.made > MADE:
             raise Exceeded(f"on the way it makes more than {MADE:,} letters or entries")
-
-
-def _number(values: Iterable[Any]) -> int:
-    """The largest whole number among some arguments."""
-    return max((abs(value) for value in values if isinstance(value, int)), default=0)
-
-
-def _times(value: Any, args: list[Any]) -> int:
-    one, other = (value, args[0]) if not isinstance(value, int) else (args[0], value)
-    if isinstance(one, int) and isinstance(other, int):
-        return _bits(one.bit_length() + other.bit_length())
-    return max(1, size_of(one)) * other if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int) else 0
-
-
-def _power(value: Any, args: list[Any]) -> int:
-    return _bits(value.bit_length() * args[0]) if isinstance(value, int) and isinstance(args[0], int) else 0
-
-
-def _bits(count: int) -> int:
-    if count > BITS:
-        raise Exceeded(f"it makes a whole number of more than {BITS:,} bits")
-    return 0
-
-
-def _plus(value: Any, args: list[Any]) -> int:
-    return 0 if isinstance(value, (int, float)) else size_of(value) + size_of(args[0])
-
-
-def _format(value: Any, args: list[Any]) -> int:
-    """Each field is at most as wide as the widest says, or as the largest number that is given for a width."""
-    if not isinstance(value, str):
-        return 0
-    fields = _FIELD.findall(value)
-    given = [entry for arg in args for entry in (arg if isinstance(arg, tuple) else [arg])]
-    widths = [width for field in fields for width in _DIGITS.findall(field)]
-    if any("*" in field or (":" in field and field.endswith("{")) for field in fields):
-        widths += [width for entry in given for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])]
-    return len(value) + len(fields) * (
-        max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(given)
-    )
-
-
-def _replace(value: Any, args: list[Any]) -> int:
-    text, old, new = str(value), str(args[0]), str(args[1]) if len(args) > 1 else ""
-    return len(text) + (text.count(old) if old else len(text) + 1) * len(new)
-
-
-def _join(value: Any, args: list[Any]) -> int:
-    between = value if isinstance(value, str) and args and not isinstance(args[0], str) else next(iter(args), "")
-    parts = args[0] if between is value else value
-    return size_of(parts) + len(parts) * size_of(between) if hasattr(parts, "__len__") else 0
-
-
-def _indent(value: Any, args: list[Any]) -> int:
-    width = len(args[0]) if args and isinstance(args[0], str) else _number(args) or 4
-    return len(str(value)) + (str(value).count("\n") + 1) * width
-
-
-def _sum(value: Any, args: list[Any]) -> int:
-    """Adding lists copies what is there so far with each of them."""
-    return len(value) * size_of(value) if any(isinstance(each, (list, tuple, str)) for each in args) else 0
-
-
-def _wide(value: Any, args: list[Any]) -> int:
-    return size_of(value) + _number(args)
-
-
-_MADE: dict[str, Callable[[Any, list[Any]], int]] = {
-    "*": _times, "**": _power, "+": _plus, "%": _format, "format": _format, "format_map": _format, "replace": _replace,
-    "join": _join, "indent": _indent, "sum": _sum,
-    **dict.fromkeys(("center", "ljust", "rjust", "zfill", "batch", "slice", "to_bytes"), _wide),
-    "expandtabs": lambda value, args: len(value) * max(8, _number(args)),
-    "translate": lambda value, args: len(value) * max(1, size_of(args)),
-    "tojson": lambda value, args: size_of(value) * (1 + 16 * _number(args)),
-    "round": lambda value, args: 10_000 * _number(args),
-    **dict.fromkeys(("string", "pprint", "urlencode"), lambda value, args: size_of(value)),
-}  # fmt: skip

@@ -105,7 +105,7 @@ def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
 
 def _refused(error: RuntimeError, template: "Template", where: str) -> Exception:
     """What a bound says, with the template's line; any other error as it is."""
-    from assay.text.bounded_jinja import Exceeded
+    from assay.text.growth import Exceeded
 
     if not isinstance(error, (Exceeded, RecursionError)):
         return error
