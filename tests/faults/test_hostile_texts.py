@@ -11,7 +11,7 @@ from assay.scorers._regex_child import search
 from assay.scorers.edit_similarity import distance, ratio
 from fuzz import scorers as attacks
 
-LETTERS = 100_000
+LETTERS = 50_000
 UNITS = (
     "`",
     "```json\n",

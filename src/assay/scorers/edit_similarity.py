@@ -11,7 +11,7 @@ from assay.scorers._parameters import Compared
 from assay.text.normalise import normaliser
 
 MOST_CELLS = 10**10  # of the table of two texts, some thousand of which are one step: about two seconds
-MOST_PAIRS = 2 * 10**7
+MOST_PAIRS = 10**7
 _LETTERS_A_STEP = 8_000
 
 
