@@ -49,6 +49,7 @@ def test_whatever_user_code_raises_is_its_result() -> None:
 
 def test_a_hanging_call_costs_itself_only() -> None:
     release = threading.Event()
+    before = set(threading.enumerate())
     made: list[str] = []
 
     def hang() -> None:
@@ -60,8 +61,8 @@ def test_a_hanging_call_costs_itself_only() -> None:
     assert [type(error) for _, error in results] == [type(None), TimeoutError, type(None), TimeoutError, type(None)]
     assert made == ["first", "second", "third"]
     release.set()
-    wait_for(lambda: made.count("hung") == 2)
-    assert made[:3] == ["first", "second", "third"]  # what was left behind went no further
+    wait_for(lambda: set(threading.enumerate()) <= before)
+    assert made == ["first", "second", "third"]  # what was left behind went no further
 
 
 def test_the_timeout_is_each_calls_own() -> None:
@@ -130,3 +131,38 @@ def test_no_thread_outlives_its_work() -> None:
     before = alive()  # of other tests in this process
     mapped([lambda: None] * 10)
     wait_for(lambda: alive() <= before)
+
+
+def test_what_works_beyond_its_time_is_ended() -> None:
+    """The thread itself ends, and burns no more CPU; `except Exception` does not keep it."""
+
+    def burn() -> None:
+        while True:
+            try:
+                sum(range(100))
+            except Exception:  # as user code does
+                pass
+
+    before = set(threading.enumerate())
+    (result, after) = mapped([burn, lambda: "after"], timeout=0.1)
+    assert isinstance(result[1], TimeoutError)
+    assert after == ("after", None)
+    wait_for(lambda: set(threading.enumerate()) <= before)
+
+
+def test_what_never_began_does_not_begin() -> None:
+    ran: list[int] = []
+
+    async def go() -> None:
+        threads = Threads(1)
+        chunk = asyncio.create_task(threads.call(lambda: time.sleep(0.05)))
+        await asyncio.sleep(0.01)
+        chunk.cancel()
+        await asyncio.gather(chunk, return_exceptions=True)
+        waiting = asyncio.create_task(threads.call(lambda: ran.append(1)))
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        threads.close()
+
+    asyncio.run(go())
+    assert not ran

@@ -2,6 +2,7 @@
 thread and a loop of their own."""
 
 import asyncio
+import ctypes
 import queue
 import threading
 import time
@@ -22,9 +23,14 @@ class _Chunk:
         self.results: list[tuple[Any, BaseException | None]] = []
         self.started = 0.0  # when the current call began
         self.abandoned = False
+        self._thread = 0
         self._lock = threading.Lock()
 
     def run(self) -> None:
+        with self._lock:
+            if self.abandoned:
+                return
+            self._thread = threading.get_ident()
         self.started = time.monotonic()
         for call in self.calls:
             try:
@@ -43,10 +49,16 @@ class _Chunk:
         return timeout - (time.monotonic() - self.started) if self.started else timeout
 
     def give_up(self, timeout: float | None = None) -> bool:
-        """Leave the thread behind, if its current call has had its time; then the next call has not begun."""
+        """Leave the thread behind, if its current call has had its time; then the next call has not begun. The thread
+        ends as soon as it works in Python; what waits, or works in C, is ended when it comes back."""
         with self._lock:
-            if timeout is None or (self.left(timeout) <= 0 and len(self.results) < len(self.calls)):
+            unfinished = len(self.results) < len(self.calls)
+            if timeout is None or (self.left(timeout) <= 0 and unfinished):
                 self.abandoned = True
+                if unfinished and self._thread:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                        ctypes.c_ulong(self._thread), ctypes.py_object(SystemExit)
+                    )
             return self.abandoned
 
 
@@ -121,8 +133,10 @@ class Threads:
             if chunk is None:
                 return
             chunk.run()
+            if chunk.abandoned:  # and about to be ended: it must not be while it holds the lock
+                return
             with self._lock:
-                if chunk.abandoned or self._closed:
+                if self._closed:
                     return
                 self._idle += 1
 

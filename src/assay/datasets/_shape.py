@@ -16,6 +16,7 @@ from assay.errors import UserError
 from assay.registry import nearest
 from assay.store.items import normalise
 from assay.store.keys import digest
+from assay.text.template import expression
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _MISSING = object()
@@ -87,13 +88,10 @@ def _filtered(rows: Rows, source: str) -> Rows:
 
 
 def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
-    from jinja2 import StrictUndefined, TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2 import TemplateError
 
     try:
-        return ImmutableSandboxedEnvironment(undefined=StrictUndefined).compile_expression(
-            source, undefined_to_none=False
-        )
+        return expression(source, "dataset.filter")
     except TemplateError as error:
         what = f"the filter {source!r} is not an expression: {error}"
         raise UserError(what, where="dataset.filter", fix='write it like `level == "hard" and n > 3`') from None
@@ -102,6 +100,8 @@ def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
 def _filter_failed(error: Exception, known: Mapping[str, Any], place: str) -> UserError:
     from jinja2 import UndefinedError
 
+    if isinstance(error, UserError):
+        return UserError(f"the dataset's filter fails: {error.what}", where=place, fix=error.fix)
     if isinstance(error, UndefinedError):
         fix = f"fields of this row: {', '.join(sorted(map(str, known)))}; `x is defined` asks for one"
     elif isinstance(error, TypeError):

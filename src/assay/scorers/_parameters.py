@@ -12,6 +12,8 @@ from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation
 
+LONGEST = 200_000  # letters of a text that is measured against another
+
 
 class Pair(NamedTuple):
     """An answer and what it is compared with."""
@@ -76,9 +78,17 @@ class Compared(Texts, frozen=True, kw_only=True):
 
 
 class Measured(Texts, frozen=True, kw_only=True):
-    """Texts whose likeness is a number."""
+    """Texts whose likeness is a number. Measures cost more than their texts are long: what has more than `LONGEST`
+    letters is an error."""
 
     threshold: float = 0.0
+
+    def pair(self, item: Item, response: Response) -> Pair | Score:
+        pair = super().pair(item, response)
+        longest = 0 if isinstance(pair, Score) else max(map(len, (pair.answer, *pair.references)))
+        if longest > LONGEST:
+            raise ValueError(f"a text of {longest:,} letters is too long: {LONGEST:,} can be compared")
+        return pair
 
     def scored(self, score: float, **details: Any) -> Score:
         return passing(score, self.threshold, **details)

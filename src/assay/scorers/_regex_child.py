@@ -24,6 +24,7 @@ for line in sys.stdin:
     print(json.dumps(found and [found.group(), found.groups()]), flush=True)
 """
 _CHOICES = re.compile(r"[*+?{|]")
+_VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _MOST_STEPS = 5_000_000  # about a tenth of a second
 _guard = threading.Lock()
@@ -32,19 +33,21 @@ _running: list["subprocess.Popen[str]"] = []
 
 def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> Found | None:
     """The match, or None; TimeoutError after `seconds`."""
-    if is_quick(pattern.pattern, len(text)):
+    if is_quick(pattern, len(text)):
         found = pattern.fullmatch(text) if full else pattern.search(text)
         return None if found is None else (found.group(), list(found.groups()))
     with _guard:
         return _ask(json.dumps([pattern.pattern, pattern.flags, text, full]), seconds)
 
 
-def is_quick(pattern: str, length: int) -> bool:
+def is_quick(pattern: re.Pattern[str], length: int) -> bool:
     """Whether the matcher's choices are few: each quantifier or alternative, and the place to begin, has at most
-    `length` of them, as long as no group is repeated."""
-    if _REPEATED_GROUP.search(pattern):
+    `length` of them, as long as no group is repeated. Where spaces and comments may stand between a group and its
+    quantifier, nobody can say."""
+    text = pattern.pattern
+    if pattern.flags & re.VERBOSE or _VERBOSE.search(text) or _REPEATED_GROUP.search(text):
         return False
-    return max(length, 2) ** (len(_CHOICES.findall(pattern)) + 1) <= _MOST_STEPS
+    return max(length, 2) ** (len(_CHOICES.findall(text)) + 1) <= _MOST_STEPS
 
 
 def _ask(question: str, seconds: float) -> Found | None:

@@ -1,6 +1,7 @@
 """How few letters must change to make the answer an accepted one."""
 
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
 from typing import Any, Literal
 
 from assay.interfaces import Score
@@ -9,15 +10,37 @@ from assay.registry import scorer
 from assay.scorers._parameters import Compared
 from assay.text.normalise import normaliser
 
+MOST_CELLS = 10**10  # of the table of two texts, some thousand of which are one step: about two seconds
+MOST_PAIRS = 10**7
+_LETTERS_A_STEP = 8_000
+
 
 def ratio(first: str, second: str) -> float:
     """Likeness by common blocks (Ratcliff and Obershelp 1988), as difflib has it: 2·m / (length + length) for m letters
-    in common blocks; 1 for two empty texts. Not symmetric, and quick only for up to some thousand letters."""
-    return 1.0 if first == second else SequenceMatcher(None, first, second).ratio()
+    in common blocks; 1 for two empty texts. Not symmetric. ValueError where it would take too long."""
+    return 1.0 if first == second else _Counted(first, second).ratio()
+
+
+class _Counted(SequenceMatcher[str]):
+    """Counts the pairs of equal letters that it looks at."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(None, first, second)
+        self.lengths = len(first), len(second)
+        self.looks = 0
+        places: dict[str, list[int]] = vars(self)["b2j"]
+        self.pairs = [0, *accumulate(1 + len(places.get(letter, ())) for letter in first)]  # up to each letter
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+        self.looks += self.pairs[ahi if ahi is not None else -1] - self.pairs[alo]
+        if self.looks > MOST_PAIRS:
+            raise _too_long(*self.lengths)
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def distance(first: str, second: str) -> int:
-    """The least number of letters to insert, delete or replace to make one text of the other."""
+    """The least number of letters to insert, delete or replace to make one text of the other. ValueError where it would
+    take too long."""
     if first == second:
         return 0
     if len(first) > len(second):
@@ -29,6 +52,8 @@ def distance(first: str, second: str) -> int:
         first, second = first[:-end], second[:-end]
     if not first:
         return len(second)
+    if len(second) * (len(first) + _LETTERS_A_STEP) > MOST_CELLS:
+        raise _too_long(len(first), len(second))
     places: dict[str, int] = {}
     for place, letter in enumerate(first):
         places[letter] = places.get(letter, 0) | 1 << place
@@ -45,6 +70,10 @@ def distance(first: str, second: str) -> int:
         rising = (down << 1 | ~(diagonal | up)) & every
         falling = diagonal & up & every
     return found
+
+
+def _too_long(first: int, second: int) -> ValueError:
+    return ValueError(f"texts of {first:,} and {second:,} letters are too long to compare letter by letter")
 
 
 def similarity(first: str, second: str) -> float:
@@ -78,7 +107,8 @@ def edit_similarity(
     Score: 1 − d / max(length, length), where d is the Levenshtein distance (1966): the least number of letters to
     insert, delete or replace. With `blocks` it is 2·m / (length + length), where m counts the letters in the longest
     common block and, left and right of it, in the longest ones there (Ratcliff and Obershelp 1988, as in Python's
-    difflib). Two empty texts: 1. Passes from `threshold` on.
+    difflib). Two empty texts: 1. Passes from `threshold` on. Texts that would take longer than some seconds (two of
+    more than 90,000 letters; with `blocks`, of many equal blocks) are an error.
 
     Parameters:
     method: which measure

@@ -1,5 +1,7 @@
 """JSON with the keys and values that are expected."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +9,7 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._regex_child import search
 from assay.text.answers import Unparsed, json_of
 from assay.text.expected import expectation
 from assay.text.json_out import NoJson, at_path, read_json
@@ -156,16 +159,25 @@ def _has(value: Any, path: str) -> bool:
 def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
     try:
         from jsonschema.exceptions import SchemaError
-        from jsonschema.validators import validator_for
+        from jsonschema.validators import extend, validator_for
     except ImportError:
         raise UserError("a JSON Schema needs `jsonschema`", fix="pip install 'assay[schema]'") from None
     try:
         validator = validator_for(schema)
         validator.check_schema(schema)
+        validator = extend(validator, {"pattern": _pattern})
         errors = validator(schema).iter_errors(value)
         return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in errors]
     except SchemaError as error:
         raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
+    """The schema's keyword, with a time limit."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and search(re.compile(pattern), value, full=False, seconds=2.0) is None:
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _score(comparison: Comparison, problems: list[str], has_schema: bool) -> Score:

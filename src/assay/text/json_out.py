@@ -4,10 +4,11 @@ import json
 import re
 from typing import Any
 
-_FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_LANGUAGE = re.compile(r"[ \t]*([\w+-]*)")
 _OPENING = re.compile(r"[{\[]")
 _OBJECT = re.compile(r"\{\s*\"")
-_ATTEMPTS = 200  # so that a text of brackets costs little
+_ATTEMPTS = 200  # so that a text of brackets costs little,
+_MOST_READ = 5_000_000  # as does one of brackets before a long text: letters that are read in vain
 
 
 class NoJson(ValueError):
@@ -32,7 +33,14 @@ def read_json(text: str) -> Any:
 
 def fenced(text: str) -> list[tuple[str, str]]:
     """(language, content) of each fenced block; a last one that is not closed counts."""
-    return [(found[1].lower(), found[2]) for found in _FENCE.finditer(text)] if "```" in text else []
+    blocks: list[tuple[str, str]] = []
+    at = text.find("```")
+    while at >= 0 and (line := text.find("\n", at)) >= 0:
+        language = _LANGUAGE.match(text, at + 3, line)
+        end = text.find("```", line)
+        blocks.append((language[1].lower() if language else "", text[line + 1 : end if end >= 0 else len(text)]))
+        at = text.find("```", end + 3) if end >= 0 else -1
+    return blocks
 
 
 def find_json(text: str) -> Any:
@@ -55,16 +63,17 @@ def find_json(text: str) -> Any:
 
 def _in_prose(text: str) -> list[Any]:
     values: list[Any] = []
-    at = 0
+    at = read = 0
     for _ in range(_ATTEMPTS):
         found = _OPENING.search(text, at)
-        if found is None:
+        if found is None or read > _MOST_READ:
             break
         try:
             value, at = _decoder.raw_decode(text, found.start())
             values.append(value)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
             at = found.end()
+            read += getattr(error, "pos", at) - at
     return values
 
 
@@ -72,16 +81,17 @@ def objects_in(text: str) -> list[tuple[int, int, dict[str, Any]]]:
     """(begin, end, object) of the JSON objects of a text, in order, line feeds in their strings allowed; those inside
     others are left to them."""
     found: list[tuple[int, int, dict[str, Any]]] = []
-    at = failures = 0
+    at = failures = read = 0
     for opening in _OBJECT.finditer(text):
         if opening.start() < at:
             continue
         try:
             value, at = _lenient.raw_decode(text, opening.start())
             found.append((opening.start(), at, value))
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
             failures += 1
-            if failures > _ATTEMPTS:
+            read += getattr(error, "pos", opening.start()) - opening.start()
+            if failures > _ATTEMPTS or read > _MOST_READ:
                 break
     return found
 

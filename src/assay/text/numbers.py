@@ -4,7 +4,9 @@ Values are exact fractions. A percent sign is kept beside the value, because "50
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from assay.text.answers import last_box
@@ -80,38 +82,39 @@ class Number(NamedTuple):
 
 def find_numbers(text: str) -> list[Number]:
     """Every number of a text, in order; positions refer to the `rewritten` text."""
-    found: list[Number] = []
+    return [*_numbers(text)]
+
+
+def _numbers(text: str, position: Literal["first", "last"] = "first") -> Iterator[Number]:
+    """The numbers of a text from its beginning, or from its end: what nobody asks for is not worked out."""
     plain = rewritten(text)
     first = _DIGIT.search(plain)
     if first is None:
-        return found
-    for match in _NUMBER.finditer(plain, max(0, first.start() - _LONGEST_SIGN)):
+        return
+    matches: Iterable[re.Match[str]] = _NUMBER.finditer(plain, max(0, first.start() - _LONGEST_SIGN))
+    for match in matches if position == "first" else reversed([*matches]):
         value = _value(match)
         if value is not None:
-            found.append(Number(value, bool(match["percent"]), *match.span()))
-    return found
+            yield Number(value, bool(match["percent"]), *match.span())
 
 
 def answer_number(text: str, position: Literal["first", "last"] = "last") -> Number | None:
     r"""The number that an answer gives: in `\boxed{}`, else after "the answer is" or `####`, else the first or last."""
     box = last_box(text)
-    if box is not None and (inside := find_numbers(box)):
-        return inside[0] if len(inside) == 1 or position == "first" else inside[-1]
+    if box is not None and (inside := next(_numbers(box, position), None)):
+        return inside
     cues = list(_CUE.finditer(text))
     if cues:
         after = text[cues[-1].end() :].lstrip().split("\n", 1)[0]
         equal = after.split(". ", 1)[0].rpartition("=")[2]
-        if numbers := find_numbers(equal) or find_numbers(after):
-            return numbers[0]
-    numbers = find_numbers(text)
-    if not numbers:
-        return None
-    return numbers[0] if position == "first" else numbers[-1]
+        if number := next(_numbers(equal), None) or next(_numbers(after), None):
+            return number
+    return next(_numbers(text, position), None)
 
 
 def whole_number(text: str) -> Number | None:
     """The number that a text consists of, with a unit or a currency at most; None if there are several or none."""
-    numbers = find_numbers(text)
+    numbers = [*islice(_numbers(text), 2)]
     return numbers[0] if len(numbers) == 1 else None
 
 

@@ -107,6 +107,8 @@ def _places(words: Sequence[str]) -> dict[str, int]:
 
 
 _WORD = re.compile(r"[a-z0-9]+")
+_MOST_LINES = 2_000_000  # of the text times words of the reference
+_MOST_CELLS = 10**9  # of the table of two lines
 _SHORTEST_STEMMED = 4
 
 
@@ -143,6 +145,8 @@ def rouge_l_sum(given: str, reference: str, stemming: bool) -> Overlap:
     ours, theirs = ([words(line, stemming) for line in text.split("\n")] for text in (given, reference))
     left, wanted = (Counter(word for line in lines for word in line) for lines in (ours, theirs))
     size, full = left.total(), wanted.total()
+    if len(ours) * full > _MOST_LINES or max(map(len, ours)) * max(map(len, theirs)) > _MOST_CELLS:
+        raise ValueError(f"texts of {len(ours):,} and {len(theirs):,} lines are too long to compare line by line")
     hits = 0
     for line in theirs:
         for place in sorted({place for other in ours for place in common_places(line, other)}):

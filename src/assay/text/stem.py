@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from functools import lru_cache
 
+LONGEST = 200  # letters
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able", "alli": "al",
     "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
@@ -19,8 +20,9 @@ _STEP_4 = (
 
 
 def stem(word: str) -> str:
-    """The stem of a lower-case word; words of one or two letters, or with others than a to z, stay as they are."""
-    if len(word) <= 2 or not word.isascii() or not word.isalpha() or not word.islower():
+    """The stem of a lower-case word; words of one or two letters, of more than `LONGEST`, or with others than a
+    to z, stay as they are."""
+    if not 2 < len(word) <= LONGEST or not word.isascii() or not word.isalpha() or not word.islower():
         return word
     word = _replaced(_final_y(_past(_plurals(word))), _STEP_2)
     return _final_e(_last_suffix(_replaced(word, _STEP_3)))
@@ -114,9 +116,14 @@ _NLTK_STEP_2 = {ending: base for ending, base in _STEP_2.items() if ending not i
 }
 
 
-@lru_cache(1 << 14)
 def nltk_stem(word: str) -> str:
-    """The stem of a lower-case word as NLTK's PorterStemmer gives it; letters other than a to z are consonants."""
+    """The stem of a lower-case word as NLTK's PorterStemmer gives it; letters other than a to z are consonants. What
+    has more than `LONGEST` letters is not a word, and stays as it is."""
+    return word if len(word) > LONGEST else _nltk_stem(word)
+
+
+@lru_cache(1 << 14)
+def _nltk_stem(word: str) -> str:
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) <= 2:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,9 +17,11 @@ from assay.errors import UserError
 from assay.records import Item
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, nodes
+    from jinja2 import Environment, Template, nodes
 
 _UNDEFINED = re.compile(r"'(\w+)' is undefined")
+_FIX = "make the template, or what it repeats, smaller (docs/prompts.md has the bounds)"
+LETTERS = 10_000_000  # of a prompt, and of any text or list on the way to it
 DEFAULT_FIELDS = ("prompt", "question", "problem")
 
 Variables = dict[str, Any]
@@ -43,19 +46,74 @@ def question(context: Variables) -> str:
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from assay.text.bounded_jinja import BoundedEnvironment
 
-    return ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+    return BoundedEnvironment()
 
 
 def compiled(source: str, where: str) -> Callable[[Variables], str]:
-    """The template as a function; what is wrong with it is a UserError at `where`."""
+    """The template as a function; what is wrong with it, or a bound that it exceeds, is a UserError at `where`."""
     with _readable(where):
         parts = _plain_parts(_environment().parse(source))
         if parts is not None:
-            return lambda context: "".join([str(context[part]) if name else part for name, part in parts])
-        return _environment().from_string(source).render
+            return _joined(parts, where)
+        return _rendered(_environment().from_string(source), where)
+
+
+def _joined(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], str]:
+    def render(context: Variables) -> str:
+        text = "".join([str(context[part]) if name else part for name, part in parts])
+        if len(text) > LETTERS:
+            raise UserError(f"the template is refused: it makes more than {LETTERS:,} letters", where=where, fix=_FIX)
+        return text
+
+    return render
+
+
+def expression(source: str, where: str) -> Callable[[Variables], Any]:
+    """One expression of a template as a function; TemplateError if it cannot be read."""
+    from assay.text.bounded_jinja import begin
+
+    evaluate = _environment().compile_expression(source, undefined_to_none=False)
+
+    def value(context: Variables) -> Any:
+        begin()
+        try:
+            return evaluate(context)
+        except RuntimeError as error:
+            raise _refused(error, evaluate._template, where) from None
+
+    return value
+
+
+def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
+    from assay.text.bounded_jinja import begin, joined
+
+    environment = _environment()
+
+    def render(context: Variables) -> str:
+        begin()
+        try:
+            return joined(template.root_render_func(template.new_context(context)))
+        except RuntimeError as error:
+            raise _refused(error, template, where) from None
+        except Exception:
+            environment.handle_exception()
+
+    return render
+
+
+def _refused(error: RuntimeError, template: "Template", where: str) -> Exception:
+    """What a bound says, with the template's line; any other error as it is."""
+    from assay.text.growth import Exceeded
+
+    if not isinstance(error, (Exceeded, RecursionError)):
+        return error
+    frames = walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == (template.filename or "<template>")]
+    place = f"line {template.get_corresponding_lineno(lines[-1])} of the template" if lines else "the template"
+    what = "it calls itself too often" if isinstance(error, RecursionError) else str(error)
+    return UserError(f"{place} is refused: {what}", where=where, fix=_FIX)
 
 
 def names_in(source: str, where: str) -> set[str]:
@@ -78,8 +136,8 @@ def _readable(where: str) -> Generator[None]:
 
     try:
         yield
-    except TemplateError as error:
-        line = getattr(error, "lineno", None)
+    except (TemplateError, RecursionError, SyntaxError, MemoryError) as error:  # the last: of Python, for deep nesting
+        line = getattr(error, "lineno", None) if isinstance(error, TemplateError) else None
         place = f"{where} line {line}" if line else where
         raise UserError(f"the prompt template cannot be read: {error}", where=place) from None
 

@@ -8,7 +8,7 @@ import inspect
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ from assay.store.stores import FlatStore
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
 MOST_PROBLEMS = 5
+RESTED_NS = 2_000_000_000  # as coarse as the clock of any file system
 
 
 def ingest(
@@ -73,9 +74,20 @@ def ingest(
 
 
 def file_stamp(path: Path) -> dict[str, Any]:
-    """What tells that a file is still the one that was read."""
+    """What tells that a file is still the one that was read: its times and inode, once it has rested. Until then an
+    edit may leave them as they are, because clocks of file systems are coarse, and its content is hashed."""
+    now = time.time_ns()
     stat = path.stat()
-    return {"path": str(path), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    if max(stat.st_mtime_ns, stat.st_ctime_ns) > now - RESTED_NS:
+        return content_stamp(path)
+    times = {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+    return {"path": str(path), "size": stat.st_size, **times}
+
+
+def content_stamp(path: Path) -> dict[str, Any]:
+    """The same for a file whose rows must not be taken for new ones only because it was touched."""
+    with path.open("rb") as file:
+        return {"path": str(path), "content": file_digest(file, "blake2b").hexdigest()[:32]}
 
 
 class _Ingest:

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from assay.engine.experiment.dataset import file_stamp
 from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.evaluation_prompts import (
     FREE_FORM,
@@ -159,8 +160,7 @@ def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params:
         return {"hub": [of_rows(name.removeprefix("hf:"), **_on_hub(kind, version, benchmark)) for kind in KINDS]}
     files = [*data_files(name, version, benchmark).values()]
     files += [Path(params[key]) for key in ("five_shot", "corrections") if params.get(key)]
-    stats = [(str(path), path.stat()) for path in files if path.exists()]
-    return {"files": [[path, stat.st_size, stat.st_mtime_ns] for path, stat in stats]}
+    return {"files": [file_stamp(path) for path in files if path.exists()]}
 
 
 def item_row(entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = "") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from assay.config import Config
 from assay.engine.calls.failures import UNANSWERED
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
-from assay.engine.experiment.dataset import file_stamp
+from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.experiment import Experiment, Mode
 from assay.engine.experiment.experiment import Options as RunOptions
 from assay.engine.experiment.experiment import Result as ExperimentResult
@@ -212,7 +212,7 @@ def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
         corrections = read_corrections(source.params.get("corrections", "") if source else "")
         left_out = {entry for entry, change in corrections.items() if change is None}
         imported = Import(files, DatasetRepository(store).index(id), left_out)
-        stamps = {kind: file_stamp(path.absolute()) for kind, path in files.files.items()}
+        stamps = {kind: content_stamp(path.absolute()) for kind, path in files.files.items()}
         manifest = import_rows(
             store,
             "run",

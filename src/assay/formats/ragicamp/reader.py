@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.dataset import file_stamp
+from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.import_rows import Foreign
 from assay.errors import UserError
 from assay.formats.ragicamp.agents import GENERATIONS, AgentFile, Found, found_in
@@ -66,7 +66,7 @@ class Results:
     @property
     def source(self) -> dict[str, Any]:
         """What tells that the files are still those that were read."""
-        return {"format": "ragicamp", "files": [file_stamp(one.path.absolute()) for one in self.found.documents()]}
+        return {"format": "ragicamp", "files": [content_stamp(one.path.absolute()) for one in self.found.documents()]}
 
     @property
     def facts(self) -> dict[str, Any]:

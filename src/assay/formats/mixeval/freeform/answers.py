@@ -32,6 +32,7 @@ _CHOICE = re.compile(r"\(([A-Z])\)|([A-J])")
 _FORMULA = re.compile(r"[\\^=<>{}|√π∞]|^[(\[](?!.*[a-zA-Z]{3}).*,.*[)\]]$|^[(\[]?-?\w{1,3}\s?[-+*]\s?\w{1,3}[)\]]?$")
 _DROPPED = re.compile(r"\\(?:left|right|displaystyle|text|mathrm|[,;:! ])|[\s$]")
 _BRACED = re.compile(r"\{(\w)\}")
+_LONGEST = 5_000  # letters of an accepted answer
 _SORTED = 4  # members of a list in alphabetical order: fewer may be in order by chance
 
 
@@ -86,7 +87,10 @@ class _Answer:
 
 def holds_answer(text: str, accepted: Sequence[str], question: str = "") -> bool | None:
     """True or False, or None if the answer cannot be read. A number of the question that an answer repeats is not its
-    answer, and the number of what the question counts is."""
+    answer, and the number of what the question counts is. ValueError for an accepted answer that is too long."""
+    longest = max(map(len, map(str, accepted)), default=0)
+    if longest > _LONGEST:
+        raise ValueError(f"an accepted answer of {longest:,} letters is too long: {_LONGEST:,} can be looked for")
     targets = _targets(tuple(accepted))
     exact = basic(text) if len(text) < SHORT else ""
     if any(
