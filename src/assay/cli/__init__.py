@@ -47,7 +47,7 @@ class Commands(click.Group):
     """Lists commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = cmd_name.replace("_", "-")
@@ -73,7 +73,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
 
 class Command(click.Command):
@@ -105,6 +105,15 @@ def _with_dashes(argument: str) -> str:
 def flag_name(parameter: str) -> str:
     """A parameter's name as a flag."""
     return f"--{parameter.replace('_', '-')}"
+
+
+def _is_text(word: str) -> bool:
+    """What is not UTF-8 could neither be stored in rows nor shown."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _wants_tracebacks(words: Sequence[str]) -> bool:
@@ -144,19 +153,32 @@ def group() -> None:
     """Find out how good a language model, a prompt or an agent really is."""
 
 
+def _show_mistake(mistake: click.ClickException) -> None:
+    """What click has against the words, which it repeats as they are."""
+    import io
+
+    from assay import api
+
+    text = io.StringIO()
+    mistake.show(text)
+    click.echo(api.plain(text.getvalue()), err=True, nl=False)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command of this package
     debug = _wants_tracebacks(words)
     if debug:
         _show_tracebacks_of_user_code()
     try:
+        if unreadable := next((word for word in words if not _is_text(word)), None):
+            raise click.UsageError(f"an argument is not UTF-8 text: {unreadable}")
         code = group.main(words, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as ended:
         sys.exit(ended.exit_code)
     except click.ClickException as mistake:
-        mistake.show()
+        _show_mistake(mistake)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)

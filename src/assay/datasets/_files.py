@@ -4,7 +4,6 @@ And what the row formats share: JSON as others write it, and the errors for rows
 """
 
 import io
-import json
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from assay.errors import UserError
+from assay.records import tolerant_json
 
 _BLOCK = 1 << 17
 _strict = msgspec.json.Decoder().decode
@@ -129,6 +129,6 @@ def decoded(text: bytes, place: str) -> Any:
         return _strict(text)
     except (ValueError, RecursionError) as error:
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return tolerant_json(text)
+        except ValueError:
             raise bad_row(f"not JSON: {error}", place) from None

@@ -82,6 +82,8 @@ def _readable(where: str) -> Generator[None]:
         line = getattr(error, "lineno", None)
         place = f"{where} line {line}" if line else where
         raise UserError(f"the prompt template cannot be read: {error}", where=place) from None
+    except RecursionError:
+        raise UserError("the prompt template is nested too deeply", where=where) from None
 
 
 def _plain_parts(tree: "nodes.Template") -> list[tuple[bool, str]] | None:

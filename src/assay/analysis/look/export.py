@@ -1,6 +1,5 @@
 """`assay export`: the tables of an experiment as rows for writers, and what a config writes after a run."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -14,7 +13,7 @@ from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import NOUNS, Source, find_source
 from assay.errors import UserError
-from assay.records import Evaluation, Kind, Response
+from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
 from assay.store.log import FileLog
 from assay.store.written import write_named
@@ -126,8 +125,8 @@ class Tables:
 def foreign_row(line: bytes, place: str) -> dict[str, Any]:
     """A row of a writer that puts NaN and Infinity into JSON."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = tolerant_json(line)
+    except ValueError as error:
         raise _no_row(str(error), place) from None
     if not isinstance(row, dict):
         raise _no_row("not an object", place)

@@ -4,6 +4,7 @@ Files are scanned once each; only an id is decoded of rows that belong to other 
 """
 
 import difflib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Trace(msgspec.Struct, kw_only=True):
 
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
-    if not Path(folder).is_dir():
+    if not os.path.isdir(folder):
         raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
     folder = newest_inside(Path(folder))
     store = open_store(folder)

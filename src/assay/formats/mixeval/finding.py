@@ -3,6 +3,7 @@
 `<model>/<benchmark>/<version>/<model>_close_{freeform,multichoice}[_hard].jsonl`, below a folder of models.
 """
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +43,7 @@ def find_responses(
     name = benchmark_name(benchmark)
     given = [Path(path) for path in paths]
     for path in given:
-        if not path.exists():
+        if not os.path.exists(path):
             raise UserError(f"there is no file or folder {str(path)!r}", fix="name a model's folder or its two files")
     found = _of_files([path for path in given if path.is_file()], judged)
     for folder in (path for path in given if path.is_dir()):

@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from assay.config.source import why_too_much
+from assay.config.yaml12 import check_nesting
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.store.files import write_file
@@ -59,7 +61,9 @@ def find_task(name: str, base: Path) -> TaskFolder:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty one."""
     try:
-        content = yaml.load(path.read_text("utf-8-sig"), Loader=yaml.CSafeLoader)
+        text = path.read_text("utf-8-sig")
+        check_nesting(text)
+        content = yaml.load(text, Loader=yaml.CSafeLoader)
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -67,6 +71,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         what = getattr(error, "problem", None) or str(error)
         line = "" if mark is None else f":{mark.line + 1}"
         raise UserError(f"{path.name} is not YAML: {what}", where=f"{path}{line}") from None
+    if why := why_too_much(content):
+        raise UserError(f"{path.name} cannot be used: {why}", where=str(path))
     if content is not None and not isinstance(content, dict):
         raise UserError(f"{path.name} must hold keys and values, not {type(content).__name__}", where=str(path))
     return content or {}
