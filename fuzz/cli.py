@@ -74,7 +74,7 @@ class _Cases:
             self._child.join(SECONDS)
             what = f"the process died: {self._child.exitcode}"
         self.end()
-        return f"{what}: {_shown(_words(case, self.folder / 'case')[0])}"
+        return f"{what}: {_shown(_words(case)[0])}"
 
     def end(self) -> None:
         if self._child is not None:
@@ -108,20 +108,53 @@ def _serve(pipe: Connection, folder: Path, build: bool) -> None:
         os.chdir(world)
         _cli_lab.build(world, lambda words: _run(words))
         pipe.send(None)
+    place = _Place(folder)
     while True:
         case = pipe.recv()
-        pipe.send(_fault(case, folder, guard))
+        pipe.send(_fault(case, place, guard))
 
 
-def _fault(case: int, folder: Path, guard: _Guard) -> str | None:
-    place = folder / "case"
-    os.chdir(folder)
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder / "world", place, symlinks=True)
-    words, random = _words(case, place)
-    for path in _spoilt(place, random):
+class _Place:
+    """A copy of the world, mended before each case: what a case changed is copied again, what it made is removed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "case"
+        os.chdir(folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(folder / "world", self.folder)
+        self.files = {str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        self._folders = {str(path) for path in self.folder.rglob("*") if path.is_dir()} | {str(self.folder)}
+        self._states = {path: _state(path) for path in self.files}
+
+    def mend(self) -> None:
+        for name, folders, files in os.walk(self.folder):
+            for path in (os.path.join(name, entry) for entry in (*folders, *files)):
+                kept = self._folders if os.path.isdir(path) and not os.path.islink(path) else self.files
+                if path not in kept:
+                    shutil.rmtree(path, ignore_errors=True) if kept is self._folders else os.unlink(path)
+        for path, content in self.files.items():
+            if _state(path) != self._states[path]:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with suppress(OSError):
+                    os.unlink(path)
+                Path(path).write_bytes(content)
+                self._states[path] = _state(path)
+
+
+def _state(path: str) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+
+
+def _fault(case: int, place: _Place, guard: _Guard) -> str | None:
+    place.mend()
+    words, random = _words(case)
+    for path in _spoilt(place, words, random):
         _hostile.spoil(path, random)
-    os.chdir(place)
+    os.chdir(place.folder)
     guard.outside.clear()
     started = time.monotonic()
     code, out, err = _run(words)
@@ -165,7 +198,7 @@ def _run(words: list[str]) -> tuple[Any, str, str]:
 # ---- the words of a case
 
 
-def _words(case: int, place: Path) -> tuple[list[str], Random]:
+def _words(case: int) -> tuple[list[str], Random]:
     """A line that succeeds, mutated, or any command with any of its options."""
     random = Random(case)
     lines = _cli_lab.SLOW if random.random() < 0.02 else _cli_lab.LINES
@@ -249,12 +282,16 @@ def _option(command: click.Command, random: Random) -> list[str]:
     return [name, str(value)] if random.random() < 0.8 else [f"{name}={value}"]
 
 
-def _spoilt(place: Path, random: Random) -> list[Path]:
-    """The files that are changed: most often one, sometimes none."""
-    files = sorted(path for path in place.rglob("*") if path.is_file() and path.suffix != ".py")
-    likely = [path for path in files if path.parent == place or path.parent.name in ("out", "qa")]
+def _spoilt(place: _Place, words: list[str], random: Random) -> list[Path]:
+    """The files that are changed, mostly among those that the words lead to: most often one, sometimes none."""
+    begins = [os.path.join(place.folder, word.replace("tasks.", "tasks/")) for word in words if len(word) < 99]
+    files = sorted(path for path in place.files if not path.endswith((".py", ".lock")))
+    named = [path for path in files if path.startswith(tuple(begins))]
+    if any("config" in word for word in words):
+        named += [path for path in files if path.endswith(("/case/items.jsonl", "prompt.txt"))]
     number = random.choice([0, 1, 1, 1, 1, 2, 3])
-    return list(dict.fromkeys(random.choice(likely if random.random() < 0.7 else files) for _ in range(number)))
+    chosen = (random.choice(named if named and random.random() < 0.85 else files) for _ in range(number))
+    return [Path(path) for path in dict.fromkeys(chosen)]
 
 
 def _shown(words: list[str]) -> str:

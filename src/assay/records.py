@@ -215,6 +215,20 @@ def _integer(digits: str) -> int | float:
     return number if -(2**63) <= number < 2**64 else float(number)
 
 
+def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    try:
+        msgspec.convert(value, wanted)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True
+
+
 def find(row: Any, facet: str) -> Any:
     """The value at `facet`, or UNSET."""
     if not isinstance(row, dict):

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from assay import reading
 from assay.config.paths import absolute, existing, mappings, resolve_dataset
 from assay.config.source import Document, Key, scalar, similar_files
 from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
@@ -84,7 +85,7 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
     if len(document.problems) > before:
         return
     try:
-        text = Path(prompt["path"]).read_text("utf-8")
+        text = reading.text(prompt["path"])
     except (OSError, UnicodeDecodeError):
         document.report(f"{written!r} cannot be read as UTF-8 text", key)
         return
@@ -226,7 +227,7 @@ def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) ->
     if len(done) > MOST_FRAGMENTS:
         raise UserError(f"the template includes more than {MOST_FRAGMENTS} fragments", where=place)
     try:
-        text = file.read_text("utf-8")
+        text = reading.text(file)
     except FileNotFoundError:
         raise UserError(f"there is no fragment {name!r}", where=place, fix=similar_files(file)) from None
     except (OSError, UnicodeDecodeError):

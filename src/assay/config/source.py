@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from assay import reading
 from assay.errors import ConfigError, UserError
 
 Key = tuple[str | int, ...]
@@ -187,7 +188,7 @@ def flag_value(text: str) -> Any:
 
 def _text(file: Path, shown: str) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        return reading.content(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         problem = UserError("the config is not UTF-8 text", where=f"{shown}:{line}", fix="save it as UTF-8")

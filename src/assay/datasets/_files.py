@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.records import tolerant_json
 
@@ -51,10 +52,10 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix.lower() == ".gz":
         import gzip
 
-        return io.BufferedReader(gzip.open(path, "rb"), _BLOCK)
+        return io.BufferedReader(gzip.open(reading.opened(path), "rb"), _BLOCK)
     if path.suffix.lower() == ".zst":
         return io.BufferedReader(_Unpacked(_zstd_blocks(path)), _BLOCK)
-    return path.open("rb")
+    return reading.opened(path)
 
 
 class _Corrupt(Exception):
@@ -90,7 +91,7 @@ def _zstd_blocks(path: Path) -> Iterator[bytes]:
     except ModuleNotFoundError:
         fix = "pip install 'assay[zstd]'"
         raise UserError("reading .zst files needs zstandard", where=str(path), fix=fix) from None
-    with path.open("rb") as file:
+    with reading.opened(path) as file:
         frame = None
         data = file.read(_BLOCK)
         while data:

@@ -24,7 +24,7 @@ def store_error(error: OSError, path: Path) -> StoreError:
 
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Put `content` in place of the file, atomically and safe from a power cut; its folders are made."""
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not path.is_file():
         raise StoreError("this is not a file, and cannot be replaced by one", where=str(path), fix="name a file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -12,6 +12,7 @@ from io import FileIO
 from itertools import count
 from pathlib import Path
 
+from assay import reading
 from assay.errors import StoreError
 from assay.records import Segment
 from assay.store.files import store_error, sync_folder, write_file
@@ -62,7 +63,7 @@ class FileLog:
     def scan(self) -> Iterator[tuple[int, bytes]]:
         for number, path in self._numbered():
             try:
-                with open(path, "rb", buffering=_SCAN_BUFFER) as file:
+                with reading.opened(path, _SCAN_BUFFER) as file:
                     position = number << _OFFSET_BITS
                     for line in file:
                         if line[-1] != _LINE_FEED:
@@ -81,7 +82,7 @@ class FileLog:
     def blocks(self) -> Iterator[bytes]:
         for _, path in self._numbered():
             try:
-                with open(path, "rb", buffering=0) as file:
+                with reading.opened(path, 0) as file:
                     yield from _whole_lines(file)
             except FileNotFoundError:
                 continue
@@ -174,7 +175,7 @@ class FileLog:
     def _open_to_read(self, number: int) -> int:
         with self._guard:
             if number not in self._read_fds:
-                self._read_fds[number] = os.open(self._files[number], os.O_RDONLY)
+                self._read_fds[number] = os.open(self._files[number], os.O_RDONLY | os.O_NONBLOCK)
             return self._read_fds[number]
 
 

@@ -144,6 +144,8 @@ class _Window:
                     raise self.broken(error.msg) from None
             except RecursionError:
                 raise self.broken("too many brackets within brackets") from None
+            except ValueError:
+                raise self.broken("a number of thousands of digits") from None
             self.more(size)
             size *= 2
 

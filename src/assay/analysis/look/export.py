@@ -98,7 +98,7 @@ class Tables:
         for place, line in self.lines(table):
             try:
                 row = msgspec.json.decode(line)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 row = foreign_row(line, place)
             if not isinstance(row, dict):
                 raise _no_row("not an object", place)
@@ -112,7 +112,7 @@ class Tables:
         for place, line in islice(self.lines(table), most):
             try:
                 row = _decode(line)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 row = {name: msgspec.json.encode(value) for name, value in foreign_row(line, place).items()}
             seen.update(row)
             if not row.keys() <= known.keys():

@@ -4,6 +4,7 @@ Rows are streamed, written once, atomically, and the manifest says what they wer
 source again does nothing, so that what was scored stays scored. Rows that Assay made itself are never replaced.
 """
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +75,7 @@ def import_results(
 
 
 def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> tuple[str, list[Foreign]]:
-    if not path.exists():
+    if not os.path.exists(path):
         from assay.config.source import similar_files
 
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
@@ -118,7 +119,7 @@ def _kind_by_name(path: Path, judged: bool) -> str | None:
 
 def _kind_by_row(path: Path) -> str:
     """By the first row that is one: only multiple-choice entries have options."""
-    with path.open("rb") as file:
+    with reading.opened(path) as file:
         try:
             for _, row in json_entries(file)[1]:
                 if isinstance(row, dict):

@@ -4,6 +4,7 @@ A file of a writer that crashed ends in the middle: what is whole before that is
 """
 
 import csv
+import io
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
 from assay.text.json_stream import BrokenJson, json_parts
@@ -41,7 +43,7 @@ class Document(msgspec.Struct):
             return
         self.tail = {}
         try:
-            with self.path.open("rb") as file:
+            with reading.opened(self.path) as file:
                 for key, number, row in json_parts(file):
                     if key != self.list_name:
                         self._keep(key, number, row)
@@ -105,7 +107,7 @@ def look(path: Path) -> Document | None:
         return None
     head: Row = {}
     try:
-        with path.open("rb") as file:
+        with reading.opened(path) as file:
             for key, number, value in json_parts(file):
                 if value == [] and number is None and key in _LISTS:
                     return Document(path, _LISTS[key], key, clean(head))
@@ -139,7 +141,7 @@ def date_of(timestamp: float) -> str:
 
 def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+        with io.TextIOWrapper(reading.opened(path), "utf-8-sig", "replace", newline="") as file:
             for number, found in enumerate(csv.DictReader(file)):
                 row: Row = {name: _number(text) for name, text in found.items() if name and name != "question"}
                 if "question" in found:
@@ -163,7 +165,7 @@ def _text_facts(path: Path) -> Row:
     """Agent, dataset and time out of the old text summary."""
     names = {"agent": "agent_name", "dataset": "dataset_name", "timestamp": "timestamp"}
     facts: Row = {}
-    for line in path.read_text("utf-8", "replace").splitlines()[:20]:
+    for line in reading.text(path, errors="replace").splitlines()[:20]:
         name, colon, value = line.partition(":")
         if colon and name.strip().lower() in names:
             facts[names[name.strip().lower()]] = value.strip()

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from assay import reading
 from assay.config.source import why_too_much
 from assay.config.yaml12 import check_nesting
 from assay.errors import UserError
@@ -61,7 +62,7 @@ def find_task(name: str, base: Path) -> TaskFolder:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty one."""
     try:
-        text = path.read_text("utf-8-sig")
+        text = reading.text(path, "utf-8-sig")
         check_nesting(text)
         content = yaml.load(text, Loader=yaml.CSafeLoader)
     except OSError as error:
@@ -143,7 +144,7 @@ def begin(folder: Path, output_dir: Path, names: Names) -> Begun:
     """The run that was begun here and not finished, or a new one, whose name no other file has."""
     path = folder / STATE
     try:
-        earlier = msgspec.json.decode(path.read_bytes(), type=Begun)
+        earlier = msgspec.json.decode(reading.content(path), type=Begun)
     except (FileNotFoundError, msgspec.DecodeError):
         earlier = None
     if earlier is not None and not earlier.finished:
