@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 Run = Callable[[list[str]], Any]
 
+MARK = "~"  # where `evil` goes in texts of the config
 ITEMS = [
     {"id": f"q{n}", "question": f"What is {n} + 1?", "answer": str(n + 1), "topic": "sums", "n": n} for n in range(3)
 ]
 CONFIG: dict[str, Any] = {
-    "name": "fuzz",
+    "name": "fuzz~",
     "dataset": {
         "path": "items.jsonl",
         "fields": {"id": "id", "question": "question", "ground_truth": "answer"},
@@ -23,25 +25,25 @@ CONFIG: dict[str, Any] = {
         "shuffle": 7,
     },
     "models": [
-        {"name": "small", "type": "demo", "skill": 0.6, "price": {"input": 1, "output": 2.5}},
-        {"name": "own", "type": "python", "path": "own.py", "function_name": "model", "timeout": 5},
-        {"name": "strict", "type": "demo", "skill": 0.95, "helper": True},
+        {"name": "small~", "type": "demo", "skill": 0.6, "price": {"input": 1, "output": 2.5}},
+        {"name": "own~", "type": "python", "path": "own.py", "function_name": "model", "timeout": 5},
+        {"name": "strict~", "type": "demo", "skill": 0.95, "helper": True},
     ],
-    "prompts": [{"name": "file", "path": "prompt.txt"}],
+    "prompts": [{"name": "file~", "path": "prompt.txt"}],
     "sample_params": {"temperature": 0.5, "max_tokens": 20, "stop": ["\n\n"]},
     "num_samples": 1,
     "evaluation_methods": [
         "exact_match",
-        {"name": "number", "type": "numeric_match", "params": {"tolerance": 0.1}},
-        {"name": "right", "type": "judge_correctness", "params": {"model": "strict"}},
+        {"name": "number~", "type": "numeric_match", "params": {"tolerance": 0.1}},
+        {"name": "right", "type": "judge_correctness", "params": {"model": "strict~"}},
         {"name": "own", "type": "custom", "path": "own.py", "function_name": "score", "params": {"least": 1}},
-        {"name": "better", "type": "judge_pairwise", "params": {"model": "strict"}},
+        {"name": "better", "type": "judge_pairwise", "params": {"model": "strict~"}},
     ],
     "metrics": [
-        {"name": "pass_rate", "facets": ["model_name", "topic"], "labels": ["exact_match", "number"]},
-        {"name": "p90", "type": "percentile", "params": {"percentile": 90}, "labels": ["number"]},
+        {"name": "pass_rate", "facets": ["model_name", "topic"], "labels": ["exact_match", "number~"]},
+        {"name": "p90~", "type": "percentile", "params": {"percentile": 90}, "labels": ["number~"]},
         "mean",
-        {"name": "wins", "type": "win_rate"},
+        {"name": "wins~", "type": "win_rate"},
     ],
     "gates": [{"metric": "pass_rate", "label": "exact_match", "min": 0.1, "max_error_rate": 0.5}],
     "outputs": [{"type": "csv", "table": "responses", "path": "answers.csv", "params": {"keep_formulas": False}}],
@@ -49,7 +51,7 @@ CONFIG: dict[str, Any] = {
     "max_retries": 0,
     "timeout": 5,
     "budget": {"usd": 10, "tokens": 100000, "seconds": 30},
-    "prices": {name: {"input": 1, "output": 1} for name in ("own", "strict")},
+    "prices": {name: {"input": 1, "output": 1} for name in ("own~", "strict~")},
     "policy": {"on_error": "wrong", "on_unparsed": "exclude", "on_refused": "wrong"},
     "ci_level": 0.9,
     "logging": {"level": "INFO", "file": "log.txt"},
@@ -130,16 +132,16 @@ LINES = [
     "evaluate out -o scored -c config.yaml --no-progress",
     "aggregate out",
     "aggregate rows.jsonl -c metrics.yaml -o metrics",
-    "compare out own small --facet model_name --label exact_match",
-    "compare out again --metric pass_rate --label exact_match --where model_name=own",
-    "compare out own small --facet model_name --all-labels",
+    "compare out own~ small~ --facet model_name --label exact_match",
+    "compare out again --metric pass_rate --label exact_match --where model_name=own~",
+    "compare out own~ small~ --facet model_name --all-labels",
     "rank out --label better --rounds 100",
     "gate out --metric mean --label exact_match --min 0.1 --point",
     "gate out --max-drop 0.1 --baseline again --label exact_match --junit report.xml --markdown report.md",
     "judge calibrate out --labels people.csv --label right",
     "judge label out --label right --annotator a --summary",
     "judge label out --label right --annotator a --count 2",
-    "trace out q1",
+    "trace out q1~",
     "ls .",
     "export out -f csv -t evaluations",
     "export out -f markdown -o rows.md",
@@ -165,24 +167,27 @@ LINES = [
 SLOW = ["sql out 'select count(*) from responses'", "export out -o rows.parquet", "dataset add items.parquet --name p"]
 
 
-def build(folder: Path, run: Run) -> None:
-    """Write the files and run what makes experiments of them, with `folder` as the current one."""
-    _write(folder / "config.json", json.dumps(CONFIG, indent=1))
-    _write(folder / "config.yaml", _yaml(CONFIG))
+def build(folder: Path, run: Run, evil: str = "") -> None:
+    """Write the files and run what makes experiments of them, with `folder` as the current one. `evil` is added to
+    names, ids, questions and answers."""
+    config = json.loads(json.dumps(CONFIG).replace(MARK, json.dumps(evil)[1:-1]))
+    items = [{name: part if name == "n" else f"{part}{evil}" for name, part in item.items()} for item in ITEMS]
+    _write(folder / "config.json", json.dumps(config, indent=1))
+    _write(folder / "config.yaml", _yaml(config))
     _write(folder / "metrics.yaml", "metrics: [{name: mean, facets: [model_name], labels: [exact_match]}]\n")
-    _write(folder / "items.jsonl", "".join(json.dumps(item) + "\n" for item in ITEMS))
-    _write(folder / "items.json", json.dumps(ITEMS))
-    _write(folder / "people.csv", "item,model,label\nq0,small,yes\nq1,small,no\nq1,own,1\n")
-    _write(folder / "own.py", OWN)
+    _write(folder / "items.jsonl", "".join(json.dumps(item) + "\n" for item in items))
+    _write(folder / "items.json", json.dumps(items))
+    _write(folder / "people.csv", _people(evil))
+    _write(folder / "own.py", OWN.replace('"2"', repr(f"2{evil}"), 1))
     _write(folder / "prompt.txt", "{% if topic %}{{ topic }}: {% endif %}{{ question }}")
     with open(folder / "items.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, list(ITEMS[0]))
         writer.writeheader()
-        writer.writerows(ITEMS)
+        writer.writerows(items)
     for name, entries in (("free-form", FREE), ("multiple-choice", CHOICE)):
         _write(folder / "data/mixeval-2026-01-01/mixeval" / f"{name}.json", json.dumps(entries))
     _write(folder / "tasks/qa/graph_config.yaml", _yaml(GRAPH))
-    _write(folder / "tasks/qa/data.json", json.dumps(ITEMS))
+    _write(folder / "tasks/qa/data.json", json.dumps(items))
     _write(folder / "tasks/qa/code.py", SAY)
     _write(folder / "camp/a_nq_predictions.json", json.dumps(CAMP))
     for line in ("run config.yaml -o out --no-progress", "dataset add items.jsonl --name stored"):
@@ -191,6 +196,13 @@ def build(folder: Path, run: Run) -> None:
     run(["export", "out", "-t", "items", "-o", "items.parquet"])
     run(["evaluate", "out", "-o", "again", "--no-progress"])
     _write(folder / "rows.jsonl", (folder / "out/evaluation_results.jsonl").read_text())
+
+
+def _people(evil: str) -> str:
+    rows = [("item", "model", "label"), *((f"q{n}{evil}", f"small{evil}", str(n)) for n in range(2))]
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def _yaml(value: Any) -> str:

@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             import traceback
 
-            traceback.print_exc()
+            click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
         if isinstance(error, AssayError):
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)

@@ -18,4 +18,4 @@ def command(output: Path | None, force: bool) -> None:
         click.echo(api.schema(), nl=False)
         return
     api.write_named(output, api.schema().encode(), force=force)
-    click.echo(f"written: {output}")
+    click.echo(f"written: {api.plain(str(output))}")

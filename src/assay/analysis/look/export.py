@@ -12,11 +12,13 @@ from msgspec import inspect
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import NOUNS, Source, find_source
-from assay.errors import UserError
+from assay.errors import AssayError, UserError
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
 from assay.store.log import FileLog
 from assay.store.written import write_named
+from assay.text.plain import plain_json
+from assay.usercode import raised
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
@@ -181,8 +183,9 @@ class Export:
         if self.path is not None:
             write_named(self.path, chunks, force=self.force)
             return
+        seen = sys.stdout.isatty()
         for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.write(plain_json(chunk.decode("utf-8", "replace")).encode() if seen else chunk)
         sys.stdout.buffer.flush()
 
 
@@ -215,4 +218,12 @@ def export(
     whole = bool(getattr(write, "__assay__", {}).get("folder"))
     source = find_source(path, foreign=not whole)
     rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
-    return list(write(rows, **check_params(write, params or {}, where="--set")) or ())
+    chosen = check_params(write, params or {}, where="--set")
+    try:
+        return list(write(rows, **chosen) or ())
+    except (AssayError, OSError):
+        raise
+    except Exception as error:
+        if write.__module__.startswith("assay."):
+            raise
+        raise UserError(f"the format {name!r} failed: {raised(error)}", where="--format") from error
