@@ -11,6 +11,7 @@ import pty
 import re
 import shlex
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ EVIL = " =cmd|x\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\x85\u202e\u2066\u200b\u200f\u2
 HARM = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-OURS = re.compile(r"\x1b\[(?:\?25[hl]|\?7[hl]|[0-9;]*m|2K|[0-9]*[AG]|[JK])")  # colours, and a table redrawn in place
+OURS = re.compile(r"\x1b\[(?:\?(?:25|7|1049)[hl]|[0-9;]*m|2[KJ]|[0-9]*[AGH]|[JK])")  # colours, screens drawn in place
 FORMULA = re.compile(r"[\s\ufeff\xa0\u200b]*[=+@\-]")
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?%?")
 BYTES = {"jsonl"}  # piped, this form is the rows byte for byte
@@ -115,10 +116,13 @@ def test_nothing_hostile_leaves_through_a_pipe(world: Path) -> None:
 
 
 def test_nothing_hostile_reaches_a_terminal(world: Path) -> None:
+    shown = 0
     for words in cases():
         seen = on_terminal(words)
+        shown += bool(seen)
         harm = HARM.search(OURS.sub("", seen))
         assert harm is None, (words, seen[max(0, harm.start() - 80) : harm.end() + 80])
+    assert shown > 100, "the child's streams are no terminal"
 
 
 def on_terminal(words: list[str]) -> str:
@@ -127,9 +131,11 @@ def on_terminal(words: list[str]) -> str:
     if not pid:
         try:
             os.environ |= {"TERM": "xterm", "COLUMNS": "100", "PAGER": "cat"}
+            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
             signal.alarm(20)
             main(words)
         finally:
+            sys.stdout.flush()
             os._exit(0)
     pieces: list[bytes] = []
     try:

@@ -15,7 +15,7 @@ from types import TracebackType
 import msgspec
 
 from assay.errors import LockedError
-from assay.store.files import store_error
+from assay.store.files import make_folder, private_mode, store_error, sweep
 
 LOCK = ".lock"
 
@@ -54,14 +54,15 @@ class FolderLock:
     def _take(self) -> int:
         path = self.folder / LOCK
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            make_folder(self.folder)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT, private_mode())
         except OSError as error:
             raise store_error(error, self.folder) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(fd, 0)
             os.pwrite(fd, msgspec.json.encode(_this_process()) + b"\n", 0)
+            sweep(self.folder)
         except BlockingIOError:
             holder = os.pread(fd, 1 << 16, 0)
             os.close(fd)

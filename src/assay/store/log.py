@@ -15,7 +15,7 @@ from pathlib import Path
 from assay import reading
 from assay.errors import StoreError
 from assay.records import Segment
-from assay.store.files import store_error, sync_folder, write_file
+from assay.store.files import make_folder, private_mode, store_error, sync_folder, write_file
 
 _LINE_FEED = 10
 _OFFSET_BITS = 48
@@ -166,9 +166,9 @@ class FileLog:
             return [(self._files.index(path), path) for path in listed]
 
     def _open(self) -> int:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         self._created = self._created or not self.path.exists()
-        self._append_fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        self._append_fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, private_mode())
         _mend_end(self._append_fd)
         return self._append_fd
 

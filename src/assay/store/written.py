@@ -11,19 +11,19 @@ from pathlib import Path
 
 from assay import reading
 from assay.errors import UserError
-from assay.store.files import store_error, write_file
+from assay.store.files import private_mode, store_error, write_file
 
 LEDGER = ".assay-written"
 _BLOCK = 1 << 20
 
 
-def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False) -> None:
+def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False, private: bool = True) -> None:
     """`write_file` for a file that a user names. A pipe or a device is written to, never replaced."""
     if os.path.exists(path) and not path.is_file():
         _pour(path, content)
         return
     check_replaceable(path, force=force)
-    write_file(path, content)
+    write_file(path, content, private=private)
     remember(path)
 
 
@@ -51,7 +51,8 @@ def check_replaceable(path: Path, *, force: bool = False) -> None:
 def remember(path: Path) -> None:
     """Note that what the file holds now is Assay's."""
     try:
-        with open(path.parent / LEDGER, "ab") as file:
+        ledger = os.open(path.parent / LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT, private_mode())
+        with open(ledger, "ab") as file:
             file.write(f"{digest_of(path)}  ".encode() + os.fsencode(path.name).replace(b"\n", b"\\n") + b"\n")
     except OSError as error:
         raise store_error(error, path.parent / LEDGER) from error

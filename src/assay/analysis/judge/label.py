@@ -17,7 +17,7 @@ from assay.datasets._labels import FILE
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
-from assay.store.files import store_error
+from assay.store.files import make_folder, private_mode, store_error
 from assay.store.log import FileLog
 
 
@@ -117,8 +117,8 @@ class LabelFile:
     def _alone(self) -> Generator[None]:
         """Opening the file mends its end: not while another session is writing there."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            guard = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            make_folder(self.path.parent)
+            guard = os.open(self.path, os.O_RDWR | os.O_CREAT, private_mode())
         except OSError as error:
             raise store_error(error, self.path) from error
         try:

@@ -5,6 +5,7 @@ Texts in the log never hold a secret.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import msgspec
 from assay.config import LoggingConfig
 from assay.engine.calls.progress import Progress
 from assay.errors import StoreError
-from assay.store.files import write_file
+from assay.store.files import make_folder, private_mode, write_file
 from assay.text.plain import plain
 
 INTERVAL = 2.0
@@ -113,7 +114,8 @@ def log_to(config: LoggingConfig) -> Generator[None]:
     if config.file:
         path = Path(config.file)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, private_mode()))
             handler = logging.FileHandler(path, encoding="utf-8")
         except OSError as error:
             raise StoreError(f"the log cannot be written: {error.strerror}", where=str(path)) from error
