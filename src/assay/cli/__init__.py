@@ -3,6 +3,7 @@
 Nothing else of Assay is imported. A command's file is imported only when it is asked for; its first line is its help.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -87,7 +88,13 @@ class Command(click.Command):
             self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+        rest = super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+        for name, value in ctx.params.items():
+            if isinstance(value, int | float) and not abs(value) <= sys.maxsize:  # NaN is not, either
+                raise click.UsageError(
+                    f"Invalid value for {flag_name(name)}: {value} is too large, or not a number", ctx
+                )
+        return rest
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.more is not None:
@@ -188,12 +195,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except Exception as error:
         from assay import api
-        from assay.errors import AssayError
+        from assay.errors import AssayError, UserError
 
         if debug:
             import traceback
 
             click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            error = UserError("this name is too long for a file", where=str(error.filename)[:200], fix="name a file")
         if isinstance(error, AssayError):
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)

@@ -38,9 +38,10 @@ def read_prompts(document: Document, *, files_needed: bool) -> None:
     """Put into every prompt what its files say."""
     for n, prompt in mappings(document.data.get("prompts")):
         key: Key = ("prompts", n)
-        if isinstance(prompt.get("path"), str) and prompt["path"]:
+        named = isinstance(prompt.get("path"), str) and prompt["path"] != ""
+        if named:
             _read(prompt, (*key, "path"), document)
-        file = Path(prompt["path"]) if prompt.get("path") else None
+        file = Path(prompt["path"]) if named else None
         _complete(prompt, key, document, file)
         few_shot = prompt.get("few_shot")
         if isinstance(few_shot, dict):

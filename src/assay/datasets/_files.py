@@ -52,7 +52,8 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix.lower() == ".gz":
         import gzip
 
-        return io.BufferedReader(gzip.open(reading.opened(path), "rb"), _BLOCK)
+        reading.opened(path).close()
+        return io.BufferedReader(gzip.open(path, "rb"), _BLOCK)
     if path.suffix.lower() == ".zst":
         return io.BufferedReader(_Unpacked(_zstd_blocks(path)), _BLOCK)
     return reading.opened(path)

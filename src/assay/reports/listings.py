@@ -4,7 +4,6 @@ Nothing is imported that a value brings along by itself: `list`, `show` and `ls`
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -183,7 +182,7 @@ def _default(parameter: dict[str, object]) -> str:
 
 def answer(queried: "QueryAnswer", most: int | None = None) -> Sheet:
     """The first `most` rows, or all; those that follow are still to be read from the answer."""
-    rows: list[tuple[Any, ...]] = list(islice(queried.tuples(), None if most is None else min(most, sys.maxsize)))
+    rows: list[tuple[Any, ...]] = list(islice(queried.tuples(), most))
     columns = [
         Column(name, text=not _are_numbers([row[at] for row in rows])) for at, name in enumerate(queried.columns)
     ]

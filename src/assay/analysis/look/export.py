@@ -12,13 +12,13 @@ from msgspec import inspect
 from assay.config import Config
 from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import NOUNS, Source, find_source
-from assay.errors import AssayError, UserError
+from assay.errors import UserError
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
 from assay.store.log import FileLog
 from assay.store.written import write_named
 from assay.text.plain import plain_json
-from assay.usercode import raised
+from assay.usercode import failing
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
@@ -219,11 +219,5 @@ def export(
     source = find_source(path, foreign=not whole)
     rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
     chosen = check_params(write, params or {}, where="--set")
-    try:
+    with failing(write, f"the format {name!r}", "--format"):
         return list(write(rows, **chosen) or ())
-    except (AssayError, OSError):
-        raise
-    except Exception as error:
-        if write.__module__.startswith("assay."):
-            raise
-        raise UserError(f"the format {name!r} failed: {raised(error)}", where="--format") from error

@@ -121,7 +121,7 @@ class Reader:
         for layout in self._layouts:
             try:
                 rows = layout.decode_lines(block)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 continue
             if not lines or len(rows) == lines:
                 self._take(layout, rows)

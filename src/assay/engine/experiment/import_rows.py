@@ -25,6 +25,7 @@ from assay.store.files import write_file
 from assay.store.keys import canonical, digest
 from assay.store.names import safe_name
 from assay.store.stores import FlatStore
+from assay.usercode import failing
 
 
 class Foreign(Protocol):
@@ -82,7 +83,9 @@ def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> tuple[str,
     names = [format_name] if format_name else registry.reader.names()
     for name in names:
         read = registry.reader.get(name, base=Path.cwd(), where="--from")
-        found: list[Foreign] = read(path, **registry.check_params(read, params, where="--set"))
+        chosen = registry.check_params(read, params, where="--set")
+        with failing(read, f"the format {name!r}", "--from"):
+            found: list[Foreign] = read(path, **chosen)
         if found:
             return name, found
     raise UserError(

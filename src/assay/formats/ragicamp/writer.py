@@ -23,7 +23,7 @@ from assay.formats.ragicamp.rows import OVERALL, Row, counted, outcome_of, predi
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer
-from assay.store.files import store_error, temporary_suffix, write_file
+from assay.store.files import make_folder, store_error, temporary_suffix, write_file
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")

@@ -67,7 +67,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = yaml.load(text, Loader=yaml.CSafeLoader)
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
         line = "" if mark is None else f":{mark.line + 1}"
