@@ -2,17 +2,18 @@
 where plain `open` would wait or read forever. What a shell passes as /dev/stdin or /dev/fd/N may be a pipe."""
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 _PASSED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
-def opened(path: str | Path, buffering: int = -1) -> BinaryIO:
+def opened(path: str | Path, buffering: int = -1) -> io.BufferedReader:
     """The file, to read bytes from; OSError where there is none."""
-    return cast("BinaryIO", open(path, "rb", buffering, opener=_regular))
+    return cast("io.BufferedReader", open(path, "rb", buffering, opener=_regular))
 
 
 def content(path: str | Path) -> bytes:

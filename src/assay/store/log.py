@@ -8,9 +8,9 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from io import FileIO
 from itertools import count
 from pathlib import Path
+from typing import BinaryIO
 
 from assay import reading
 from assay.errors import StoreError
@@ -191,7 +191,7 @@ def _write_rest(fd: int, lines: bytes, written: int) -> None:
         raise
 
 
-def _whole_lines(file: FileIO) -> Iterator[bytes]:
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
     """Blocks that end where a line ends; a torn last line is left out."""
     begun: list[bytes | memoryview] = []
     while block := file.read(_BLOCK):
