@@ -121,12 +121,13 @@ class Reader:
         for layout in self._layouts:
             try:
                 rows = layout.decode_lines(block)
+                if lines and len(rows) != lines:
+                    continue
+                self._take(layout, rows)  # facet values of any type are decoded here, before anything is taken
             except (ValueError, RecursionError):
                 continue
-            if not lines or len(rows) == lines:
-                self._take(layout, rows)
-                self._layouts = layout.improved(self._layouts)
-                return True
+            self._layouts = layout.improved(self._layouts)
+            return True
         return False
 
     def _take(self, layout: Layout, rows: list[Any]) -> None:
