@@ -84,7 +84,7 @@ class _Cases:
 
     def _start(self, build: bool = False) -> None:
         ours, theirs = self._fork.Pipe()
-        self._child = self._fork.Process(target=_serve, args=(theirs, self.folder, build), daemon=True)
+        self._child = self._fork.Process(target=_serve, args=(theirs, ours, self.folder, build), daemon=True)
         self._child.start()
         theirs.close()
         self._pipe, self._left = ours, CASES_OF_A_CHILD
@@ -92,9 +92,10 @@ class _Cases:
             raise TimeoutError("the world for the cases was not made")
 
 
-def _serve(pipe: Connection, folder: Path, build: bool) -> None:
+def _serve(pipe: Connection, parents: Connection, folder: Path, build: bool) -> None:
     """Run the cases whose numbers come through the pipe; before the first child's, make the world."""
     os.setsid()
+    parents.close()  # so that the pipe ends with the parent
     for name in HEAVY:
         sys.modules[name] = None  # type: ignore[assignment]
     os.environ |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "COLUMNS": "100"}
@@ -109,9 +110,10 @@ def _serve(pipe: Connection, folder: Path, build: bool) -> None:
         _cli_lab.build(world, lambda words: _run(words))
         pipe.send(None)
     place = _Place(folder)
-    while True:
-        case = pipe.recv()
-        pipe.send(_fault(case, place, guard))
+    with suppress(EOFError):
+        while True:
+            case = pipe.recv()
+            pipe.send(_fault(case, place, guard))
 
 
 class _Place:
