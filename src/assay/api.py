@@ -147,7 +147,7 @@ _HOMES = {
     "store.written": "write_named",
     "tasks.function": "function=function_task",
     "tasks.prompt": "prompt=prompt_task",
-    "text.plain": "plain",
+    "text.plain": "plain plain_json",
 }
 
 

@@ -6,6 +6,7 @@ they hold no cycles, so the garbage collector need not look at them (`gc=False`)
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, cast, get_args
@@ -210,6 +211,42 @@ class Store(Protocol):
     def lock(self, kind: Kind, id: str) -> AbstractContextManager[None]:
         """One writer at a time; LockedError names the holder."""
         ...
+
+
+_HALVES = re.compile(rb"\\\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+
+
+def tolerant_json(text: bytes) -> Any:
+    """JSON as others write it: NaN and Infinity are taken, integers beyond 64 bits are floats, halves of characters are
+    question marks. What is not JSON, or nests too deeply, is a ValueError."""
+    import json
+
+    try:
+        value = json.loads(text, parse_int=_integer)
+        if _HALVES.search(text):
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
+
+
+def _integer(digits: str) -> int | float:
+    number = int(digits) if len(digits) < 21 else float(digits)
+    return number if -(2**63) <= number < 2**64 else float(number)
+
+
+def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    try:
+        msgspec.convert(value, wanted)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True
 
 
 def find(row: Any, facet: str) -> Any:

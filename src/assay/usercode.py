@@ -16,13 +16,14 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from assay.errors import UserError
+from assay.errors import AssayError, UserError
 
 _loaded: dict[str, tuple[ModuleType, str]] = {}
 _parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads parse at the same time
@@ -235,6 +236,19 @@ def raised(error: BaseException) -> str:
         _shown.add(place)
         logger.debug("%s", text, exc_info=error)  # --debug shows it
     return text
+
+
+@contextmanager
+def failing(function: Callable[..., Any], what: str, where: str) -> Generator[None]:
+    """A plug-in's own exceptions as a user's mistake; those of ours are ours."""
+    try:
+        yield
+    except (AssayError, OSError):
+        raise
+    except Exception as error:
+        if function.__module__.startswith("assay."):
+            raise
+        raise UserError(f"{what} failed: {raised(error)}", where=where) from error
 
 
 def _line_in(error: BaseException, file: Path) -> str:

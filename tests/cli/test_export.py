@@ -12,6 +12,7 @@ from assay.analysis.look.export import Export, Tables
 from assay.engine.experiment.sources import find_source
 from assay.errors import StoreError, UserError
 from assay.registry import writer
+from assay.text.plain import plain
 from tests.cli.shell import Shell
 
 ROWS: list[dict[str, Any]] = [
@@ -50,14 +51,21 @@ def test_csv_round_trips_and_disarms_formulas(folder: Path) -> None:
         assert next(csv.DictReader(file))["response"] == "=1+1"
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", [*"=+-@\t\r＝", " =", "\ufeff=", "\xa0+", "\u200b@", "\x1b=", "\u2066 -"])
 def test_whatever_a_spreadsheet_would_run_gets_an_apostrophe(folder: Path, start: str) -> None:
     rows = folder / "responses.jsonl"
     rows.write_text(json.dumps({"item_id": "a", f"{start}head": f"{start}cmd|' /C calc'!A0"}) + "\n")
     with exported(folder, "csv").open(newline="") as file:
         header, line = csv.reader(file)
-    assert header[1] == f"'{start}head"
-    assert line[1].startswith(f"'{start}cmd")
+    assert header[1] == f"'{plain(start)}head"
+    assert line[1].startswith(f"'{plain(start)}cmd")
+
+
+@pytest.mark.parametrize("number", [-1, -0.5, 1e-7, "-12.5", "+3", "-1e-9", "-4.2%"])
+def test_a_number_stays_one(folder: Path, number: object) -> None:
+    (folder / "responses.jsonl").write_text(json.dumps({"item_id": "a", "x": number}) + "\n")
+    with exported(folder, "csv").open(newline="") as file:
+        assert list(csv.reader(file))[1][1] == str(number)
 
 
 def test_json_and_jsonl(folder: Path) -> None:

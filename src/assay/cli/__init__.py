@@ -3,6 +3,7 @@
 Nothing else of Assay is imported. A command's file is imported only when it is asked for; its first line is its help.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -87,7 +88,13 @@ class Command(click.Command):
             self.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, help="Show tracebacks."))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+        rest = super().parse_args(ctx, [_with_dashes(argument) for argument in args])
+        for name, value in ctx.params.items():
+            if isinstance(value, int | float) and not abs(value) <= sys.maxsize:  # NaN is not, either
+                raise click.UsageError(
+                    f"Invalid value for {flag_name(name)}: {value} is too large, or not a number", ctx
+                )
+        return rest
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.more is not None:
@@ -105,6 +112,15 @@ def _with_dashes(argument: str) -> str:
 def flag_name(parameter: str) -> str:
     """A parameter's name as a flag."""
     return f"--{parameter.replace('_', '-')}"
+
+
+def _is_text(word: str) -> bool:
+    """What is not UTF-8 could neither be stored in rows nor shown."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _wants_tracebacks(words: Sequence[str]) -> bool:
@@ -144,6 +160,17 @@ def group() -> None:
     """Find out how good a language model, a prompt or an agent really is."""
 
 
+def _show_mistake(mistake: click.ClickException) -> None:
+    """What click has against the words, which it repeats as they are."""
+    import io
+
+    from assay import api
+
+    text = io.StringIO()
+    mistake.show(text)
+    click.echo(api.plain(text.getvalue()), err=True, nl=False)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a command's module here
@@ -151,12 +178,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if debug:
         _show_tracebacks_of_user_code()
     try:
+        if unreadable := next((word for word in words if not _is_text(word)), None):
+            raise click.UsageError(f"an argument is not UTF-8 text: {unreadable}")
         code = group.main(words, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Exit as ended:
         sys.exit(ended.exit_code)
     except click.ClickException as mistake:
-        mistake.show()
+        _show_mistake(mistake)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
@@ -166,12 +195,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except Exception as error:
         from assay import api
-        from assay.errors import AssayError
+        from assay.errors import AssayError, UserError
 
         if debug:
             import traceback
 
-            traceback.print_exc()
+            click.echo(api.plain(traceback.format_exc()), err=True, nl=False)
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            error = UserError("this name is too long for a file", where=str(error.filename)[:200], fix="name a file")
         if isinstance(error, AssayError):
             click.echo(f"error: {api.plain(str(error))}", err=True)
             sys.exit(error.exit_code)

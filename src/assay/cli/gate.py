@@ -56,7 +56,7 @@ def command(
         raise UserError(f"--{next(iter(chosen))} needs a bound", fix="add --min, --max or --max-drop")
     gated = api.gate(path, **options, **bounds, **chosen)
     if junit is not None:
-        api.write_named(junit, api.junit(gated, inconclusive=inconclusive), force=force)
+        api.write_named(junit, api.junit(gated, inconclusive=inconclusive), force=force, private=False)
     if markdown is not None:
         _append(gated, markdown)
     show(gated, form, as_json=as_json)

@@ -24,5 +24,5 @@ def command(folder: str, example: str, as_list: bool) -> None:
         print_sheet(api.listing(api.examples()))
         return
     for path in api.init(folder, example=example):
-        click.echo(f"  {path}")
-    click.echo(f"now: assay run {Path(folder) / 'config.yaml'}")
+        click.echo(api.plain(f"  {path}"))
+    click.echo(api.plain(f"now: assay run {Path(folder) / 'config.yaml'}"))

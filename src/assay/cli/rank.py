@@ -24,7 +24,7 @@ from assay.cli._output import format_option, show
 @click.option("--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95.")
 @click.option("--rounds", type=click.IntRange(min=100), default=1000, help="Of the bootstrap; default 1,000.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of resampling and shuffling; default 0.")
-@click.option("--prior", type=click.FloatRange(min=0), help="Virtual matches a player; default: none unless needed.")
+@click.option("--prior", type=click.FloatRange(0, 1_000_000), help="Virtual matches a player; default: as needed.")
 @click.option(
     "-o",
     "--output",

@@ -17,5 +17,5 @@ def command(output: Path | None, force: bool) -> None:
     if output is None:
         click.echo(api.schema(), nl=False)
         return
-    api.write_named(output, api.schema().encode(), force=force)
-    click.echo(f"written: {output}")
+    api.write_named(output, api.schema().encode(), force=force, private=False)
+    click.echo(f"written: {api.plain(str(output))}")

@@ -43,8 +43,8 @@ def _print_json(answer: Any) -> None:
         try:
             line = msgspec.json.encode(row)
         except (TypeError, OverflowError, ValueError):  # integers beyond 64 bits, types of SQL that JSON lacks
-            line = json.dumps(row, default=str, ensure_ascii=False).encode()
-        sys.stdout.buffer.write(line + b"\n")
+            line = json.dumps(row, default=str).encode()
+        sys.stdout.buffer.write(api.plain_json(line.decode()).encode() + b"\n")
 
 
 def _show(answer: Any, form: str, most: int) -> None:

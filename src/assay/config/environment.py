@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from assay import reading
 from assay.config.source import Document, Key, brief, mapped, walked
 from assay.config.types import Config
 from assay.errors import UserError
@@ -150,7 +151,7 @@ def _with_dotenv(folder: Path | None, environ: Mapping[str, str] | None, documen
     if file is None or not file.is_file():
         return outer
     inner: dict[str, str] = {}
-    for number, line in enumerate(file.read_text("utf-8-sig", errors="replace").splitlines(), 1):
+    for number, line in enumerate(reading.text(file, "utf-8-sig", "replace").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _ASSIGNMENT.fullmatch(line)

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from assay import reading
 from assay.config.paths import absolute, existing, mappings, resolve_dataset
 from assay.config.source import Document, Key, scalar, similar_files
 from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
@@ -37,9 +38,10 @@ def read_prompts(document: Document, *, files_needed: bool) -> None:
     """Put into every prompt what its files say."""
     for n, prompt in mappings(document.data.get("prompts")):
         key: Key = ("prompts", n)
-        if isinstance(prompt.get("path"), str) and prompt["path"]:
+        named = isinstance(prompt.get("path"), str) and prompt["path"] != ""
+        if named:
             _read(prompt, (*key, "path"), document)
-        file = Path(prompt["path"]) if prompt.get("path") else None
+        file = Path(prompt["path"]) if named else None
         _complete(prompt, key, document, file)
         few_shot = prompt.get("few_shot")
         if isinstance(few_shot, dict):
@@ -84,7 +86,7 @@ def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
     if len(document.problems) > before:
         return
     try:
-        text = Path(prompt["path"]).read_text("utf-8")
+        text = reading.text(prompt["path"])
     except (OSError, UnicodeDecodeError):
         document.report(f"{written!r} cannot be read as UTF-8 text", key)
         return
@@ -226,7 +228,7 @@ def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) ->
     if len(done) > MOST_FRAGMENTS:
         raise UserError(f"the template includes more than {MOST_FRAGMENTS} fragments", where=place)
     try:
-        text = file.read_text("utf-8")
+        text = reading.text(file)
     except FileNotFoundError:
         raise UserError(f"there is no fragment {name!r}", where=place, fix=similar_files(file)) from None
     except (OSError, UnicodeDecodeError):

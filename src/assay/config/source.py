@@ -13,10 +13,12 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from assay import reading
 from assay.errors import ConfigError, UserError
 
 Key = tuple[str | int, ...]
 TOO_MANY_VALUES = 100_000
+DEEPEST = 100
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
@@ -131,6 +133,8 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
     lines: dict[Key, int] = {}
     try:
         data = (_json if file.suffix.lower() == ".json" else _yaml)(text, lines)
+        if why := why_too_much(data):
+            raise _wrong(f"this is not a config: {why}", 1)
     except UserError as error:
         line, what = error.where, error.what
         raise ConfigError([UserError(what, where=f"{shown}:{line}", fix=error.fix)], source=shown) from None
@@ -140,6 +144,20 @@ def read(source: str | Path | Mapping[str, Any]) -> Document:
     document = Document(data, file=file, shown=shown)
     document.lines = lines
     return document
+
+
+def why_too_much(value: Any) -> str:
+    """Why no config holds such a value: it nests too deeply, or has too many parts; "" where it may."""
+    layer, depth, count = [value], 0, 0
+    while layer:
+        parts = (each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, dict | list))
+        layer = [part for held in parts for part in held]
+        depth, count = depth + 1, count + len(layer)
+        if depth > DEEPEST:
+            return "it is nested too deeply, or an anchor contains itself"
+        if count > TOO_MANY_VALUES:
+            return f"it has more than {TOO_MANY_VALUES} values: anchors may multiply them"
+    return ""
 
 
 def copied(value: Any) -> Any:
@@ -159,6 +177,8 @@ def flag_value(text: str) -> Any:
         value = scalar(text)
     except UserError:
         return text
+    if why_too_much(value):
+        return text
     if isinstance(value, str):
         return value if text[0] in "'\"" else text
     if isinstance(value, dict | list):
@@ -168,7 +188,7 @@ def flag_value(text: str) -> Any:
 
 def _text(file: Path, shown: str) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        return reading.content(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         problem = UserError("the config is not UTF-8 text", where=f"{shown}:{line}", fix="save it as UTF-8")
@@ -235,10 +255,11 @@ def _json_lines(text: str, lines: dict[Key, int]) -> None:
 def _yaml(text: str, lines: dict[Key, int]) -> Any:
     import yaml
 
-    from assay.config.yaml12 import Loader, build
+    from assay.config.yaml12 import Loader, build, check_nesting
 
     loader = Loader(text)
     try:
+        check_nesting(text)
         node = loader.get_single_node()
         return None if node is None else build(node, lines)
     except yaml.MarkedYAMLError as error:

@@ -22,6 +22,7 @@ _RULES = [
     ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
     ("merge", re.compile(r"^<<$"), "<"),
 ]
+_DEEPEST_NODES = 1_000
 _OTHER_BREAKS = "\r\x85\u2028\u2029"  # YAML would fold them into spaces
 
 
@@ -53,6 +54,18 @@ Dumper.add_representer(str, _represent_text)
 
 def dump(value: Any) -> str:
     return yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def check_nesting(text: str) -> None:
+    """Refuse what is nested too deeply before a node is made of it: the C library does that by recursion, and a stack
+    that overflows there ends the process. Reading events is safe, and needed only for texts of many parts."""
+    if sum(map(text.count, "[{-?:")) <= _DEEPEST_NODES:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST_NODES:
+            raise yaml.MarkedYAMLError(problem="it is nested too deeply", problem_mark=event.start_mark)
 
 
 def build(root: Node, lines: dict[Key, int]) -> Any:

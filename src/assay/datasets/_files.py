@@ -4,7 +4,6 @@ And what the row formats share: JSON as others write it, and the errors for rows
 """
 
 import io
-import json
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,9 @@ from typing import IO, Any
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
+from assay.records import tolerant_json
 
 _BLOCK = 1 << 17
 _strict = msgspec.json.Decoder().decode
@@ -51,10 +52,11 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix.lower() == ".gz":
         import gzip
 
+        reading.opened(path).close()
         return io.BufferedReader(gzip.open(path, "rb"), _BLOCK)
     if path.suffix.lower() == ".zst":
         return io.BufferedReader(_Unpacked(_zstd_blocks(path)), _BLOCK)
-    return path.open("rb")
+    return reading.opened(path)
 
 
 class _Corrupt(Exception):
@@ -90,7 +92,7 @@ def _zstd_blocks(path: Path) -> Iterator[bytes]:
     except ModuleNotFoundError:
         fix = "pip install 'assay[zstd]'"
         raise UserError("reading .zst files needs zstandard", where=str(path), fix=fix) from None
-    with path.open("rb") as file:
+    with reading.opened(path) as file:
         frame = None
         data = file.read(_BLOCK)
         while data:
@@ -129,6 +131,6 @@ def decoded(text: bytes, place: str) -> Any:
         return _strict(text)
     except (ValueError, RecursionError) as error:
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return tolerant_json(text)
+        except ValueError:
             raise bad_row(f"not JSON: {error}", place) from None

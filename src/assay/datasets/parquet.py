@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import bad_row, checked, decoded
+from assay.datasets._files import bad_row, checked, decoded, opened
 from assay.errors import UserError
 from assay.registry import dataset
 
@@ -19,7 +19,8 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except ModuleNotFoundError:
         fix = "pip install 'assay[parquet]'"
         raise UserError("reading parquet files needs duckdb", where=str(path), fix=fix) from None
-    number = 0
+    with opened(path):  # for what is not a file
+        number = 0
     with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
         try:
             # A name that no column has: `to_json(t)` would be the column `t` of a table that has one.

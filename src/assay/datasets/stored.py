@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from assay import reading
 from assay.datasets._files import checked, decoded
 from assay.errors import StoreError, UserError
 from assay.records import Manifest
@@ -39,7 +40,7 @@ def manifests(repository: str = "") -> list[Manifest]:
     stored_ones: list[Manifest] = []
     for path in folder_of(repository).glob("datasets/*/manifest.json"):
         try:
-            section = _sections(path.read_bytes()).get("dataset")
+            section = _sections(reading.content(path)).get("dataset")
             if section is not None:
                 stored_ones.append(msgspec.json.decode(section, type=Manifest))
         except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from assay.errors import LaneError, TransientError
 from assay.models._transport import Transport
+from assay.store.files import make_folder, private_mode
 from assay.text.plain import plain
 
 HEALTH_PATHS = ("/health", "/v1/models")
@@ -80,8 +81,8 @@ class LocalServer:
                 descriptor, path = tempfile.mkstemp(prefix=f"assay-{safe}-", suffix=".log")
                 self.log = Path(path)
             else:
-                self.log.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+                make_folder(self.log.parent)
+                descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, private_mode())
         except OSError as error:
             raise LaneError(f"the server's log cannot be written: {error.strerror}", where=str(self.log)) from None
         try:

@@ -13,6 +13,7 @@ from assay.errors import LaneError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.records import Response
 from assay.registry import model
+from assay.store.files import make_folder, private_mode
 from assay.text.messages import messages_text
 
 _encode = msgspec.json.Encoder().encode
@@ -79,8 +80,8 @@ class RecordModel:
 def _appendable(file: Path) -> int:
     """The file, open for adding lines; a last line that was torn stays one bad line."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        make_folder(file.parent)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, private_mode())
     except OSError as error:
         raise LaneError(f"the answers cannot be kept: {error.strerror}", where=str(file)) from None
     size = os.lseek(descriptor, 0, os.SEEK_END)

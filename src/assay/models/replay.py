@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from assay import reading
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models.record import REPLAYED
@@ -60,7 +61,7 @@ class ReplayModel:
         self.name = name
         self.file = file
         self.source = source
-        with file.open("rb") as content:
+        with reading.opened(file) as content:
             found = file_digest(content, lambda: blake2b(digest_size=16)).hexdigest()
         self.identity: Mapping[str, Any] = {"type": "replay", "name": name, "model": source, "content": found}
         self._indexing = asyncio.Lock()
@@ -103,7 +104,7 @@ class ReplayModel:
         """Index the file: of rows that answer the same request the last one counts, as after a retry."""
         digests, offsets = array("Q"), array("q")
         models: set[str] = set()
-        with self.file.open("rb") as lines:
+        with reading.opened(self.file) as lines:
             offset = 0
             for line in lines:
                 row = _row(line)

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from assay import reading
 from assay.errors import TransientError, UserError
 from assay.interfaces import Message
 from assay.text.template import Render, Variables, compiled
@@ -73,7 +74,7 @@ class Images:
             return part
         file = self._files[part["digest"]]
         try:
-            content = file.read_bytes()
+            content = reading.content(file)
         except OSError:
             content = b""
         if _digest(content) != part["digest"]:
@@ -87,7 +88,7 @@ class Images:
 def _read(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
     """Kind and digest of a file; with its size and time, so that a changed one is read again."""
     try:
-        content = Path(path).read_bytes()
+        content = reading.content(path)
     except OSError as error:
         raise UserError(f"the image cannot be read: {error.strerror}", where=path) from None
     kind = next((kind for start, kind in _KINDS if content.startswith(start)), "")

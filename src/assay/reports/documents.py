@@ -101,8 +101,7 @@ def _csv(sheet: Sheet) -> str:
         rows = [[text_of(cell) for cell in row] for row in sheet.tables[0].rows]
     else:
         names, rows = ["depth", "line"], [[line.depth, line.text] for line in sheet.lines]
-    harmless = ([clean(value) if isinstance(value, str) else value for value in row] for row in rows)
-    return b"".join(csv_lines(names, harmless)).decode().removesuffix("\n")
+    return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
 
 
 # ---- HTML: a fragment that needs no other file

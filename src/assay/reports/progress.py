@@ -14,7 +14,7 @@ import msgspec
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
 from assay.reports.sheet import Cell, Column, Line, Sheet, Table, columns_of, cost_text
-from assay.text.plain import plain
+from assay.text.plain import plain, plain_json
 
 STOPPING = "stopping: no new call begins; those under way have 10 s, or none if asked again"
 
@@ -175,7 +175,7 @@ def watch(
 
 def emit(event: Any) -> None:
     """Print a value for a program: one JSON document on one line."""
-    print(msgspec.json.encode(event).decode(), file=_for_programs or sys.stdout, flush=True)
+    print(plain_json(msgspec.json.encode(event).decode()), file=_for_programs or sys.stdout, flush=True)
 
 
 _for_programs: TextIO | None = None

@@ -199,9 +199,9 @@ def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
     if suffix == ".json":
         import msgspec
 
-        write_named(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", force=force)
+        write_named(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", force=force, private=False)
     else:
-        write_named(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode(), force=force)
+        write_named(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode(), force=force, private=False)
 
 
 def checked_suffix(path: "str | Path") -> "tuple[Path, str]":

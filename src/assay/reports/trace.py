@@ -129,9 +129,8 @@ def _add_tool_calls(tree: _Tree, depth: int, calls: Any) -> None:
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
         asked = call.get("function") if isinstance(call, dict) else None
         if isinstance(asked, dict):
-            tree.add(
-                depth + 1, " ".join(filter(None, ["calls", asked.get("name"), call.get("id")])), asked.get("arguments")
-            )
+            words = [str(word) for word in (asked.get("name"), call.get("id")) if word]
+            tree.add(depth + 1, " ".join(["calls", *words]), asked.get("arguments"))
         else:
             tree.add(depth + 1, "calls", call)
 
@@ -146,7 +145,8 @@ def _facts(row: dict[str, Any]) -> str:
 
 
 def _content(content: Any) -> str:
-    images = [part for part in content if part.get("type") != "text"] if isinstance(content, list) else []
+    parts = content if isinstance(content, list) else []
+    images = [part for part in parts if not isinstance(part, dict) or part.get("type") != "text"]
     return "\n".join([content_text(content), *(msgspec.json.encode(part).decode() for part in images)]) or "–"
 
 

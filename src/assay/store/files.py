@@ -1,14 +1,24 @@
-"""Whole files written so that a reader gets the old bytes or the new ones, never a mixture."""
+"""Whole files written so that a reader gets the old bytes or the new ones, never a mixture.
+
+New files and folders that may hold prompts and answers are their owner's alone; ASSAY_PRIVATE=0 leaves that to the
+umask. Temporary files are named after their process, and those of dead ones are swept by the next run in a folder.
+"""
 
 import errno
 import os
+import re
+import shutil
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 from assay.errors import StoreError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
+_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})\.([0-9]+)\.tmp", re.DOTALL)
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -23,10 +33,15 @@ def store_error(error: OSError, path: Path) -> StoreError:
     return StoreError(what, where=str(path), fix=fix)
 
 
+def private_mode(mode: int = 0o666) -> int:
+    """Of a new file that may hold prompts and answers."""
+    return mode if os.environ.get("ASSAY_PRIVATE") == "0" else mode & 0o700
+
+
 def open_own(path: Path, flags: int) -> int:
     """A descriptor of a file that is ours to write: made if it is missing; a link or a pipe of its name is refused."""
     try:
-        fd = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        fd = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, private_mode())
     except OSError as error:
         if error.errno == errno.ELOOP and path.is_symlink():
             raise _not_ours(path) from None
@@ -48,16 +63,62 @@ def _not_ours(path: Path) -> StoreError:
     return StoreError(what, where=str(path), fix="remove it, or put the file itself there")
 
 
-def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Put `content` in place of the file, atomically and safe from a power cut; its folders are made."""
-    if path.exists() and not path.is_file():
-        raise StoreError("this is not a file, and cannot be replaced by one", where=str(path), fix="name a file")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, where there is none."""
+    if not os.path.isdir(folder):
+        if folder.parent != folder:
+            make_folder(folder.parent)
+        folder.mkdir(private_mode(0o777), exist_ok=True)
+
+
+def temporary_suffix() -> str:
+    """The end of a temporary name of this process."""
+    return f".{_here()}.{os.getpid()}.tmp"
+
+
+def temporary_of(path: Path) -> Path:
+    """Where the new content of a file is written first."""
+    return path.with_name(f".{path.name[:180]}{temporary_suffix()}")
+
+
+@cache
+def _here() -> str:
+    """The place where process numbers mean something: this host, and in a container this one."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return blake2b(f"{os.uname().nodename} {namespace}".encode(), digest_size=4).hexdigest()
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files of processes of this place that have ended."""
+    for entry in os.scandir(folder):
+        name = _TEMPORARY.fullmatch(entry.name)
+        if name is None or name[1] != _here() or _lives(int(name[2])):
+            continue
+        with suppress(OSError):
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (OSError, OverflowError) as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
+
+
+def write_file(path: Path, content: bytes | Iterable[bytes], *, private: bool = True) -> None:
+    """Put `content` in place of the file, atomically and safe from a power cut; its folders are made. A file that is
+    replaced keeps its mode."""
+    if os.path.exists(path) and not path.is_file():
+        raise StoreError("this is not a file, and cannot be replaced by one", where=str(path), fix="name a file")
+    temporary = temporary_of(path)
+    try:
+        make_folder(path.parent)
         try:
-            temporary.unlink(missing_ok=True)  # a dead process's, or a link that somebody put there
-            with open(temporary, "xb", buffering=1 << 20) as file:
+            with open(new_file(temporary, path, private=private), "wb", buffering=1 << 20) as file:
                 file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -68,6 +129,16 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise store_error(error, path) from error
+
+
+def new_file(temporary: Path, path: Path, *, private: bool = True) -> int:
+    """Descriptor of a file of our own making, whatever stands there, with the mode of the one that it will replace."""
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_mode() if private else 0o666)
+    with suppress(FileNotFoundError):
+        os.fchmod(fd, path.stat().st_mode & 0o777)
+    return fd
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,14 +4,13 @@ A row with `data` is an item already; any other row is flat, and all its fields 
 ground truth is given, the data serve as one: a scorer finds `ground_truth["answer"]` in either shape.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from assay.errors import UserError
-from assay.records import Item
+from assay.records import Item, tolerant_json
 from assay.store import keys
 from assay.store.keyset import Seen
 
@@ -95,8 +94,8 @@ def decode_item(line: bytes, place: str = "") -> Item:
         row = _decode(line)
     except (ValueError, RecursionError) as error:
         try:  # NaN and the like, in a file that others wrote
-            row = json.loads(line)
-        except (ValueError, RecursionError):
+            row = tolerant_json(line)
+        except ValueError:
             raise UserError(f"a dataset row is not JSON: {error}", where=place, fix="correct this line") from None
     if type(row) is dict and len(row) == 2 and "data" in row and row.get("id") and type(row["id"]) is str:
         data = row["data"]  # most rows: a million of them are read several times

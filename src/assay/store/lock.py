@@ -16,7 +16,7 @@ from types import TracebackType
 import msgspec
 
 from assay.errors import LockedError
-from assay.store.files import open_own, store_error
+from assay.store.files import make_folder, open_own, store_error, sweep
 
 LOCK = ".lock"
 
@@ -55,7 +55,7 @@ class FolderLock:
     def _take(self) -> int:
         path = self.folder / LOCK
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             fd = open_own(path, os.O_RDWR)
         except OSError as error:
             raise store_error(error, self.folder) from error
@@ -63,6 +63,7 @@ class FolderLock:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(fd, 0)
             os.pwrite(fd, msgspec.json.encode(_this_process()) + b"\n", 0)
+            sweep(self.folder)
         except BlockingIOError:
             holder = os.pread(fd, 1 << 16, 0)
             os.close(fd)

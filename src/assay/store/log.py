@@ -8,13 +8,14 @@ import json
 import os
 import threading
 from collections.abc import Collection, Iterable, Iterator
-from io import FileIO
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
+from assay import reading
 from assay.errors import StoreError
 from assay.records import Damage, Manifest, Segment
-from assay.store.files import open_own, refuse_link, store_error, sync_folder, write_file
+from assay.store.files import make_folder, open_own, refuse_link, store_error, sync_folder, write_file
 from assay.store.seal import Checksums, read_checksums
 
 _LINE_FEED = 10
@@ -72,7 +73,7 @@ class FileLog:
     def _scan(self) -> Iterator[tuple[int, bytes]]:
         for number, path in self._numbered():
             try:
-                with open(path, "rb", buffering=_SCAN_BUFFER) as file:
+                with reading.opened(path, _SCAN_BUFFER) as file:
                     position = number << _OFFSET_BITS
                     for line in file:
                         if line[-1] != _LINE_FEED:
@@ -96,7 +97,7 @@ class FileLog:
             return
         for _, path in self._numbered():
             try:
-                with open(path, "rb", buffering=0) as file:
+                with reading.opened(path, 0) as file:
                     yield from _whole_lines(file)
             except FileNotFoundError:
                 continue
@@ -210,7 +211,7 @@ class FileLog:
             return [(self._files.index(path), path) for path in listed]
 
     def _open(self) -> int:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         self._created = self._created or not self.path.exists()
         self._append_fd = open_own(self.path, os.O_RDWR | os.O_APPEND)
         _mend_end(self._append_fd)
@@ -220,7 +221,7 @@ class FileLog:
     def _open_to_read(self, number: int) -> int:
         with self._guard:
             if number not in self._read_fds:
-                self._read_fds[number] = os.open(self._files[number], os.O_RDONLY)
+                self._read_fds[number] = os.open(self._files[number], os.O_RDONLY | os.O_NONBLOCK)
             return self._read_fds[number]
 
 
@@ -236,7 +237,7 @@ def _write_rest(fd: int, lines: bytes, written: int) -> None:
         raise
 
 
-def _whole_lines(file: FileIO) -> Iterator[bytes]:
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
     """Blocks that end where a line ends; a torn last line is left out."""
     begun: list[bytes | memoryview] = []
     while block := file.read(_BLOCK):

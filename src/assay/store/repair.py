@@ -3,14 +3,13 @@
 Nothing is rewritten unless something was wrong, and then every good line keeps its bytes.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from assay.interfaces import Log
-from assay.records import Damage
+from assay.records import Damage, tolerant_json
 from assay.store.seal import describe, is_damaged
 
 T = TypeVar("T")
@@ -30,8 +29,8 @@ def row_decoder(kind: type[T]) -> Callable[[bytes], T]:
             return strict(line)
         except (ValueError, RecursionError) as error:
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError):
+                value = tolerant_json(line)
+            except ValueError:
                 raise ValueError(str(error)) from None
             return msgspec.convert(value, kind)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from xxhash import xxh3_64, xxh3_64_digest
 
+from assay import reading
 from assay.interfaces import Log
 from assay.records import Damage, Manifest
 from assay.store.files import store_error
@@ -65,7 +66,7 @@ class Checksums:
         whole = min(size, self.size) // BLOCK
         now = _split(self._whole)[:whole]
         if size <= self.size and size % BLOCK:  # the last block, which may have grown since
-            with open(path, "rb", buffering=0) as file:
+            with reading.opened(path, 0) as file:
                 file.seek(whole * BLOCK)
                 now.append(xxh3_64_digest(file.read(size % BLOCK)))
         damaged = [at for at, (before, after) in enumerate(zip(sealed, now, strict=False)) if before != after]
@@ -82,7 +83,7 @@ def read_checksums(path: Path) -> Checksums:
     """The checksums of a file as it is now."""
     checksums, buffer = Checksums(), bytearray(BLOCK)
     try:
-        with open(path, "rb", buffering=0) as file:
+        with reading.opened(path, 0) as file:
             while size := file.readinto(buffer):
                 checksums.update(buffer if size == BLOCK else buffer[:size])
     except OSError as error:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from assay import reading
 from assay.errors import StoreError, UserError
 from assay.interfaces import Log, Store
 from assay.records import ROWS_FILE, Kind, Manifest
@@ -219,7 +220,7 @@ def _section(directory: Path, kind: Kind) -> Manifest | None:
 
 def _sections(directory: Path) -> dict[str, msgspec.Raw]:
     try:
-        content = (directory / MANIFEST).read_bytes()
+        content = reading.content(directory / MANIFEST)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
+from assay import reading
 from assay.errors import UserError
 from assay.store.files import open_own, store_error, write_file
 
@@ -16,13 +17,13 @@ LEDGER = ".assay-written"
 _BLOCK = 1 << 20
 
 
-def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False) -> None:
+def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False, private: bool = True) -> None:
     """`write_file` for a file that a user names. A pipe or a device is written to, never replaced."""
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not path.is_file():
         _pour(path, content)
         return
     check_replaceable(path, force=force)
-    write_file(path, content)
+    write_file(path, content, private=private)
     remember(path)
 
 
@@ -36,7 +37,7 @@ def _pour(path: Path, content: bytes | Iterable[bytes]) -> None:
 
 def check_replaceable(path: Path, *, force: bool = False) -> None:
     """Refuse a file with content that is not, or no longer, what Assay wrote there."""
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not path.is_file():
         raise UserError("this is not a file", where=str(path), fix="name a file")
     try:
         if force or not path.is_file() or not path.stat().st_size or digest_of(path) == _written(path):
@@ -58,7 +59,7 @@ def remember(path: Path) -> None:
 
 def _written(path: Path) -> str:
     ledger, name = path.parent / LEDGER, os.fsencode(path.name).replace(b"\n", b"\\n")
-    lines = ledger.read_bytes().splitlines() if ledger.is_file() else []
+    lines = reading.content(ledger).splitlines() if ledger.is_file() else []
     digests = [digest for digest, _, written in (line.partition(b"  ") for line in lines) if written == name]
     return digests[-1].decode("ascii", "replace") if digests else ""
 
@@ -66,7 +67,7 @@ def _written(path: Path) -> str:
 def digest_of(path: Path) -> str:
     """Of what a file holds."""
     digest = blake2b(digest_size=16)
-    with open(path, "rb") as file:
+    with reading.opened(path) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()

@@ -124,13 +124,21 @@ def bound_metric(name: str, policy: Policy, level: float) -> BoundMetric:
     return bind_metric(type=name, policy=policy, level=level)
 
 
+class _Planned(msgspec.Struct):
+    policy: Policy | None = None
+
+
 def shared_policy(sources: Sequence[Source]) -> tuple[Policy, list[str]]:
     """The failure policy that the experiments' own metrics have, if it is one and the same."""
     policies: dict[Policy, None] = {}
     for source in sources:
         manifest = source.manifest("aggregation")
-        for metric in manifest.plan.get("metrics", []) if manifest else []:
-            policies[msgspec.convert(metric.get("policy") or {}, Policy)] = None
+        try:
+            planned = msgspec.convert(manifest.plan.get("metrics", []) if manifest else [], list[_Planned])
+        except msgspec.ValidationError as error:
+            fix = "run `assay aggregate` on it again"
+            raise UserError(f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix) from None
+        policies.update((metric.policy or Policy(), None) for metric in planned)
     if len(policies) > 1:
         return Policy(), ["the experiments' failure policies differ; the default one is used for all"]
     return next(iter(policies), Policy()), []

@@ -1,7 +1,7 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's reader."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import msgspec
@@ -113,7 +113,7 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
         join_items(columns, facets, sources)
     for at, facet in enumerate(facets):
         if all(combination.values[at] is UNSET for combination in columns.combinations):
-            raise unknown(facet, [decode_row(next(log.scan())[1], where)], where=where)
+            raise unknown(facet, [decode_row(line, where) for _, line in islice(log.scan(), 1)], where=where)
     return under_every_label(columns)
 
 

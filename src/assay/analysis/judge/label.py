@@ -17,7 +17,7 @@ from assay.datasets._labels import FILE
 from assay.engine.experiment.sources import find_source
 from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
-from assay.store.files import open_own, store_error
+from assay.store.files import make_folder, open_own, store_error
 from assay.store.log import FileLog
 
 
@@ -117,7 +117,7 @@ class LabelFile:
     def _alone(self) -> Generator[None]:
         """Opening the file mends its end: not while another session is writing there."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             guard = open_own(self.path, os.O_RDWR)
         except OSError as error:
             raise store_error(error, self.path) from error

@@ -1,6 +1,5 @@
 """`assay export`: the tables of an experiment as rows for writers, and what a config writes after a run."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -15,10 +14,12 @@ from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.run.evidence import NOUNS
 from assay.errors import UserError
-from assay.records import Evaluation, Kind, Response
+from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
 from assay.store.log import FileLog
 from assay.store.written import write_named
+from assay.text.plain import plain_json
+from assay.usercode import failing
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
@@ -100,7 +101,7 @@ class Tables:
         for place, line in self.lines(table):
             try:
                 row = msgspec.json.decode(line)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 row = foreign_row(line, place)
             if not isinstance(row, dict):
                 raise _no_row("not an object", place)
@@ -114,7 +115,7 @@ class Tables:
         for place, line in islice(self.lines(table), most):
             try:
                 row = _decode(line)
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 row = {name: msgspec.json.encode(value) for name, value in foreign_row(line, place).items()}
             seen.update(row)
             if not row.keys() <= known.keys():
@@ -127,8 +128,8 @@ class Tables:
 def foreign_row(line: bytes, place: str) -> dict[str, Any]:
     """A row of a writer that puts NaN and Infinity into JSON."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = tolerant_json(line)
+    except ValueError as error:
         raise _no_row(str(error), place) from None
     if not isinstance(row, dict):
         raise _no_row("not an object", place)
@@ -183,8 +184,9 @@ class Export:
         if self.path is not None:
             write_named(self.path, chunks, force=self.force)
             return
+        seen = sys.stdout.isatty()
         for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.write(plain_json(chunk.decode("utf-8", "replace")).encode() if seen else chunk)
         sys.stdout.buffer.flush()
 
 
@@ -217,7 +219,9 @@ def export(
     whole = bool(getattr(write, "__assay__", {}).get("folder"))
     source = find_source(path, foreign=not whole)
     rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
-    notes = list(write(rows, **check_params(write, params or {}, where="--set")) or ())
+    chosen = check_params(write, params or {}, where="--set")
+    with failing(write, f"the format {name!r}", "--format"):
+        notes = list(write(rows, **chosen) or ())
     return [*(f"{noun} are partial: {partial}" for noun, partial in _partial(source)), *notes]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from assay import reading
 from assay.engine.calls.failures import Failures, told_once
 from assay.errors import UserError
 from assay.registry import formats
@@ -178,5 +179,5 @@ def _values(folder: str) -> dict[str, tuple[float, float, int]]:
 
 
 def _content(folder: str, name: str) -> bytes:
-    with open(os.path.join(folder, name), "rb") as file:
+    with reading.opened(os.path.join(folder, name)) as file:
         return file.read()

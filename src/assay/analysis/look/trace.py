@@ -4,6 +4,7 @@ Files are scanned once each; only an id is decoded of rows that belong to other 
 """
 
 import difflib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,28 @@ from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, t
 from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError
 from assay.interfaces import Log, Store
-from assay.records import Kind
+from assay.records import Evaluation, Item, Kind, Response, fitting
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import FlatStore, open_store
 
 Row = dict[str, Any]
 MOST_NEAR = 5
-_whole = row_decoder(Row)
+_row = row_decoder(Row)
+
+
+class _Step(msgspec.Struct):
+    """What is looked at in rows of calls, of spans and of metrics."""
+
+    step: str = ""
+    messages: list[dict[str, Any]] = []
+    completion: dict[str, Any] = {}
+    spans: list[Any] = []
+    facets: list[str] = []
+    value: float | None = None
+
+
+_KINDS: dict[Kind, type[msgspec.Struct]] = {"run": Response, "evaluation": Evaluation}
 
 
 class _Mark(msgspec.Struct):
@@ -64,7 +79,7 @@ class Trace(msgspec.Struct, kw_only=True):
 
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
-    if not Path(folder).is_dir():
+    if not os.path.isdir(folder):
         raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
     folder = newest_inside(Path(folder))
     store = open_store(folder)
@@ -100,7 +115,7 @@ class _Scan:
                 if mark.scorer and mark.label:
                     self.labels.setdefault(mark.scorer, set()).add(mark.label)
                 if owner == item_id:
-                    yield _whole(log.read(position))
+                    yield fitting(_row(log.read(position)), _KINDS.get(self.kind, Item))
                 else:
                     self.ids.add(owner)
 
@@ -164,7 +179,7 @@ def _logged(store: Store, name: str, item_id: str) -> list[Row]:
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
     marks = ((log, position, mark) for log in logs for position, mark in read_rows(log, _Mark))
     lines = dict.fromkeys(log.read(position) for log, position, mark in marks if mark.item_id == item_id)
-    return [_whole(line) for line in lines]
+    return [fitting(_row(line), _Step) for line in lines]
 
 
 def _add_spans(trace: Trace, traces: list[Row]) -> None:
@@ -178,7 +193,8 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
 def _add_evaluations(trace: Trace, store: Store, responses: list[Row]) -> None:
     scan = _Scan(store, "evaluation")
     rows = sorted(scan.of(trace.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
-    metrics = [_whole(line) for id in store.ids("aggregation") for _, line in store.log("aggregation", id).scan()]
+    logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
+    metrics = [fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
 
     def with_metrics(row: Row, response: Row) -> Row:
         entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, scan.labels)]

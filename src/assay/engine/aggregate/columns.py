@@ -4,7 +4,6 @@ A row costs 24 bytes: item, sample, score, and the code of its combination of la
 of which there are few. Rows of foreign files and unusual types of facet values take slower ways to the same numbers.
 """
 
-import json
 import math
 from array import array
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from assay.engine.aggregate.layouts import Layout, layouts
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
 from assay.records import OUTCOMES as OUTCOMES
-from assay.records import EvaluationOutcome, verdict_of
+from assay.records import EvaluationOutcome, tolerant_json, verdict_of
 from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
@@ -122,12 +121,13 @@ class Reader:
         for layout in self._layouts:
             try:
                 rows = layout.decode_lines(block)
-            except msgspec.DecodeError:
+                if lines and len(rows) != lines:
+                    continue
+                self._take(layout, rows)  # facet values of any type are decoded here, before anything is taken
+            except (ValueError, RecursionError):
                 continue
-            if not lines or len(rows) == lines:
-                self._take(layout, rows)
-                self._layouts = layout.improved(self._layouts)
-                return True
+            self._layouts = layout.improved(self._layouts)
+            return True
         return False
 
     def _take(self, layout: Layout, rows: list[Any]) -> None:
@@ -163,7 +163,7 @@ class Reader:
                 self._code(_label(row.get("label")), str(row.get("scorer") or ""), outcome, passed, values)
             )
             self._item.append(id_hash(str(row["item_id"])))
-            self._sample.append(int(row.get("sample_index") or 0))
+            self._sample.append(_sample(row.get("sample_index"), partial(place, at)))
             self._score.append(score)
             taken.append(at)
         return taken
@@ -220,9 +220,9 @@ def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
     """A whole row; NaN and Infinity, which foreign writers put into JSON, are tolerated."""
     try:
         row = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         try:
-            row = json.loads(line)
+            row = tolerant_json(line)
         except ValueError as error:
             place = where if isinstance(where, str) else where()
             raise UserError(f"not a JSON row: {error}", where=place, fix="remove the line") from None
@@ -230,6 +230,13 @@ def decode_row(line: bytes, where: str | Callable[[], str]) -> dict[str, Any]:
         place = where if isinstance(where, str) else where()
         raise UserError("a row must be a JSON object", where=place, fix="remove the line")
     return cast("dict[str, Any]", row)
+
+
+def _sample(index: Any, where: Callable[[], str]) -> int:
+    number: Any = index or 0
+    if not isinstance(number, (int, float)) or not 0 <= number < 1 << 31:
+        raise UserError("sample_index is not a count from 0", where=where(), fix="correct or remove the line")
+    return int(number)
 
 
 def _label(label: Any) -> str:

@@ -5,6 +5,7 @@ At each level a key that contains the dots wins over a path. An evaluation row i
 Values keep their JSON types: 0, 0.0, false and null are four different groups, and nothing is joined into strings.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from assay.records import find_in_row as find_in_row
 from assay.registry import nearest
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+_NOT_A_FIELD = re.compile(r'[\\"\x00-\x1f]')  # names that msgspec takes for no field
 _RANKS: dict[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3, list: 4, dict: 5}
 
 
@@ -88,7 +90,7 @@ def narrow(
     tree: dict[str, Any] = {}
     places: list[list[str]] = []
     for facet in facets:
-        if facet.count(".") > 3:
+        if facet.count(".") > 3 or _NOT_A_FIELD.search(facet):
             return None
         own = list(_splits(facet))
         inside = ("data", "metadata") if item else () if facet.startswith("metadata.") else ("metadata",)

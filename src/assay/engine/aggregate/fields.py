@@ -83,7 +83,7 @@ def read_columns(
         for count, block in enumerate(log.blocks()):
             try:
                 rows = None if decode is None else cast("list[Any]", decode(block))
-            except msgspec.DecodeError:
+            except (ValueError, RecursionError):
                 rows = None
             if rows is not None:
                 own = [list(map(attrgetter(name), rows)) for name in base]

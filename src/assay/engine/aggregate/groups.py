@@ -71,7 +71,8 @@ def _plain_scorers(logs: Sequence[Log]) -> set[str]:
     for log in logs:
         for _, line in islice(log.scan(), _LOOKED_AT):
             row = decode_row(line if line.strip() else b"{}", "evaluation row")
-            plain = not row.get("players") and len(row.get("responses") or ()) < 2
+            answers = row.get("responses")
+            plain = not row.get("players") and not (isinstance(answers, list) and len(answers) > 1)
             seen.setdefault(str(row.get("scorer") or ""), plain)
     return {name for name, plain in seen.items() if plain and name}
 

@@ -1,6 +1,5 @@
 """Which scorer calls a set of runs asks for: one per response. What several responses ask for is in `matches`."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from assay.engine.calls.failures import UNANSWERED
 from assay.engine.evaluate.bind import BoundScorer, Case
 from assay.interfaces import Log, Score
-from assay.records import Item, Response
+from assay.records import Item, Response, tolerant_json
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, evaluation_key
 from assay.text.answers import without_reasoning
@@ -78,8 +77,8 @@ def response_decoder() -> Callable[[bytes], Response]:
     def decode(line: bytes) -> Response:
         try:
             row = strict(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            row = msgspec.convert(json.loads(line), Response, strict=False)
+        except (ValueError, RecursionError):
+            row = msgspec.convert(tolerant_json(line), Response, strict=False)
         if not row.key:
             row.key = digest("line", line).hex()
             if row.error and row.outcome == "ok":

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.records import Manifest
@@ -48,7 +49,7 @@ def prompt_text(prompt: str, *, base: Path, where: str) -> str:
         return shipped[prompt].read_text("utf-8")
     file = base / prompt
     try:
-        return file.read_text("utf-8")
+        return reading.text(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"the judge's prompt {prompt!r} is neither shipped nor a readable file: {error}",

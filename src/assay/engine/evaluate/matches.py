@@ -197,7 +197,10 @@ class Matches:
         for at in range(begin, end):
             player = int(self._player[at])
             line = self._logs[self._log[at]].read(int(self._position[at]))
-            row = self._decode(line)
+            try:
+                row = self._decode(line)
+            except ValueError:  # a field of a wrong type, which the first pass does not look at
+                continue
             answer = _Answer(player, line, row, (row.key, content_of(row)))
             last = found[-1] if found else None
             if last is None or last.player != player or last.row.item_id != row.item_id:

@@ -4,6 +4,7 @@ Rows are streamed, written once, atomically, and the manifest says what they wer
 source again does nothing, so that what was scored stays scored. Rows that Assay made itself are never replaced.
 """
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from assay.store.keys import canonical, digest
 from assay.store.names import safe_name
 from assay.store.seal import is_unchanged, seal
 from assay.store.stores import FlatStore
+from assay.usercode import failing
 
 
 class Foreign(Protocol):
@@ -80,14 +82,16 @@ def import_results(
 
 
 def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> tuple[str, list[Foreign]]:
-    if not path.exists():
+    if not os.path.exists(path):
         from assay.config.source import similar_files
 
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))
     names = [format_name] if format_name else registry.reader.names()
     for name in names:
         read = registry.reader.get(name, base=Path.cwd(), where="--from")
-        found: list[Foreign] = read(path, **registry.check_params(read, params, where="--set"))
+        chosen = registry.check_params(read, params, where="--set")
+        with failing(read, f"the format {name!r}", "--from"):
+            found: list[Foreign] = read(path, **chosen)
         if found:
             return name, found
     raise UserError(

@@ -4,6 +4,7 @@ Rows are read where they are. A folder that was evaluated from rows elsewhere re
 """
 
 import atexit
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -73,13 +74,13 @@ def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = T
     """The source at a path. `kind` is what a file holds that is not called like one of ours. A folder without rows of
     ours may be one of a format, which then writes its rows where they last as long as this process: `foreign`."""
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that no file can have
         path = newest_inside(path)
         files, more = _files(path)
         if not files and foreign:
             files = _foreign_files(path)
         return Source(path=path, name=_name(path), files=files, folder=path, more=more)
-    if not path.is_file():
+    if not os.path.isfile(path):
         from assay.config.source import similar_files
 
         raise UserError(f"there is no file or folder {str(path)!r}", fix=similar_files(path))

@@ -5,6 +5,7 @@ Texts in the log never hold a secret.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ import msgspec
 from assay.config import LoggingConfig
 from assay.engine.calls.progress import Progress
 from assay.errors import StoreError
-from assay.store.files import write_file
+from assay.store.files import make_folder, private_mode, write_file
+from assay.text.plain import plain
 
 INTERVAL = 2.0
 
@@ -96,6 +98,13 @@ class StatusFile:
 logger = logging.getLogger("assay")
 
 
+class _Harmless(logging.Formatter):
+    """A log is read on a terminal, and its messages hold what servers and user code say."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain(super().format(record))
+
+
 @contextmanager
 def log_to(config: LoggingConfig) -> Generator[None]:
     """Send Assay's log records to the config's file, if it names one."""
@@ -105,11 +114,12 @@ def log_to(config: LoggingConfig) -> Generator[None]:
     if config.file:
         path = Path(config.file)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, private_mode()))
             handler = logging.FileHandler(path, encoding="utf-8")
         except OSError as error:
             raise StoreError(f"the log cannot be written: {error.strerror}", where=str(path)) from error
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(_Harmless("%(asctime)s %(levelname)s %(message)s"))
         logger.addHandler(handler)
     try:
         yield

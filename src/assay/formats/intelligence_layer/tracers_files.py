@@ -16,6 +16,7 @@ import msgspec
 from assay.formats.intelligence_layer.tracer import Context, ExportedSpan, Span, SpanStatus, TaskSpan, Tracer, utc_now
 from assay.formats.intelligence_layer.tracers import InMemorySpan, InMemoryTaskSpan, InMemoryTracer
 from assay.formats.intelligence_layer.types import Record, to_json
+from assay.store.files import make_folder, private_mode
 
 
 @dataclass(kw_only=True)
@@ -200,8 +201,8 @@ class FileTracer(PersistentTracer):
             encoded = msgspec.json.encode(to_json(line))
         except (TypeError, ValueError, RecursionError):
             encoded = msgspec.json.encode(line, enc_hook=str)
-        self._log_file_path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self._log_file_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        make_folder(self._log_file_path.parent)
+        fd = os.open(self._log_file_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, private_mode())
         try:
             os.write(fd, encoded + b"\n")  # one write: lines of other threads do not run into it
         finally:

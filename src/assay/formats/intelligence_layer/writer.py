@@ -25,7 +25,7 @@ from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
 from assay.registry import writer
-from assay.store.files import write_file
+from assay.store.files import make_folder, write_file
 from assay.store.names import safe_name
 
 Row = dict[str, Any]
@@ -89,7 +89,7 @@ class Files:
         place = f"{artefact.kind}s/{self.name(artefact.overview['id'])}"
         below = f"{place}/output" if artefact.kind == "run" else place
         if artefact.kind != "aggregation":
-            (self._folder / below).mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder / below)
         seen: set[str] = set()
         for row in artefact.examples:
             self._repeated += row["example_id"] in seen

@@ -125,4 +125,4 @@ def _show_tables(result: Any, notes: bool) -> None:
         failed = ", ".join(dict.fromkeys(map(plain, result.failed)))
         click.echo(f"problem: every row of these is an error: {failed}", err=True)
     for folder in dict.fromkeys(folder for scored in result.scored for folder in scored.folders):
-        click.echo(f"files: {folder}")
+        click.echo(f"files: {plain(str(folder))}")

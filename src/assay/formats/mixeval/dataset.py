@@ -13,6 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from assay import reading
 from assay.engine.experiment.dataset import file_stamp
 from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.evaluation_prompts import (
@@ -79,7 +80,7 @@ def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
 
 
 def _from_file(path: Path, kind: str) -> Generator[Placed]:
-    with path.open("rb") as file:
+    with reading.opened(path) as file:
         try:
             _, found = json_entries(file)
             for number, (key, value) in enumerate(found):
@@ -236,7 +237,7 @@ def read_corrections(path: str) -> dict[str, Entry | None]:
         return {}
     found: dict[str, Entry | None] = {}
     try:
-        with open(os.path.expanduser(path), "rb") as file:
+        with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:
                 id = str(key or (row.get("id") if isinstance(row, dict) else ""))
                 if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Message
 
@@ -112,7 +113,7 @@ def _literals(tree: ast.Module) -> dict[str, str]:
 
 def _read(path: Path, what: str) -> str:
     try:
-        return path.read_text("utf-8")
+        return reading.text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the {what} cannot be read: {error}", where=str(path)) from None
 

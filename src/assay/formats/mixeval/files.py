@@ -113,7 +113,7 @@ class Joined:
         look stay the JSON that they are."""
         decode_item, decode = msgspec.json.Decoder(_Item).decode, msgspec.json.Decoder(_Answer).decode
         decode_verdict = msgspec.json.Decoder(_Verdict).decode
-        entries, answers = self._entries, self._responses[model]
+        entries, answers = self._entries, self._responses.get(model, {})
         for id in answers if self._file_order else entries:
             if id not in entries or id not in answers or not id.startswith(f"{kind}/"):
                 continue

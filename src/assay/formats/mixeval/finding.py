@@ -3,12 +3,14 @@
 `<model>/<benchmark>/<version>/<model>_close_{freeform,multichoice}[_hard].jsonl`, below a folder of models.
 """
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
@@ -42,7 +44,7 @@ def find_responses(
     name = benchmark_name(benchmark)
     given = [Path(path) for path in paths]
     for path in given:
-        if not path.exists():
+        if not os.path.exists(path):
             raise UserError(f"there is no file or folder {str(path)!r}", fix="name a model's folder or its two files")
     found = _of_files([path for path in given if path.is_file()], judged)
     for folder in (path for path in given if path.is_dir()):
@@ -117,7 +119,7 @@ def _kind_by_name(path: Path, judged: bool) -> str | None:
 
 def _kind_by_row(path: Path) -> str:
     """By the first row that is one: only multiple-choice entries have options."""
-    with path.open("rb") as file:
+    with reading.opened(path) as file:
         try:
             for _, row in json_entries(file)[1]:
                 if isinstance(row, dict):

@@ -1,6 +1,7 @@
 """MixEval's commands as ordinary configs: their flags, the experiment that these describe, which scorers read the
 answers, and under which names their scores are shown."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -150,7 +151,7 @@ def version_of(options: Options) -> str:
     folder = Path(options.data).expanduser()
     if folder.resolve().name.startswith("mixeval-2"):
         return folder.resolve().name.removeprefix("mixeval-")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UserError(f"there is no folder {options.data!r}", fix="name the folder that holds mixeval-<version>")
     versions = sorted(path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir())
     if len(versions) == 1:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
 from assay.records import Response
@@ -40,7 +41,7 @@ def rows_of(
     """(place, row) of each row, of a list, an object by id, or (the first) lines. What is not JSON is reported to
     `broken`: a bad line is left out, any other file ends there."""
     try:
-        with path.open("rb") as file:
+        with reading.opened(path) as file:
             shape, entries = json_entries(file)
             if shape == "lines" and _one_a_line(path):
                 yield from _lines(path, broken, lines)
@@ -65,7 +66,7 @@ def _storable(row: Any) -> Any:
 
 def _one_a_line(path: Path) -> bool:
     """Whether a line is a value: values may also go over several lines each."""
-    with path.open("rb") as file:
+    with reading.opened(path) as file:
         for line in islice(file, 3):
             try:
                 return isinstance(msgspec.json.decode(line), dict)
@@ -76,7 +77,7 @@ def _one_a_line(path: Path) -> bool:
 
 def _lines(path: Path, broken: Callable[[str], None], lines: int | None) -> Iterator[tuple[str, Any]]:
     decode, name = msgspec.json.Decoder().decode, str(path)
-    with path.open("rb", buffering=1 << 20) as file:
+    with reading.opened(path, 1 << 20) as file:
         for number, line in enumerate(islice(file, lines), 1):
             if line.isspace():
                 continue

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.store.files import write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
@@ -39,7 +40,7 @@ class Written:
         file = folder / _FILE
         if file.exists():
             try:
-                self._entries = msgspec.json.decode(file.read_bytes(), type=dict[str, _Entry])
+                self._entries = msgspec.json.decode(reading.content(file), type=dict[str, _Entry])
             except msgspec.MsgspecError as error:
                 raise UserError(f"the list of files is broken: {error}", where=str(file), fix="remove it") from None
         elif (folder / "scores.json").exists():  # of a version that kept no list; no other tool writes such a file
@@ -55,7 +56,7 @@ class Written:
         """How many lines of a response file are another tool's: all of a file that is not as Assay left it."""
         if self.is_ours(name):
             return self._entries[name].begun if (self.folder / name).exists() else 0
-        with (self.folder / name).open("rb") as file:
+        with reading.opened(self.folder / name) as file:
             return sum(1 for _ in file)
 
     def claim(self, name: str) -> None:
@@ -105,7 +106,7 @@ class Written:
         if not begun:
             return
         decode = msgspec.json.Decoder(_Row).decode
-        with (self.folder / name).open("rb") as file:
+        with reading.opened(self.folder / name) as file:
             for line in islice(file, begun):
                 try:
                     row = decode(line)

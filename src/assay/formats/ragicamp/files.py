@@ -4,6 +4,7 @@ A file of a writer that crashed ends in the middle: what is whole before that is
 """
 
 import csv
+import io
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from assay import reading
 from assay.errors import UserError
 from assay.formats.ragicamp.rows import Row, clean
 from assay.text.json_stream import BrokenJson, json_parts
@@ -45,7 +47,7 @@ class Document(msgspec.Struct):
             return
         self.tail = {}
         try:
-            with self.path.open("rb") as file:
+            with reading.opened(self.path) as file:
                 for key, number, row in json_parts(file):
                     if key != self.list_name:
                         self._keep(key, number, row)
@@ -116,7 +118,7 @@ def look(path: Path) -> Document | None:
     head: Row = {}
     problem = "there is no list of questions or predictions in it" if path.name.endswith(_ROWS) else ""
     try:
-        with path.open("rb") as file:
+        with reading.opened(path) as file:
             if not path.name.endswith((*_ROWS, *_FACT_FILES)) and file.peek(_START)[:_START].lstrip().startswith(b"["):
                 return None
             for key, number, value in json_parts(file):
@@ -156,7 +158,7 @@ def date_of(timestamp: float) -> str:
 
 def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(reading.opened(path), "utf-8-sig", newline="") as file:
             for number, found in enumerate(csv.DictReader(file)):
                 row: Row = {name: _number(text) for name, text in found.items() if name and name != "question"}
                 if "question" in found:
@@ -181,7 +183,7 @@ def _text_facts(path: Path) -> Row:
     names = {"agent": "agent_name", "dataset": "dataset_name", "timestamp": "timestamp"}
     facts: Row = {}
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()[:20]
+        lines = reading.text(path, errors="replace").splitlines()[:20]
     except OSError as error:
         raise _unreadable(path, error) from None
     for line in lines:

@@ -143,16 +143,17 @@ class Joining:
             items.frombytes(self._places([str(id) for id in own[1]]).tobytes())
             for key, item, sample, model, task, total, when, outcome, template in zip(*own, templates, strict=True):
                 keys.append(response_key(key, (item, sample, model or "")))
+                sample, total, when = (part if isinstance(part, (int, float)) else 0 for part in (sample, total, when))
                 name = "" if template in (None, msgspec.UNSET) else str(template)
-                cell = Cell(str(model or ""), name, str(task or ""), -1 if self._means else sample or 0)
+                cell = Cell(str(model or ""), name, str(task or ""), -1 if self._means else int(sample))
                 of = self._cells.setdefault(cell, _Of(len(self._cells)))
                 of.rows += 1
-                of.total_samples = max(of.total_samples, total or 1)
-                of.timestamp = max(of.timestamp, when or 0.0)
+                of.total_samples = max(of.total_samples, int(total) or 1)
+                of.timestamp = max(of.timestamp, when)
                 of.errors += outcome == "errored"
                 cells.append(of.code)
                 if self._means:  # else it is the same for a whole cell
-                    samples.append(sample or 0)
+                    samples.append(int(sample))
         self._position = array("q", (position for position, _ in zip(self._runs.positions(), cells, strict=False)))
         self._sort(np.frombuffer(items, np.int64), np.frombuffer(cells, np.int32), np.frombuffer(samples, np.int32))
         return np.frombuffer(keys, np.uint64)

@@ -18,7 +18,7 @@ from assay.errors import UserError
 from assay.formats.ragicamp.files import Document, look
 from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
 from assay.interfaces import Log
-from assay.store.files import open_own, store_error, write_file
+from assay.store.files import make_folder, open_own, store_error, sweep, write_file
 from assay.store.index import ItemIndex
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
@@ -47,12 +47,13 @@ def agent_file(folder: Path, agent: str, kind: FileKind, dataset: str = "") -> P
 def shared(folder: Path) -> Generator[None]:
     """Wait until no other process changes the folder. The lock ends with its holder."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         fd = open_own(folder / _LOCK, os.O_RDWR)
     except OSError as error:
         raise store_error(error, folder) from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
+        sweep(folder)
         yield
     finally:
         os.close(fd)

@@ -13,7 +13,7 @@ import msgspec
 
 from assay.engine.aggregate.bind import Policy
 from assay.errors import UserError
-from assay.records import Evaluation, EvaluationOutcome, Item, Response
+from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
 from assay.store.items import encode_item, normalise
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
@@ -236,6 +236,8 @@ def prediction_row(
 ) -> Row:
     """A response (a row as it stands on disk) as a prediction, with its evaluations, each under its metric's name.
     Without `extras` there is nothing beside RAGiCamp's fields but the outcome of an answer that failed."""
+    if "item_id" not in response:
+        raise UserError("a response has no item_id", fix="remove its line, or run the experiment again")
     text, error = str(response.get("response") or ""), response.get("error")
     metadata = response.get("metadata")
     outcome = response.get("outcome") or ("errored" if error else "ok")
@@ -272,7 +274,8 @@ def _difference(found: Row, plain: msgspec.Struct) -> Row:
 
 
 def outcome_of(evaluation: Mapping[str, Any]) -> EvaluationOutcome:
-    return evaluation.get("outcome") or ("errored" if evaluation.get("error") else "scored")
+    outcome: Any = evaluation.get("outcome")
+    return outcome if outcome in OUTCOMES else "errored" if evaluation.get("error") else "scored"
 
 
 def counted(evaluation: Mapping[str, Any], policy: Policy) -> float | None:

@@ -24,7 +24,7 @@ from assay.formats.ragicamp.rows import OVERALL, Row, counted, outcome_of, predi
 from assay.interfaces import Store
 from assay.records import Evaluation, EvaluationOutcome
 from assay.registry import writer
-from assay.store.files import store_error, write_file
+from assay.store.files import make_folder, store_error, temporary_suffix, write_file
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")
@@ -52,10 +52,10 @@ def ragicamp(
     notes: list[str] = []
     folder = export.path
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise store_error(error, folder) from error
-    with TemporaryDirectory(prefix=".assay-", dir=folder) as temporary:
+    with TemporaryDirectory(prefix=".assay-", suffix=temporary_suffix(), dir=folder) as temporary:
         policy, level = _counting(export.tables.source)
         files = _Agents(Path(temporary), name, samples, extras, policy, level).write(export.tables, notes.append)
         with shared(folder):

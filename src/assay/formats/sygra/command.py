@@ -99,7 +99,7 @@ def _draw(task: str, file: str) -> None:
         click.echo(text)
     else:
         write_named(Path(file), text.encode())
-        click.echo(f"drawn: {file}")
+        click.echo(f"drawn: {plain(file)}")
 
 
 def _show(result: Any, as_json: bool, notes: bool) -> None:
@@ -125,7 +125,7 @@ def _show(result: Any, as_json: bool, notes: bool) -> None:
         print_sheet(Sheet(parts=reasons))
     files = [result.output, *(processed.file for processed in result.processed), result.metadata]
     for file in filter(None, files):
-        click.echo(f"file: {file}")
+        click.echo(f"file: {plain(str(file))}")
 
 
 def _report_view(result: Any) -> Iterator[Any]:

@@ -15,6 +15,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from assay import reading
+from assay.config.source import why_too_much
+from assay.config.yaml12 import check_nesting
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.store.files import write_file
@@ -59,14 +62,18 @@ def find_task(name: str, base: Path) -> TaskFolder:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file; an empty file is an empty one."""
     try:
-        content = yaml.load(path.read_text("utf-8-sig"), Loader=yaml.CSafeLoader)
+        text = reading.text(path, "utf-8-sig")
+        check_nesting(text)
+        content = yaml.load(text, Loader=yaml.CSafeLoader)
     except OSError as error:
         raise UserError(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
         line = "" if mark is None else f":{mark.line + 1}"
         raise UserError(f"{path.name} is not YAML: {what}", where=f"{path}{line}") from None
+    if why := why_too_much(content):
+        raise UserError(f"{path.name} cannot be used: {why}", where=str(path))
     if content is not None and not isinstance(content, dict):
         raise UserError(f"{path.name} must hold keys and values, not {type(content).__name__}", where=str(path))
     return content or {}
@@ -137,7 +144,7 @@ def begin(folder: Path, output_dir: Path, names: Names) -> Begun:
     """The run that was begun here and not finished, or a new one, whose name no other file has."""
     path = folder / STATE
     try:
-        earlier = msgspec.json.decode(path.read_bytes(), type=Begun)
+        earlier = msgspec.json.decode(reading.content(path), type=Begun)
     except (FileNotFoundError, msgspec.DecodeError):
         earlier = None
     if earlier is not None and not earlier.finished:

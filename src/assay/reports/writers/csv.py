@@ -1,4 +1,4 @@
-"""CSV for spreadsheets, which take a text for a formula if it begins like one: such texts get an apostrophe."""
+"""CSV for spreadsheets, which take a text for a formula if it begins like one."""
 
 import csv as standard
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,8 +9,8 @@ import msgspec
 
 from assay.analysis.look.export import Export
 from assay.registry import writer
+from assay.text.plain import plain_cell
 
-_LIKE_A_FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 _BATCH = 256
 
 
@@ -48,7 +48,7 @@ def _cell(value: Any, keep_formulas: bool) -> Any:
     if value is None or kind is int or kind is float:
         return value
     text: str = value if kind is str else _json_text(value)
-    return f"'{text}" if text[:1] in _LIKE_A_FORMULA and not keep_formulas else text
+    return text if keep_formulas else plain_cell(text)
 
 
 def _json_text(value: Any) -> str:

@@ -6,6 +6,7 @@ import msgspec
 
 from assay.analysis.look.export import Export
 from assay.registry import writer
+from assay.text.plain import plain_json
 
 
 @writer
@@ -15,7 +16,7 @@ def json(export: Export) -> None:
     def chunks() -> Iterator[bytes]:
         before = b"[\n"
         for row in export.rows():
-            yield before + msgspec.json.encode(row)
+            yield before + plain_json(msgspec.json.encode(row).decode()).encode()
             before = b",\n"
         yield b"\n]\n"
 

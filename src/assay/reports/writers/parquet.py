@@ -7,10 +7,10 @@ from assay.analysis.look.export import Export
 from assay.analysis.look.sql import connect, text
 from assay.errors import UserError
 from assay.registry import writer
-from assay.store.files import store_error
+from assay.store.files import make_folder, new_file, store_error, temporary_of
 from assay.store.written import check_replaceable, remember
 
-_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384"  # a row group is held in memory
+_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384, USE_TMP_FILE false"  # a row group is held in memory
 
 
 @writer
@@ -19,10 +19,10 @@ def parquet(export: Export) -> None:
     if export.path is None:
         raise UserError("parquet cannot be written to standard output", fix="name a file with -o")
     check_replaceable(export.path, force=export.force)
-    temporary = export.path.with_name(f".{export.path.name}.{os.getpid()}.tmp")
+    temporary = temporary_of(export.path)
     try:
-        export.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)  # DuckDB would write through a link of this name
+        make_folder(export.path.parent)
+        os.close(new_file(temporary, export.path))
         with connect([export.tables]) as connection:
             connection.execute(f"COPY {export.table} TO {text(str(temporary.absolute()))} ({_OPTIONS})")
         os.replace(temporary, export.path)

@@ -25,7 +25,7 @@ from assay.errors import AssayError, RunFailed, UserError
 from assay.formats.sygra.data.joins import JOINER
 from assay.formats.sygra.data.transform import Record, as_text, cleaned
 from assay.registry import nearest
-from assay.store.files import store_error, write_file
+from assay.store.files import make_folder, new_file, store_error, temporary_of, write_file
 
 TYPES = ("json", "jsonl", "csv", "parquet", "hf")
 OTHERS = "__others__"
@@ -200,7 +200,7 @@ def _push(sink: Mapping[str, Any], records: Open, where: str) -> None:
 
 
 _BATCH = 64  # lines of a CSV file that are held at a time
-_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384"  # a row group is held in memory
+_OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384, USE_TMP_FILE false"  # a row group is held in memory
 _encode = msgspec.json.Encoder(enc_hook=as_text).encode
 
 
@@ -232,9 +232,10 @@ def write_parquet(path: Path, records: Open, where: str) -> None:
     except ModuleNotFoundError:
         fix = "pip install 'assay[parquet]'"
         raise UserError("writing parquet files needs duckdb", where=where, fix=fix) from None
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_of(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+        os.close(new_file(temporary, path))
         with NamedTemporaryFile(prefix="assay-", suffix=".jsonl") as rows:
             columns = _spooled(rows, records())
             with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:

@@ -99,10 +99,12 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
         return end if name == END else f"{prefix}{name}"
 
     renamed = {**edge, "where": where}
-    source = edge.get("from")
+    source, following = edge.get("from"), edge.get("to")
+    if isinstance(source, list | dict) or isinstance(following, list | dict):
+        raise UserError("an edge leads from one node to one node", where=where, fix="write `{from: …, to: …}`")
     renamed["from"] = start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
-    if edge.get("to") is not None:
-        renamed["to"] = target(edge["to"])
+    if following is not None:
+        renamed["to"] = target(following)
     if isinstance(edge.get("path_map"), Mapping):
         renamed["path_map"] = {key: target(value) for key, value in edge["path_map"].items()}
     return renamed

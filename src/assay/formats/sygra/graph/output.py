@@ -43,7 +43,9 @@ class Output:
     """Made once for a graph. `code` is what its records depend on besides the state."""
 
     def __init__(self, source: Mapping[str, Any], load: Load, where: str, notes: list[str]) -> None:
-        config: Mapping[str, Any] = source.get("output_config") or {}
+        config: Any = source.get("output_config") or {}
+        if not isinstance(config, Mapping):
+            raise UserError("output_config is not a mapping", where=where, fix="write `output_map:` below it")
         mapper = config.get("oasst_mapper")
         if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in ("yes", "true"):
             raise UserError("oasst_mapper is not offered", where=f"{where}.oasst_mapper", fix='set `required: "no"`')

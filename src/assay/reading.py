@@ -1,0 +1,36 @@
+"""How files are opened that a user or a folder names: a pipe that nobody writes to or a device without end is refused,
+where plain `open` would wait or read forever. What a shell passes as /dev/stdin or /dev/fd/N may be a pipe."""
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+from typing import cast
+
+_PASSED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+
+def opened(path: str | Path, buffering: int = -1) -> io.BufferedReader:
+    """The file, to read bytes from; OSError where there is none."""
+    return cast("io.BufferedReader", open(path, "rb", buffering, opener=_regular))
+
+
+def content(path: str | Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
+
+
+def text(path: str | Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """With line feeds for whatever ends its lines."""
+    return content(path).decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _regular(path: str, flags: int) -> int:
+    passed = os.fspath(path).startswith(_PASSED)
+    fd = os.open(path, flags | (0 if passed else os.O_NONBLOCK))
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (passed and stat.S_ISFIFO(mode)):  # `open` refuses folders itself
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "it is not a file but a pipe or a device", path)
