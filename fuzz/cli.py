@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -99,7 +100,9 @@ def _serve(pipe: Connection, parents: Connection, folder: Path, build: bool) -> 
     for name in HEAVY:
         sys.modules[name] = None  # type: ignore[assignment]
     os.environ |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "COLUMNS": "100"}
+    os.environ["ASSAY_STATE_DIR"] = str(folder / "state")
     (folder / "tmp").mkdir(exist_ok=True)
+    tempfile.tempdir = None  # the parent's is outside
     sys.stdin = io.StringIO()
     guard = _Guard(folder)
     sys.addaudithook(guard.hook)

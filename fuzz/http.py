@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import ClassVar
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Completion, Request
@@ -32,6 +33,8 @@ OVERLOADED, AGAIN, STOPPING = (429, 503, 529), (408, 500, 502), (301, 307, 401, 
 class Server(asyncio.Protocol):
     """Answers a request whose prompt is a case with its script, any other with its prompt."""
 
+    open: ClassVar[set[asyncio.Transport]] = set()
+
     def __init__(self) -> None:
         self.buffer = b""
         self.transport: asyncio.Transport
@@ -40,6 +43,10 @@ class Server(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        self.open.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.open.discard(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -165,5 +172,7 @@ def opened() -> Generator[Attack]:
             signal.signal(signal.SIGALRM, before)
         loop.run_until_complete(client.close())
         server.close()
+        for transport in list(Server.open):
+            transport.abort()
         loop.run_until_complete(asyncio.sleep(2 * PATIENCE))
         loop.close()

@@ -61,7 +61,7 @@ class FileLog:
                 written = os.write(fd, lines)
                 if written != len(lines):
                     _write_rest(fd, lines, written)
-                self._appended.update(lines)
+                self._appended.add(lines)
             except OSError as error:
                 self.close()  # the next append opens the file anew and cuts off what may be left
                 raise store_error(error, self.path) from error
@@ -148,7 +148,8 @@ class FileLog:
         return found
 
     def checksums(self) -> dict[str, str]:
-        return {segment.name: self._summed(self._path(segment), segment.size).text() for segment in self.segments()}
+        files = ((segment, self._path(segment)) for segment in self.segments())
+        return {segment.name: self._summed(path, segment.size).text(path) for segment, path in files}
 
     def damage(self, manifest: Manifest) -> list[Damage]:
         numbers = {path: number for number, path in self._numbered()}

@@ -1,7 +1,7 @@
-"""A manifest seals the rows of its artefact: sizes of their files, and a checksum for every block.
+"""A manifest seals the rows of its artefact: sizes of their files, a checksum for every block, the sum of those of lines.
 
-A byte that changes afterwards is found. Checksums are kept as rows are appended; they are XXH3-64, which costs less
-than reading the bytes.
+A byte that changes afterwards is found, and rows that only change places are not mistaken for damage. Checksums are
+kept as rows are appended; they are XXH3-64, which costs less than reading the bytes.
 """
 
 from base64 import b64decode, b64encode
@@ -9,7 +9,7 @@ from binascii import Error
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from xxhash import xxh3_64, xxh3_64_digest
+from xxhash import xxh3_64, xxh3_64_digest, xxh3_64_intdigest
 
 from assay import reading
 from assay.interfaces import Log
@@ -18,13 +18,15 @@ from assay.store.files import store_error
 
 BLOCK = 1 << 16  # bytes; the rows of a damaged block cannot be trusted
 _WIDTH = 8
+_MASK = 2**64 - 1
 
 
 class Checksums:
-    """Those of the first `size` bytes of a file."""
+    """Those of the first `size` bytes of a file. `lines` is the sum of the lines' checksums, None if not known yet."""
 
     def __init__(self) -> None:
         self.size = 0
+        self.lines: int | None = 0
         self._whole = bytearray()
         self._last = xxh3_64()
 
@@ -46,21 +48,31 @@ class Checksums:
             view, room = view[room:], BLOCK
         self._last.update(view)
 
+    def add(self, lines: bytes) -> None:
+        """Further whole lines of the file."""
+        self.update(lines)
+        if self.lines is not None:
+            self.lines += sum(map(xxh3_64_intdigest, lines[:-1].split(b"\n")))
+
     def of(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The chunks of a file that is written, as they come."""
+        """The chunks of a file that is written, each of whole lines, as they come."""
         for chunk in chunks:
-            self.update(chunk)
+            self.add(chunk)
             yield chunk
 
-    def text(self) -> str:
-        """All of them, as a manifest keeps them."""
-        return b64encode(self._whole + (self._last.digest() if self.size % BLOCK else b"")).decode()
+    def text(self, path: Path) -> str:
+        """All of them, as a manifest keeps them: the blocks' in Base64, the lines' sum in hexadecimal."""
+        if self.lines is None:
+            self.lines = _sum_of_lines(path)
+        blocks = b64encode(self._whole + (self._last.digest() if self.size % BLOCK else b"")).decode()
+        return f"{blocks} {self.lines & _MASK:016x}"
 
     def damaged(self, size: int, text: str, path: Path) -> list[range]:
         """The blocks, as ranges of bytes, that are not as they were when the file was closed with this size and these
-        checksums. None is if the file was edited so that all that follows has moved: then its rows have to tell."""
+        checksums. None is if the file was edited so that lines have moved: then its rows have to tell."""
+        blocks, _, lines = text.partition(" ")
         try:
-            sealed = _split(b64decode(text, validate=True))
+            sealed = _split(b64decode(blocks, validate=True))
         except Error:  # the manifest's own text is damaged: it tells nothing about the rows
             return []
         whole = min(size, self.size) // BLOCK
@@ -70,9 +82,17 @@ class Checksums:
                 file.seek(whole * BLOCK)
                 now.append(xxh3_64_digest(file.read(size % BLOCK)))
         damaged = [at for at, (before, after) in enumerate(zip(sealed, now, strict=False)) if before != after]
-        if size != self.size and damaged and damaged[-1] == len(now) - 1:
+        if not damaged:
+            return []
+        moved = damaged[-1] == len(now) - 1 if size != self.size else f"{_sum_of_lines(path) & _MASK:016x}" == lines
+        if moved:
             return []
         return [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
+
+
+def _sum_of_lines(path: Path) -> int:
+    with reading.opened(path, 1 << 20) as file:
+        return sum(xxh3_64_intdigest(line.removesuffix(b"\n")) for line in file)
 
 
 def _split(checksums: bytes | bytearray) -> list[bytes]:
@@ -88,6 +108,7 @@ def read_checksums(path: Path) -> Checksums:
                 checksums.update(buffer if size == BLOCK else buffer[:size])
     except OSError as error:
         raise store_error(error, path) from error
+    checksums.lines = None
     return checksums
 
 

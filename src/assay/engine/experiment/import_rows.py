@@ -31,8 +31,8 @@ from assay.usercode import failing
 
 class Foreign(Protocol):
     """What a reader found: the results on one dataset. `source` tells whether they have changed, `facts` goes into the
-    manifest, `notes()` is what is odd about what was read last, and `rejected` how many rows and files of it could not
-    be read."""
+    manifest, `notes()` is what is odd about what was read last. A reader that can leave something out counts these rows
+    and files in `rejected`."""
 
     dataset: str
 
@@ -43,9 +43,6 @@ class Foreign(Protocol):
     def facts(self) -> Mapping[str, Any]: ...
 
     def notes(self) -> list[str]: ...
-
-    @property
-    def rejected(self) -> int: ...
 
     def items(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(place, dataset row) of each item."""
@@ -118,7 +115,7 @@ def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
             )
             notes = foreign.notes() or run.metadata.get("odd", [])
             run.metadata = {**run.metadata, name: dict(foreign.facts), "odd": notes}
-            rejected = foreign.rejected
+            rejected = getattr(foreign, "rejected", 0)
             _close(store, run, rejected)
             counts = _import_evaluations(store, id, cases.evaluations(), source, run, notes, rejected)
         means_config(folder, foreign.dataset)

@@ -265,8 +265,8 @@ def _digest(*parts: str | bytes) -> str:
 
 
 def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:
-    inside = folder.resolve()
-    return [str(path) for path in paths if not path.resolve().is_relative_to(inside)]
+    inside = Path(os.path.realpath(folder))  # `resolve` raises where links run in a circle
+    return [str(path) for path in paths if not Path(os.path.realpath(path)).is_relative_to(inside)]
 
 
 def _owner(path: Path) -> str:
