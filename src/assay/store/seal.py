@@ -1,4 +1,4 @@
-"""A manifest seals the rows of its artefact: sizes of their files, a checksum for every block, the sum of those of lines.
+"""A manifest seals the rows of its artefact: sizes of their files, a checksum for every block, the sum of the lines'.
 
 A byte that changes afterwards is found, and rows that only change places are not mistaken for damage. Checksums are
 kept as rows are appended; they are XXH3-64, which costs less than reading the bytes.
