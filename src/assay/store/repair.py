@@ -43,6 +43,8 @@ def read_rows(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
     strict, tolerant = msgspec.json.Decoder(kind).decode, row_decoder(kind)
     for position, line in log.scan():
         try:
+            if not line.isascii():
+                line.decode()
             row = strict(line)
         except (ValueError, RecursionError):
             try:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay import registry
+from assay import reading, registry
 from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shaped
@@ -86,7 +86,9 @@ def file_stamp(path: Path) -> dict[str, Any]:
 
 def content_stamp(path: Path) -> dict[str, Any]:
     """The same for a file whose rows must not be taken for new ones only because it was touched."""
-    with path.open("rb") as file:
+    if path.is_dir():  # who reads it will say so
+        return {"path": str(path)}
+    with reading.opened(path) as file:
         return {"path": str(path), "content": file_digest(file, "blake2b").hexdigest()[:32]}
 
 
