@@ -152,8 +152,7 @@ class Soak:
             self.allowed += 2
 
     def _gate(self) -> None:
-        present = [sum(_keys(self.out / name).values()) for name in ROWS]
-        whole = present[0] >= CELLS and present[1] >= 2 * CELLS
+        whole = len(_keys(self.out / ROWS[1])) >= 2 * CELLS  # responses that were torn later have their labels
         gate = [sys.executable, "-m", "assay", "gate", str(self.out), "--min", "0", "--label", "exact_match"]
         code = subprocess.run(gate, capture_output=True, timeout=60).returncode
         self._expect(whole or code not in (0, 3), f"a gate on unfinished rows gave a verdict: exit {code}")
