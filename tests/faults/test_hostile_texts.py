@@ -10,6 +10,7 @@ import pytest
 from assay.engine.evaluate.bind import BoundScorer
 from assay.scorers._regex_child import search
 from assay.scorers.edit_similarity import distance, ratio
+from assay.scorers.json_match import _schema_problems
 from fuzz import scorers as attacks
 
 LETTERS = 50_000
@@ -115,6 +116,34 @@ def test_ter_of_a_document_is_a_number(length: int, wrong: float) -> None:
     started = time.process_time()
     assert 0 < attacks.call(BOUND["ter"], case, "").score < 1.1
     assert time.process_time() - started < 4
+
+
+SLOW = "^(a+)+$"
+SCHEMAS: list[dict[str, Any]] = [
+    {"pattern": SLOW},
+    {"items": {"pattern": SLOW}},
+    {"patternProperties": {SLOW: {}}},
+    {"additionalProperties": False, "patternProperties": {SLOW: {}}},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_no_pattern_of_a_schema_takes_long(schema: dict[str, Any]) -> None:
+    """All matches together, too: each of twenty would take a second."""
+    text = "a" * 23 + "!"
+    answer: Any = "a" * 40 + "!" if "pattern" in schema else [text] * 20
+    if "patternProperties" in schema:
+        answer = {f"{text}{number}": number for number in range(20)}
+    started = time.process_time()
+    with pytest.raises(TimeoutError):
+        _schema_problems(answer, schema)
+    assert time.process_time() - started < 2
+
+
+def test_a_schema_still_tells_names() -> None:
+    schema = {"patternProperties": {"^x(a)*": {"type": "integer"}}, "additionalProperties": False}
+    assert _schema_problems({"xa": 1}, schema) == []
+    assert len(_schema_problems({"xa": "1", "b": 2}, schema)) == 2
 
 
 def test_a_judge_is_not_held_up_by_what_another_says() -> None:
