@@ -49,7 +49,7 @@ class Secrets:
         return bool(self._values)
 
     def may_be_in(self, answer: bytes) -> bool:
-        """For the many answers that hold none: quick, and sure enough where nothing is escaped."""
+        """A quick no for the many answers that hold none and escape nothing."""
         if b"\\" not in answer and b"%" not in answer and b"&#" not in answer:
             answer = answer.lower()
             if not any(run in answer for run in self._runs):
@@ -113,7 +113,7 @@ class Secrets:
         return value
 
     def _cut(self, data: bytes) -> bytes:
-        """With a mark for each place that its letters tell; what is escaped more than once is not told."""
+        """With a mark for each place that is found by its letters; not where escapes are escaped again."""
         letters, places = bytearray(), list[tuple[int, int]]()
         for match in _TOKEN.finditer(data):
             kind = match.lastindex
