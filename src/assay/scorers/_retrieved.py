@@ -148,7 +148,7 @@ def sentences(text: str) -> list[str]:
     return [part for part in _SENTENCE_END.split(text) if part.strip()]
 
 
-def shared(text: str, words: Set[str]) -> float:
+def shared(text: str, words: set[str]) -> float:
     """The share of the different words of a flat text that are among these."""
     wanted = set(text.split())
     return len(wanted & words) / len(wanted) if wanted else 0.0
