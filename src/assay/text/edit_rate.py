@@ -5,7 +5,7 @@ last moved word costs the same as before, though: a table that is filled from th
 rows between are filled.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil, floor
 
 MOST_CELLS = 20_000_000  # that are filled for one text: about three seconds; one that is kept counts as ten
@@ -40,6 +40,7 @@ class _Table:
 
     def __init__(self, words: list[str], reference: list[str]) -> None:
         self.words, self.reference = words, reference
+        self._padded = [None, *reference, None]
         self._cells = 0
         size, length = len(words), len(reference)
         slope = length / size if size else 1
@@ -83,21 +84,14 @@ class _Table:
             (start, end), (from_start, _) = self._bands[number], self._bands[number + 1]
             values = _reaching(self.after[number + 1], start - from_start, end + 1 - from_start)[::-1]
             self._count(end - start)
-            row = _row(values, self._words_from(start, end)[::-1], self.words[number])
-            self.after[number] = row[::-1]
+            self.after[number] = _row(values, self._padded[start + 1 : end + 1][::-1], self.words[number])[::-1]
 
     def _next(self, row: Row, number: int, word: str) -> Row:
         """The row below, of `before`."""
         (from_start, _), (start, end) = self._bands[number], self._bands[number + 1]
         self._count(end - start)
         values = _reaching(row, start - 1 - from_start, end - from_start)
-        return _row(values, self._words_from(start - 1, end - 1), word)
-
-    def _words_from(self, start: int, end: int) -> Sequence[str | None]:
-        """None stands before the first word of the reference, and behind the last."""
-        if start < 0:
-            return [None, *self.reference[:end]]
-        return self.reference[start:end] if end <= len(self.reference) else [*self.reference[start:], None]
+        return _row(values, self._padded[start:end], word)
 
     def _count(self, cells: int) -> None:
         self._cells += cells
@@ -194,7 +188,7 @@ def _at(row: Row, place: int) -> int:
     return row[place] if 0 <= place < len(row) else _FAR
 
 
-def _row(values: Row, words: Sequence[str | None], word: str) -> Row:
+def _row(values: Row, words: list[str | None], word: str) -> Row:
     """A row of the table from the one before it, which begins one cell earlier."""
     row: Row = []
     cost = _FAR
