@@ -46,7 +46,21 @@ SIZES = (
     b"1_0",
     b"\x00",
 )
-LENGTHS = (b"-1", b"5, 5", b"5, 6", b"+5", b"99999999999", b"9" * 30, b"five", b"", b"0x5", b"1_0", b"5.0", b"\xb2")
+LENGTHS = (
+    b"-1",
+    b"5, 5",
+    b"5, 6",
+    b"+5",
+    b"99999999999",
+    b"9" * 30,
+    b"9" * 5000,
+    b"five",
+    b"",
+    b"0x5",
+    b"1_0",
+    b"5.0",
+    b"\xb2",
+)
 
 
 class Script(NamedTuple):
@@ -112,7 +126,10 @@ def script(case: int) -> Script:
     elif framing == "lengths":
         fields += [b"Content-Length: " + chance.choice(LENGTHS) for _ in range(chance.randint(1, 2))]
     elif framing == "both":
-        fields += [b"Content-Length: 5", b"Transfer-Encoding: " + chance.choice([b"chunked", b"gzip", b"chunked, x"])]
+        fields += [
+            b"Content-Length: " + chance.choice(LENGTHS),
+            b"Transfer-Encoding: " + chance.choice([b"chunked", b"gzip", b"chunked, x"]),
+        ]
     if framing == "sizes":
         coded[chance.randrange(len(coded))] = chance.choice(SIZES) + b"\r\n" + body + b"\r\n"
     if framing == "end":

@@ -83,6 +83,8 @@ def problem(scripted: Script, result: Completion | BaseException) -> str | None:
     """What is wrong with the outcome of a case."""
     if isinstance(result, BaseException) and not isinstance(result, CallError):
         return f"{type(result).__name__}: {result}"
+    if isinstance(result, LaneError) and "cannot be used" in result.what:
+        return f"our own headers are blamed: {result}"
     if scripted.text is not None and scripted.status in (200, 201):
         return None if isinstance(result, Completion) and result.text == scripted.text else f"lost its answer: {result}"
     status = scripted.status

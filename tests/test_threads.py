@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -148,6 +149,36 @@ def test_what_works_beyond_its_time_is_ended() -> None:
     assert isinstance(result[1], TimeoutError)
     assert after == ("after", None)
     wait_for(lambda: set(threading.enumerate()) <= before)
+
+
+def test_what_ends_a_call_reaches_no_other() -> None:
+    """Calls that end just as they are given up on, or are cancelled, in threads that others use next."""
+
+    def work(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+
+    async def go() -> list[BaseException]:
+        threads, errors = Threads(3), list[BaseException]()
+
+        async def timed(number: int) -> None:
+            for turn in range(25):
+                calls = [partial(work, (number + turn + call) % 5 * 0.005) for call in range(3)]
+                errors.extend(error for _, error in await threads.map(calls, 0.015) if error is not None)
+
+        async def cancelled() -> None:
+            for turn in range(50):
+                calls = asyncio.create_task(threads.map([partial(work, 0.002)] * 2))
+                await asyncio.sleep(turn % 10 * 0.001)
+                calls.cancel()
+                await asyncio.gather(calls, return_exceptions=True)
+
+        await asyncio.gather(timed(0), timed(1), cancelled())
+        threads.close()
+        return errors
+
+    assert {type(error) for error in asyncio.run(go())} <= {TimeoutError}
 
 
 def test_what_never_began_does_not_begin() -> None:

@@ -1,6 +1,7 @@
 """Every registered scorer on texts that are made to cost time, with a bound of CPU; `make fuzz` has many more."""
 
 import asyncio
+import random
 import time
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from assay.engine.evaluate.bind import BoundScorer
 from assay.scorers._regex_child import search
 from assay.scorers.edit_similarity import distance, ratio
+from assay.scorers.json_match import _schema_problems
 from fuzz import scorers as attacks
 
 LETTERS = 50_000
@@ -86,14 +88,62 @@ def test_a_measure_says_how_long_a_text_may_be(name: str) -> None:
         attacks.call(BOUND[name], case, "")
 
 
-def test_ter_ends() -> None:
-    words = [f"w{number}" for number in range(600)]
-    case: Any = attacks.case_of(" ".join(words[::-1]), "answer")
-    case.item.ground_truth = " ".join(words)
+@pytest.mark.parametrize("text", ["a " * 60_000, "a " * 20_000])
+def test_ter_ends(text: str) -> None:
+    case: Any = attacks.case_of(text, "answer")
+    case.item.ground_truth = text[: len(text) // 2]
     started = time.process_time()
     with pytest.raises(ValueError, match="takes too long"):
         attacks.call(BOUND["ter"], case, "")
     assert time.process_time() - started < 8
+
+
+@pytest.mark.parametrize("length", [200, 1000, 3000])
+@pytest.mark.parametrize("wrong", [0.05, 0.4, 1.0])
+def test_ter_of_a_document_is_a_number(length: int, wrong: float) -> None:
+    """Words are replaced and moved, few of them or (1.0) all."""
+    rng = random.Random(length)
+    common = [*"abcdefghij", *map(str, range(length))]
+    words = rng.choices(common, k=length)
+    answer = [rng.choice(common) if rng.random() < wrong / 2 else word for word in words]
+    for _ in range(int(length * wrong / 5)):
+        at = rng.randrange(length - 5)
+        moved = answer[at : at + 3]
+        del answer[at : at + 3]
+        answer[max(0, at - 15) : max(0, at - 15)] = moved
+    case: Any = attacks.case_of(" ".join(sorted(words) if wrong == 1 else answer), "answer")
+    case.item.ground_truth = " ".join(words)
+    started = time.process_time()
+    assert 0 < attacks.call(BOUND["ter"], case, "").score < 1.1
+    assert time.process_time() - started < 4
+
+
+SLOW = "^(a+)+$"
+SCHEMAS: list[dict[str, Any]] = [
+    {"pattern": SLOW},
+    {"items": {"pattern": SLOW}},
+    {"patternProperties": {SLOW: {}}},
+    {"additionalProperties": False, "patternProperties": {SLOW: {}}},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_no_pattern_of_a_schema_takes_long(schema: dict[str, Any]) -> None:
+    """All matches together, too: each of twenty would take a second."""
+    text = "a" * 23 + "!"
+    answer: Any = "a" * 40 + "!" if "pattern" in schema else [text] * 20
+    if "patternProperties" in schema:
+        answer = {f"{text}{number}": number for number in range(20)}
+    started = time.process_time()
+    with pytest.raises(TimeoutError):
+        _schema_problems(answer, schema)
+    assert time.process_time() - started < 2
+
+
+def test_a_schema_still_tells_names() -> None:
+    schema = {"patternProperties": {"^x(a)*": {"type": "integer"}}, "additionalProperties": False}
+    assert _schema_problems({"xa": 1}, schema) == []
+    assert len(_schema_problems({"xa": "1", "b": 2}, schema)) == 2
 
 
 def test_a_judge_is_not_held_up_by_what_another_says() -> None:

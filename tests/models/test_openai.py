@@ -12,6 +12,7 @@ from assay.errors import AssayError, CallError, LaneError, PermanentError, Trans
 from assay.interfaces import Completion, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import excerpt, retry_after
+from assay.models._secrets import Secrets
 from assay.models.openai import OpenAIModel, openai
 from assay.registry import check_params, model
 
@@ -198,6 +199,23 @@ def test_the_key_never_shows(strange: str, ask: Ask) -> None:
     with pytest.raises(LaneError) as caught:
         ask(openai("m", api_key=f"{KEY}\nX: y"), "x")
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("user", "masked"), [(KEY, True), (f":{KEY}", True), (f"user:{KEY}", True), ("someone:password", False)]
+)
+def test_an_answer_repeats_no_user_of_an_address_but_words_stay(
+    strange: str, ask: Ask, user: str, masked: bool
+) -> None:
+    url = strange.replace("://", f"://{user}@")
+    answer = ask(openai("m", endpoint=url, extra_body={"note": f"the password of someone is {KEY}"}), "echo")
+    assert (KEY not in answer.text, answer.masked) == (masked, masked)
+    assert "the password of someone is" in answer.text
+
+
+def test_a_placeholder_is_not_masked() -> None:
+    assert Secrets([KEY])
+    assert not Secrets(["Bearer not-needed", "DUMMY", "dummy_api_key_for_local_model"])
 
 
 def test_an_empty_key_sends_no_header() -> None:

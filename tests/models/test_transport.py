@@ -13,6 +13,7 @@ import pytest
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Completion
+from assay.models._reqwest import ReqwestClient
 from assay.models._transport import Reply, Transport, is_loopback, shown_url
 from assay.models.openai import openai
 from assay.server import Options, running, stats
@@ -22,7 +23,12 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 
 def exchange(
-    handler: Handler, *, timeout: float = 5, max_body: int = 1 << 20, tls: ssl.SSLContext | None = None
+    handler: Handler,
+    *,
+    timeout: float = 5,
+    max_body: int = 1 << 20,
+    tls: ssl.SSLContext | None = None,
+    plain: bool = True,
 ) -> Reply:
     """POST once to a server that handles its connection so."""
 
@@ -43,6 +49,8 @@ def exchange(
         server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
         port = server.sockets[0].getsockname()[1]
         transport = Transport(f"{'https' if tls else 'http'}://localhost:{port}/x", {}, max_body=max_body)
+        if not plain:
+            transport._client = ReqwestClient({}, max_body, no_proxy=True)
         try:
             return await transport.post(b"{}", timeout=timeout)
         finally:
@@ -105,6 +113,22 @@ def test_what_is_not_http_is_transient() -> None:
 
     with pytest.raises(TransientError):
         exchange(greet)
+
+
+@pytest.mark.parametrize("length", [b"\xff5", b"9" * 5000, b"\xb2", b"-1", b"1e9"])
+@pytest.mark.parametrize("rest", [b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", b"\r\nok"])
+@pytest.mark.parametrize("plain", [True, False])
+def test_no_stated_length_stops_a_lane(length: bytes, rest: bytes, plain: bool) -> None:
+    """It is one answer that cannot be read, or can be without it."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: " + length + b"\r\n" + rest)
+        await writer.drain()
+
+    try:
+        assert exchange(answer, plain=plain).body == b"ok"
+    except TransientError:
+        assert plain or rest == b"\r\nok"
 
 
 def test_a_body_of_unknown_length_is_read_up_to_the_limit() -> None:

@@ -9,12 +9,14 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.metrics.lib_ter import translation_edit_rate
 
 from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.text.edit_rate import edits
 from tests.metrics.rows import group
 from tests.support import Lab
 
@@ -38,6 +40,12 @@ def test_single_scores_are_sacrebleus(answer: str, references: list[str]) -> Non
     assert scored("chrf", answer, references, word_order=2).score == pytest.approx(plus, abs=1e-12)
     ter = sacrebleu.sentence_ter(answer, references).score / 100
     assert scored("ter", answer, references).score == pytest.approx(ter, abs=1e-12)
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=60), st.data())
+def test_edits_are_those_of_sacrebleu(words: list[str], data: st.DataObject) -> None:
+    other = data.draw(st.permutations(words) | st.lists(st.sampled_from("abc"), max_size=120))
+    assert (edits(words, other), len(other)) == translation_edit_rate(words, other)
 
 
 @given(CORPORA)

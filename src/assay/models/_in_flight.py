@@ -75,7 +75,7 @@ class Share:
 def allowance() -> Allowance:
     """The one of this process."""
     try:
-        megabytes = float(os.environ.get("ASSAY_BODY_MEMORY") or DEFAULT_MEGABYTES)
-    except ValueError:
-        megabytes = DEFAULT_MEGABYTES
-    return Allowance(int(max(1.0, megabytes) * 1e6))
+        limit = int(float(os.environ.get("ASSAY_BODY_MEMORY") or DEFAULT_MEGABYTES) * 1e6)
+    except (ValueError, OverflowError):
+        limit = DEFAULT_MEGABYTES * 1_000_000
+    return Allowance(max(1_000_000, limit))

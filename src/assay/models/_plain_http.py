@@ -70,7 +70,7 @@ class PlainClient:
 
     async def send(self, method: str, url: str, body: bytes, timeout: float) -> Answer:
         """The answer; of one that is not 2xx as much as came. Raises TimeoutError, OSError, Broken or TooLarge."""
-        connection = self._free() or await self._connect()
+        connection = self._free() or await self._connect(min(timeout, CONNECT_TIMEOUT))
         start = self._starts.get((method, url)) or self._start(method, url)
         request = b"%bcontent-length: %d\r\n\r\n%b" % (start, len(body), body)
         answer = connection.send(request, timeout)
@@ -103,9 +103,9 @@ class PlainClient:
             self._all.discard(connection)
         return None
 
-    async def _connect(self) -> "_Connection":
+    async def _connect(self, timeout: float) -> "_Connection":
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_TIMEOUT):
+        async with asyncio.timeout(timeout):
             _, connection = await loop.create_connection(lambda: _Connection(self._max_body), self._host, self._port)
         self._all.add(connection)
         return connection

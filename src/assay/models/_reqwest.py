@@ -90,8 +90,7 @@ class _Reading:
 
     async def read(self, response: Any, deadline: asyncio.Timeout) -> None:
         """The body, piece by piece: also one that is far larger when it is unpacked is never held."""
-        length = response.get_header("content-length") or ""
-        stated = int(length) if length.isdecimal() and self.status < 300 else 0
+        stated = _stated_length(response) if self.status < 300 else 0
         most = self._max_body if self.status < 300 else MAX_ERROR_BODY
         if stated > most:
             raise TooLarge(stated)
@@ -121,6 +120,14 @@ class _Reading:
         deadline.reschedule(None)
         await room.wait()
         deadline.reschedule(loop.time() + left)
+
+
+def _stated_length(response: Any) -> int:
+    """0 if there is none. Where a body comes in chunks, the header may hold anything."""
+    with suppress(ValueError):  # not a text, or too many digits
+        length = response.get_header("content-length") or ""
+        return int(length) if length.isdecimal() else 0
+    return 0
 
 
 def certificates() -> list[bytes]:

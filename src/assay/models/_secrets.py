@@ -35,11 +35,11 @@ _TOKEN = re.compile(
 
 
 class Secrets:
-    """What must not be seen. Values that are too short to be told from a word are left out."""
+    """What must not be seen. What is too short to be told from a word, or stands for no key at all, is left out."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        bare = (value.strip().rpartition(" ")[2] for value in values)  # of `Bearer KEY` the key
-        self._values = tuple(dict.fromkeys(value for value in bare if len(value) >= SHORTEST))
+        keys = dict.fromkeys(map(_bare, values))
+        self._values = tuple(key for key in keys if len(key) >= SHORTEST and key.lower() not in PLACEHOLDERS)
         needles = (_letters(form) for value in self._values for form in _forms(value, value.lower(), value.upper()))
         self._needles = tuple(dict.fromkeys(needle for needle in needles if len(needle) >= SHORTEST))
         self._odd = tuple(value.encode() for value in self._values if len(_letters(value.encode())) < SHORTEST)
@@ -49,7 +49,7 @@ class Secrets:
         return bool(self._values)
 
     def may_be_in(self, answer: bytes) -> bool:
-        """For the many answers that hold none: quick, and sure enough where nothing is escaped."""
+        """A quick no for the many answers that hold none and escape nothing."""
         if b"\\" not in answer and b"%" not in answer and b"&#" not in answer:
             answer = answer.lower()
             if not any(run in answer for run in self._runs):
@@ -113,7 +113,7 @@ class Secrets:
         return value
 
     def _cut(self, data: bytes) -> bytes:
-        """With a mark for each place that its letters tell; what is escaped more than once is not told."""
+        """With a mark for each place that is found by its letters; not where escapes are escaped again."""
         letters, places = bytearray(), list[tuple[int, int]]()
         for match in _TOKEN.finditer(data):
             kind = match.lastindex
@@ -137,14 +137,20 @@ class Secrets:
         return b"".join([*parts, data[end:]])
 
 
-NO_SECRETS = Secrets(())
-
-
 def is_secret(name: str, value: str) -> bool:
     """Whether a header is masked in answers: a key by its name or because a variable gave it, and not a mere word."""
-    bare = value.strip().rpartition(" ")[2]
-    is_word = len(bare) < 16 and not (len(bare) >= 8 and any(letter.isdigit() for letter in bare))
-    return not is_word and bare not in PLACEHOLDERS and (names_secret((name,)) or isinstance(value, FromEnvironment))
+    return not is_word(value) and (names_secret((name,)) or isinstance(value, FromEnvironment))
+
+
+def is_word(value: str) -> bool:
+    """Whether an answer may well say this without having seen it."""
+    bare = _bare(value)
+    return len(bare) < 16 and not (len(bare) >= 8 and any(letter.isdigit() for letter in bare))
+
+
+def _bare(value: str) -> str:
+    """Of `Bearer KEY` the key."""
+    return value.strip().rpartition(" ")[2]
 
 
 def _forms(*cases: str) -> Iterator[bytes]:
@@ -183,3 +189,6 @@ def _unescaped(data: bytes) -> bytes:
             data = _ESCAPE.sub(lambda match: bytes([int(match[1] or match[2], 16)]), data)
         data = data.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
     return data
+
+
+NO_SECRETS = Secrets(())

@@ -11,7 +11,7 @@ from assay.errors import CallError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
-from assay.models._secrets import Secrets, is_secret
+from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._transport import Reply, Transport
 from assay.registry import model
 from assay.text.messages import messages_text
@@ -73,7 +73,8 @@ class HttpModel:
         parts = urlsplit(base)
         user = [unquote(part) for part in (parts.username, parts.password) if part]
         self._secrets = Secrets([*headers.values(), *user])
-        self._keys = Secrets([*(value for name, value in headers.items() if is_secret(name, value)), *user[1:]]) or None
+        keys = [value for name, value in headers.items() if is_secret(name, value)]
+        self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""

@@ -148,10 +148,10 @@ def sentences(text: str) -> list[str]:
     return [part for part in _SENTENCE_END.split(text) if part.strip()]
 
 
-def shared(text: str, passage: str) -> float:
-    """The share of the different words of a flat text that are in another."""
-    words = set(text.split())
-    return len(words & set(passage.split())) / len(words) if words else 0.0
+def shared(text: str, words: set[str]) -> float:
+    """The share of the different words of a flat text that are among these."""
+    wanted = set(text.split())
+    return len(wanted & words) / len(wanted) if wanted else 0.0
 
 
 def supported(text: str, passages: Sequence[str], words: Words, left_out: Iterable[str]) -> float | None:

@@ -55,4 +55,5 @@ def context_precision(
 
 def _useful(document: Document, answers: list[str], overlap: float) -> bool:
     passage = flat(document.text)
-    return any(holds(passage, answer) or shared(answer, passage) >= overlap for answer in answers)
+    words = set(passage.split())
+    return any(holds(passage, answer) or shared(answer, words) >= overlap for answer in answers)

@@ -4,7 +4,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts
-from assay.scorers._retrieved import flat, holds, retrieved, sentences, texts
+from assay.scorers._retrieved import flat, holds, retrieved, sentences, shared, texts
 from assay.text.expected import accepted
 
 _MOST_COMPARED = 10**10  # letters that sentences are looked for in
@@ -35,7 +35,7 @@ def context_recall(
     whole_words: "art" is not in "party"
     """
     context = flat(" ".join(texts(retrieved(item, response, documents))))
-    known = frozenset(context.split())
+    words = set(context.split())
     words_tell = whole_words and overlap <= 1  # what the passages contain word by word, they have all words of
     best = 0.0
     for answer in accepted(item.ground_truth, expected):
@@ -43,12 +43,7 @@ def context_recall(
         if not words_tell and len(parts) * len(context) > _MOST_COMPARED:
             raise ValueError(f"{len(parts):,} sentences are too many to look for in {len(context):,} letters")
         found = sum(
-            _share(part, known) >= overlap or (not words_tell and holds(context, part, whole_words)) for part in parts
+            shared(part, words) >= overlap or (not words_tell and holds(context, part, whole_words)) for part in parts
         )
         best = max(best, found / len(parts) if parts else 0.0)
     return Score(passed=best >= threshold and best > 0, score=best)
-
-
-def _share(text: str, known: frozenset[str]) -> float:
-    words = set(text.split())
-    return len(words & known) / len(words)

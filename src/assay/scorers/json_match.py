@@ -1,7 +1,8 @@
 """JSON with the keys and values that are expected."""
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +74,8 @@ def _count_all(value: Any, comparison: Comparison) -> None:
 
 
 _SHOWN = 20
+_SECONDS = 2.0  # for the patterns of a schema
+_MATCHING = {"patternProperties", "additionalProperties", "unevaluatedProperties"}
 
 
 @scorer(reads="ground_truth", version=1)
@@ -165,19 +168,39 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
     try:
         validator = validator_for(schema)
         validator.check_schema(schema)
-        validator = extend(validator, {"pattern": _pattern})
+        validator = extend(validator, _timed(validator.VALIDATORS))
         errors = validator(schema).iter_errors(value)
         return [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}" for error in errors]
     except SchemaError as error:
         raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
 
 
-def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
-    """The schema's keyword, with a time limit."""
+def _timed(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of a schema that look for patterns, with a limit of time for all together."""
     from jsonschema.exceptions import ValidationError
 
-    if isinstance(value, str) and search(re.compile(pattern), value, full=False, seconds=2.0) is None:
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
+    deadline = time.monotonic() + _SECONDS
+
+    def matches(pattern: str, text: str) -> bool:
+        seconds = max(0.01, deadline - time.monotonic())
+        return search(re.compile(pattern), text, full=False, seconds=seconds) is not None
+
+    def pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(value, str) and not matches(pattern, value):
+            yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+    def tried(keyword: Any) -> Any:
+        """They match every name themselves: what takes too long has ended before."""
+
+        def check(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+            for names in schema.get("patternProperties", {}) if isinstance(value, dict) else ():
+                for name in value:
+                    matches(names, name)
+            yield from keyword(validator, wanted, value, schema) or ()
+
+        return check
+
+    return {"pattern": pattern, **{name: tried(keywords[name]) for name in _MATCHING & keywords.keys()}}
 
 
 def _score(comparison: Comparison, problems: list[str], has_schema: bool) -> Score:

@@ -26,8 +26,8 @@ def ter(
     runs of words that make the answer an accepted one, and the length is the accepted answers' mean number of words.
     Snover et al. 2006. It can exceed 1. Passes up to `threshold`.
     [corpus_score](metric-reference.md#corpus_score) makes the rate of all answers together. A row that counts as wrong
-    has the worst rate: 1, or the highest of its group. Texts that would take longer than some seconds, such as two of
-    200 words in opposite orders, are an error.
+    has the worst rate: 1, or the highest of its group. Texts that would take longer than some seconds (of more than
+    30,000 words, or of thousands that are all the same) are an error.
 
     Parameters:
     normalized: split punctuation off and unescape HTML

@@ -31,17 +31,17 @@ def size_of(value: Any) -> int:
     return value.bit_length() // 3 if isinstance(value, int) else 1
 
 
-def _size_within(value: Collection[Any], known: dict[int, int]) -> int:
-    size = known.get(id(value))
+def _size_within(value: Collection[Any], sizes: dict[int, int]) -> int:
+    size = sizes.get(id(value))
     if size is None:
         if type(value) is list and {*map(type, value)} == {str}:
             return _LETTERS_AN_ENTRY * len(value) + sum(map(len, value))
-        known[id(value)] = size = _LETTERS_AN_ENTRY * len(value)  # a list that holds itself ends here
+        sizes[id(value)] = size = _LETTERS_AN_ENTRY * len(value)  # a list that holds itself ends here
         parts: Iterable[Any] = (*value, *value.values()) if isinstance(value, Mapping) else value
         for part in parts:
             nested = isinstance(part, (list, tuple, dict, set, frozenset))
-            size += _size_within(cast("Collection[Any]", part), known) if nested else size_of(part)
-        known[id(value)] = size
+            size += _size_within(cast("Collection[Any]", part), sizes) if nested else size_of(part)
+        sizes[id(value)] = size
     return size
 
 
@@ -51,10 +51,12 @@ def _number(values: Iterable[Any]) -> int:
 
 
 def _times(value: Any, args: list[Any]) -> int:
-    one, other = (value, args[0]) if not isinstance(value, int) else (args[0], value)
-    if isinstance(one, int) and isinstance(other, int):
-        return _bits(one.bit_length() + other.bit_length())
-    return max(1, size_of(one)) * other if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int) else 0
+    repeated, times = (args[0], value) if isinstance(value, int) else (value, args[0])
+    if not isinstance(times, int):
+        return 0
+    if isinstance(repeated, int):
+        return _bits(repeated.bit_length() + times.bit_length())
+    return max(1, size_of(repeated)) * times if isinstance(repeated, (str, bytes, list, tuple)) else 0
 
 
 def _power(value: Any, args: list[Any]) -> int:
@@ -76,12 +78,12 @@ def _format(value: Any, args: list[Any]) -> int:
     if not isinstance(value, str):
         return 0
     fields = _FIELD.findall(value)
-    given = [entry for arg in args for entry in (arg if isinstance(arg, tuple) else [arg])]
+    values = [entry for arg in args for entry in (arg if isinstance(arg, tuple) else [arg])]
     widths = [width for field in fields for width in _DIGITS.findall(field)]
     if any("*" in field or (":" in field and field.endswith("{")) for field in fields):
-        widths += [width for entry in given for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])]
+        widths += [width for entry in values for width in _DIGITS.findall(str(entry)[:_LONGEST_NUMBER])]
     return len(value) + len(fields) * (
-        max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(given)
+        max((int(width[:_LONGEST_NUMBER]) for width in widths), default=0) + size_of(values)
     )
 
 
@@ -103,7 +105,7 @@ def _indent(value: Any, args: list[Any]) -> int:
 
 def _sum(value: Any, args: list[Any]) -> int:
     """Adding lists copies what is there so far with each of them."""
-    return len(value) * size_of(value) if any(isinstance(each, (list, tuple, str)) for each in args) else 0
+    return len(value) * size_of(value) if any(isinstance(arg, (list, tuple, str)) for arg in args) else 0
 
 
 def _wide(value: Any, args: list[Any]) -> int:

@@ -72,12 +72,12 @@ class Wire:
     def reply(self, line: Line) -> None:
         seen = self.values.numbered()
         before: list[str] = []
-        known = 0
+        received = 0
         result, raised = None, None
         try:
             _, operation, arguments, named = line
             values, names = self.values.whole(arguments, seen), self.values.whole(named, seen)
-            known = len(seen.values)
+            received = len(seen.values)
             before = [dumps(self.values.content(value, seen)) for value in seen.values]
             result = self.mine(operation, *values, **names)
         except LostError:
@@ -85,7 +85,7 @@ class Wire:
         except BaseException as error:
             raised = error
         try:
-            states = [self.values.content(value, seen) for value in seen.values[:known]]
+            states = [self.values.content(value, seen) for value in seen.values[:received]]
             changes = [[n, state] for n, state in enumerate(states) if n >= len(before) or dumps(state) != before[n]]
             content = self.values.parts(raised) if raised else self.values.apart(result, seen)
             self.send(["raise" if raised else "ok", content, changes, self.printed()])
