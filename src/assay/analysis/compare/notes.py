@@ -13,6 +13,7 @@ from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log
+from assay.records import Response, fitting
 from assay.store.repair import read_rows
 
 
@@ -136,7 +137,7 @@ def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
                 return answers
             if not line.strip():
                 continue
-            row = decode_row(line, str(side.source.path))
+            row = fitting(decode_row(line, str(side.source.path)), Response)
             stands: Place = (str(row.get("item_id")), str(row.get("model_name")), int(row.get("sample_index") or 0))
             for place in ((str(row.get("key") or ""), "", 0), stands):
                 if place in wanted:

@@ -233,9 +233,9 @@ def _judges(evaluation: Row, response: Row) -> bool:
 
 def _enters(evaluation: Row, metric: Row, response: Row, item: Row | None, labels: dict[str, set[str]]) -> bool:
     """Whether the row is in the metric's group; a failure without a label counts under all its scorer's labels."""
-    label = evaluation.get("label") or ""
+    label = str(evaluation.get("label") or "")
     possible = {label} if label else labels.get(str(evaluation.get("scorer")), {""})
-    if metric.get("label") not in possible:
+    if str(metric.get("label") or "") not in possible:
         return False
     for facet in metric.get("facets") or ():
         places = (find_in_row(evaluation, facet), find_in_row(response, facet), find_in_item(item or {}, facet))
