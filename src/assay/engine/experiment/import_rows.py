@@ -22,8 +22,8 @@ from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.store.files import safe_name
 from assay.store.keys import canonical, digest
-from assay.store.names import safe_name
 from assay.store.seal import is_unchanged, seal
 from assay.store.stores import FlatStore
 from assay.usercode import failing

@@ -19,8 +19,8 @@ from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import formats
+from assay.store.files import INSIDE
 from assay.store.log import FileLog
-from assay.store.names import INSIDE
 from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
