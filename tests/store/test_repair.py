@@ -83,6 +83,8 @@ def test_memory_logs_are_repaired_too() -> None:
 
 def test_the_decoder_is_strict_about_rows_and_tolerant_about_numbers() -> None:
     assert decode(b'{"item_id":"a","inference_time":Infinity}').inference_time == float("inf")
+    assert decode(b'{"item_id":"a","response":"x\\ud800y","inference_time":NaN}').response == "x?y"
+    assert decode(b'{"item_id":"a","response":"\\ud83d\\ude00","inference_time":NaN}').response == "\U0001f600"
     with pytest.raises(msgspec.ValidationError, match="item_id"):
         decode(b"{}")
 

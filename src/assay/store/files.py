@@ -136,7 +136,7 @@ def new_file(temporary: Path, path: Path, *, private: bool = True) -> int:
     with suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_mode() if private else 0o666)
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # there is none, or a file system without modes
         os.fchmod(fd, path.stat().st_mode & 0o777)
     return fd
 

@@ -18,6 +18,7 @@ from assay.store.files import store_error
 
 BLOCK = 1 << 16  # bytes; the rows of a damaged block cannot be trusted
 _WIDTH = 8
+_LINE_FEED = 10
 
 
 class Checksums:
@@ -70,9 +71,24 @@ class Checksums:
                 file.seek(whole * BLOCK)
                 now.append(xxh3_64_digest(file.read(size % BLOCK)))
         damaged = [at for at, (before, after) in enumerate(zip(sealed, now, strict=False)) if before != after]
-        if size != self.size and damaged and damaged[-1] == len(now) - 1:
-            return []
-        return [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
+        blocks = [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
+        if size != self.size and damaged and damaged[0] == len(now) - len(damaged):
+            alone = len(damaged) == 1 and size < self.size
+            if not alone or _was_edited(path, blocks[0], self.size - size, sealed[damaged[0]]):
+                return []
+        return blocks
+
+
+def _was_edited(path: Path, block: range, more: int, checksum: bytes) -> bool:
+    """Whether the last sealed block differs because a person edited the file, which has `more` bytes now: no line ends
+    where the seal ended, or taking out lines of that size makes the block what it was."""
+    with reading.opened(path, 0) as file:
+        file.seek(block.start)
+        head = file.read(len(block))
+        file.seek(block.start + more)
+        tail = file.read(len(block))
+    cuts = [0, *(at + 1 for at, byte in enumerate(head) if byte == _LINE_FEED)]
+    return cuts[-1] != len(head) or any(xxh3_64_digest(head[:cut] + tail[cut:]) == checksum for cut in cuts)
 
 
 def _split(checksums: bytes | bytearray) -> list[bytes]:

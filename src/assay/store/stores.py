@@ -17,7 +17,7 @@ import msgspec
 from assay import reading
 from assay.errors import StoreError, UserError
 from assay.interfaces import Log, Store
-from assay.records import ROWS_FILE, Damage, Kind, Manifest, Segment
+from assay.records import ROWS_FILE, Damage, Kind, Manifest, ManifestShape, Segment
 from assay.registry import nearest
 from assay.store.files import refuse_link, safe_name, store_error, write_file
 from assay.store.lock import FolderLock
@@ -212,7 +212,9 @@ def _section(directory: Path, kind: Kind) -> Manifest | None:
     if section is None:
         return None
     try:
-        return msgspec.json.decode(section, type=Manifest)
+        manifest = msgspec.json.decode(section, type=Manifest)
+        msgspec.convert(manifest, ManifestShape, from_attributes=True)
+        return manifest
     except ValueError as error:
         raise _bad_manifest(directory, error) from None
 
@@ -242,9 +244,6 @@ def _bad_manifest(directory: Path, error: Exception) -> StoreError:
     )
 
 
-_LINES = 256
-
-
 class MemoryLog:
     """A log in memory; a position is a line's number."""
 
@@ -267,8 +266,8 @@ class MemoryLog:
         yield from enumerate(self._lines)
 
     def blocks(self) -> Iterator[bytes]:
-        for start in range(0, len(self._lines), _LINES):
-            yield b"\n".join([*self._lines[start : start + _LINES], b""])
+        for start in range(0, len(self._lines), 256):
+            yield b"\n".join([*self._lines[start : start + 256], b""])
 
     def read(self, position: int) -> bytes:
         try:

@@ -36,12 +36,12 @@ class Source(msgspec.Struct, kw_only=True):
     files: dict[Kind, Path]
     folder: Path | None = None
     more: dict[Kind, list[Path]] = {}
-    examined: dict[Kind, Evidence] = {}
+    examined: dict[Path, Evidence] = {}
 
     def logs(self, kind: Kind) -> list[FileLog]:
-        """All rows of a kind, file by file; none if there are none."""
+        """All rows of a kind that count, file by file; none if there are none."""
         first = [self.files[kind]] if kind in self.files else []
-        return [FileLog(file) for file in (*first, *self.more.get(kind, ()))]
+        return [self._examined(kind, file).log for file in (*first, *self.more.get(kind, ()))]
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind that count; `missing` says what to do where there are none."""
@@ -53,9 +53,12 @@ class Source(msgspec.Struct, kw_only=True):
 
     def evidence(self, kind: Kind) -> Evidence:
         """The rows of a kind, compared with what their manifest says."""
-        if kind not in self.examined:
-            self.examined[kind] = examine(FileLog(self.files[kind]), self.manifest(kind))
-        return self.examined[kind]
+        return self._examined(kind, self.files[kind])
+
+    def _examined(self, kind: Kind, file: Path) -> Evidence:
+        if file not in self.examined:
+            self.examined[file] = examine(FileLog(file), _manifest(kind, file))
+        return self.examined[file]
 
     def partial(self) -> str:
         """What is present of what was planned, where that is not all; empty if the evaluations are whole."""
@@ -63,11 +66,12 @@ class Source(msgspec.Struct, kw_only=True):
 
     def manifest(self, kind: Kind) -> Manifest | None:
         """What the rows of a kind are, if they are ours."""
-        file = self.files.get(kind)
-        if file is None or file.name != ROWS_FILE[kind]:
-            return None
-        store = FlatStore(file.parent)
-        return next((store.manifest(kind, id) for id in store.ids(kind)), None)
+        return _manifest(kind, self.files[kind]) if kind in self.files else None
+
+
+def _manifest(kind: Kind, file: Path) -> Manifest | None:
+    store = FlatStore(file.parent)
+    return next((store.manifest(kind, id) for id in store.ids(kind)), None) if file.name == ROWS_FILE[kind] else None
 
 
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
