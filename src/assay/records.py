@@ -163,8 +163,8 @@ class _Metadata(msgspec.Struct):
 
 
 class _Input(msgspec.Struct):
-    kind: Kind
-    id: str
+    kind: Kind | None = None
+    id: str = ""
     partial: str = ""
 
 

@@ -96,10 +96,10 @@ def test_one_table_of_all_labels_in_every_format(shell: Shell) -> None:
     assert r"| a\_1 | 0.900\* | 0.900 | 100 | 0 |" in shell.call(*call, "--format", "markdown").out
     assert r"a\_1 & 0.900* & 0.900 & 100 & 0 \\" in shell.call(*call, "--format", "latex").out
     lines = shell.call(*call, "--format", "csv").out.splitlines()
-    assert lines[0] == "side,label,value,ci_low,ci_high,items,failed,best"
+    assert lines[0] == "side,label,value,ci_low,ci_high,items,failed,best,partial"
     assert lines[1].startswith("a_1,f1,0.9,")
     assert lines[4].startswith("'=b,ter,0.6,")
-    assert lines[4].endswith(",100,0,true")
+    assert lines[4].endswith(",100,0,true,")
     only = json.loads(shell.call("compare", "a_1", "=b", "--all-labels", "--label", "f1", "--json").out)
     assert only["labels"] == ["f1"]
     assert only["sides"]["a_1"]["f1"]["best"] is True

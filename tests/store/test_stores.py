@@ -107,7 +107,7 @@ def test_deleting_from_a_flat_folder_leaves_what_is_not_ours(tmp_path: Path) -> 
 INNER = [
     *(f'"metadata": {{"{name}": 5}}' for name in ("rows", "faults", "calibrations", "own_answers", "usage", "calls")),
     *('"metadata": {"rows": {"run": [5]}}', '"metadata": {"rows": {"nothing": "a"}}', '"plan": {"scorers": "x"}'),
-    *('"plan": {"tasks": [1]}', '"inputs": [{}]', '"inputs": [{"kind": "run", "id": "r", "partial": 1}]'),
+    *('"plan": {"tasks": [1]}', '"inputs": [{"kind": "x"}]', '"inputs": [{"kind": "run", "id": "r", "partial": 1}]'),
 ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from assay import reading
 from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.dataset import benchmark_name, data_files, mixeval, stamp
 from tests.formats.mixeval.folder import VERSION, free_form, items, multiple_choice, numbered, write_data
@@ -227,8 +228,8 @@ def test_half_a_file(tmp_path: Path, cut: int) -> None:
 def test_an_error_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: str) -> None:
     write_data(tmp_path, free, MULTIPLE * 9)
     opened: list[Any] = []
-    real = Path.open
-    monkeypatch.setattr(Path, "open", lambda path, *how: opened.append(real(path, *how)) or opened[-1])
+    real = reading.opened
+    monkeypatch.setattr(reading, "opened", lambda path, *how: opened.append(real(path, *how)) or opened[-1])
     with pytest.raises(UserError) as error:
         items(tmp_path)
     assert error.value.__traceback__ is not None, "the frames of the readers are still there"

@@ -168,9 +168,9 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     found: dict[Kind, list[Path]] = {}
     inside: dict[Kind, list[Path]] = {}  # one repository
     for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
-        known: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
-        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
-        if not known:
+        rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
+        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in rows.items()}
+        if not rows:
             inside |= _inputs_in_repository(folder, manifest)
     check_rows(folder, (file for files in found.values() for file in files))
     return found | inside
@@ -181,10 +181,8 @@ def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[P
     found: dict[Kind, list[Path]] = {}
     if folder.resolve().parent.name == "evaluations":
         store = FolderStore(folder.resolve().parents[1])
-        for entry in manifest.inputs:
-            kind: Kind = entry["kind"]
-            file = store.directory(kind, entry["id"]) / ROWS_FILE[kind]
-            if file.exists():
+        for kind, id in ((entry.get("kind"), entry.get("id")) for entry in manifest.inputs):
+            if kind and id and (file := store.directory(kind, id) / ROWS_FILE[kind]).exists():
                 found.setdefault(kind, []).append(file)
     return found
 
@@ -194,7 +192,7 @@ def _items_of_run(folder: Path) -> Path | None:
     store = FlatStore(folder)
     manifest = next((store.manifest("run", id) for id in store.ids("run")), None)
     for entry in manifest.inputs if manifest else ():
-        if entry.get("kind") == "dataset":
+        if entry.get("kind") == "dataset" and entry.get("id"):
             file = FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"]) / ROWS_FILE["dataset"]
             return file if file.exists() else None
     return None
