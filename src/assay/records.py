@@ -148,6 +148,34 @@ class Manifest(msgspec.Struct, kw_only=True):
     checksums: dict[str, str] = {}
 
 
+class _Plan(msgspec.Struct):
+    scorers: list[dict[str, Any]] | None = None
+    tasks: list[dict[str, Any]] | None = None
+
+
+class _Metadata(msgspec.Struct):
+    rows: dict[Kind, str | list[str]] | None = None
+    faults: list[str] = []
+    calibrations: dict[str, dict[str, Any]] = {}
+    own_answers: dict[str, list[str]] = {}
+    usage: dict[str, dict[str, Any]] = {}
+    calls: dict[str, dict[str, dict[str, Any]]] = {}
+
+
+class _Input(msgspec.Struct):
+    kind: Kind | None = None
+    id: str = ""
+    partial: str = ""
+
+
+class ManifestShape(msgspec.Struct):
+    """The types of what is read of a manifest's inner parts, whose writer may be anybody."""
+
+    inputs: list[_Input]
+    plan: _Plan
+    metadata: _Metadata
+
+
 class Log(Protocol):
     """An append-only sequence of JSON lines. Positions are opaque and stay valid until `replace`."""
 
@@ -213,7 +241,7 @@ class Store(Protocol):
         ...
 
 
-_HALVES = re.compile(rb"\\\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 def tolerant_json(text: bytes) -> Any:
@@ -223,30 +251,15 @@ def tolerant_json(text: bytes) -> Any:
 
     try:
         value = json.loads(text, parse_int=_integer)
-        if _HALVES.search(text):
-            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        halved = _HALVES.search(text)
+        return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) if halved else value
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    return value
 
 
 def _integer(digits: str) -> int | float:
     number = int(digits) if len(digits) < 21 else float(digits)
     return number if -(2**63) <= number < 2**64 else float(number)
-
-
-def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    try:
-        msgspec.convert(value, wanted)
-    except (msgspec.ValidationError, RecursionError):
-        return False
-    return True
 
 
 def find(row: Any, facet: str) -> Any:

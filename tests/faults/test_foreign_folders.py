@@ -40,6 +40,8 @@ NAMED: dict[str, dict[str, Any]] = {  # every way in which a config names code o
         "models": [{"name": "judge", "type": "openai", "base_url": "http://127.0.0.1:9/v1", "helper": True}],
     },
     "prompt of a judge": {"evaluation_methods": [{"judge": {"model": "demo:judge", "prompt": "/etc/hostname"}}]},
+    "weights": {"evaluation_methods": [{"name": "e", "type": "embedding_similarity", "params": {"model": "a/b"}}]},
+    "file at home": {"evaluation_methods": [{"name": "e", "type": "is_json", "params": {"schema": "~/private.json"}}]},
     "metric": {"metrics": ["code.py:measure"]},
     "metric by path": {"metrics": [{"name": "m", "path": "code.py", "function_name": "measure"}]},
     "class of a format": {"metrics": [{"name": "m", "type": "sygra.user_metric", "params": {"metric": "code.Metric"}}]},

@@ -13,8 +13,12 @@ from click.testing import CliRunner
 
 import assay
 from assay.cli import group
-from assay.records import ROWS_FILE
+from assay.datasets.parquet import parquet
+from assay.records import ROWS_FILE, Manifest
 from assay.store.seal import BLOCK
+from assay.store.stores import FlatStore
+from tests.analysis.match_lab import won
+from tests.analysis.rows import save
 
 ITEMS, SAMPLES = 60, 4
 LABELS = ROWS_FILE["evaluation"]
@@ -153,6 +157,26 @@ def test_an_export_says_so(out: Path, tmp_path: Path, state: Callable[[Path], st
     code, said = call("export", out, "--table", "evaluations", "-o", tmp_path / "rows.csv")
     assert code == 0
     assert text in said
+
+
+@pytest.mark.parametrize("state", [repeated, flipped, not_utf8])
+def test_rows_that_do_not_count_are_in_no_table(out: Path, tmp_path: Path, state: Callable[[Path], str]) -> None:
+    text = state(out)
+    for suffix in ("jsonl", "parquet"):
+        assay.export(out, table="evaluations", output=str(tmp_path / f"rows.{suffix}"))
+    count = len((tmp_path / "rows.jsonl").read_bytes().splitlines())
+    assert count <= 240
+    assert len(list(parquet(tmp_path / "rows.parquet"))) == count
+    assert assay.sql(out, "select count(*) as n from evaluations") == [{"n": count}]
+    assert text in call("sql", out, "select 1 as n from evaluations")[1]
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "latex", "csv", "html", "json"])
+def test_a_ranking_says_so(tmp_path: Path, form: str) -> None:
+    folder = save(tmp_path, won("a", "b", 6, 3))
+    FlatStore(folder).put_manifest(Manifest(kind="evaluation", id="e", planned=500))
+    _, said = call("rank", folder, *(("--json",) if form == "json" else ("--format", form)))
+    assert "of 500 evaluations" in said
 
 
 def test_rows_that_repeat_count_once(out: Path) -> None:

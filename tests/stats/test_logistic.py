@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from assay.stats.logistic import logistic
+from assay.analysis.judge.bias import logistic
 
 
 @pytest.mark.parametrize("seed", range(4))

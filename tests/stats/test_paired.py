@@ -11,8 +11,7 @@ from scipy import stats
 
 from assay.interfaces import FloatArray
 from assay.stats.intervals import t_interval
-from assay.stats.paired import Differences, equivalent, interval, significance
-from assay.stats.saddlepoint import flipped_tail
+from assay.stats.paired import Differences, equivalent, flipped_tail, interval, significance
 from assay.stats.student import mcnemar
 
 REPEATS = 300

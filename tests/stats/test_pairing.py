@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from assay.stats.pairing import PRIOR_VARIANCE, choose_pairs, posterior
+from assay.stats.davidson import PRIOR_VARIANCE, choose_pairs, posterior
 
 
 def payoffs(players: int, games: int, seed: int) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from assay.stats.quantiles import quantile_interval
+from assay.stats.intervals import quantile_interval
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9])

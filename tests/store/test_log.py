@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from assay.errors import StoreError
 from assay.interfaces import Log
 from assay.store.log import FileLog
-from assay.store.memory_log import MemoryLog
+from assay.store.stores import MemoryLog
 
 from .conftest import unhurried
 

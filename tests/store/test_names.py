@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.store.names import safe_name
+from assay.store.files import safe_name
 
 from .conftest import unhurried
 

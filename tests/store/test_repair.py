@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from assay.records import Response
 from assay.store.log import FileLog
-from assay.store.memory_log import MemoryLog
 from assay.store.repair import open_rows, row_decoder
+from assay.store.stores import MemoryLog
 
 from .conftest import unhurried
 
@@ -83,6 +83,8 @@ def test_memory_logs_are_repaired_too() -> None:
 
 def test_the_decoder_is_strict_about_rows_and_tolerant_about_numbers() -> None:
     assert decode(b'{"item_id":"a","inference_time":Infinity}').inference_time == float("inf")
+    assert decode(b'{"item_id":"a","response":"x\\ud800y","inference_time":NaN}').response == "x?y"
+    assert decode(b'{"item_id":"a","response":"\\ud83d\\ude00","inference_time":NaN}').response == "\U0001f600"
     with pytest.raises(msgspec.ValidationError, match="item_id"):
         decode(b"{}")
 

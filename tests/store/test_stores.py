@@ -104,7 +104,20 @@ def test_deleting_from_a_flat_folder_leaves_what_is_not_ours(tmp_path: Path) -> 
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("content", [b"{broken", b"[]", b'{"run": {"id": 5}}', b'{"run": null}', b""])
+INNER = [
+    *(f'"metadata": {{"{name}": 5}}' for name in ("rows", "faults", "calibrations", "own_answers", "usage", "calls")),
+    *('"metadata": {"rows": {"run": [5]}}', '"metadata": {"rows": {"nothing": "a"}}', '"plan": {"scorers": "x"}'),
+    *('"plan": {"tasks": [1]}', '"inputs": [{"kind": "x"}]', '"inputs": [{"kind": "run", "id": "r", "partial": 1}]'),
+]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"{broken", b"[]", b'{"run": {"id": 5}}', b'{"run": null}', b""),
+        *(f'{{"run": {{"kind": "run", "id": "r", {inner}}}}}'.encode() for inner in INNER),
+    ],
+)
 def test_a_broken_manifest_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(content)
     with pytest.raises(StoreError, match="manifest cannot be read") as caught:

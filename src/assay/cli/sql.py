@@ -25,6 +25,8 @@ def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows
         what = "name an experiment and a query" if not paths else "--json or --csv, not both"
         raise UserError(what, fix='assay sql output/demo "select count(*) from responses"')
     with api.ask(paths, query) as answer:
+        for note in answer.notes:
+            click.echo(f"note: {api.plain(note)}", err=True)
         if as_json:
             _print_json(answer)
         elif as_csv or form == "csv":

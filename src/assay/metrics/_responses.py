@@ -6,8 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.stats.intervals import Interval, item_contributions
-from assay.stats.quantiles import quantile_interval
+from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 
 def columns(*names: str) -> list[str]:

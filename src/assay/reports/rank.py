@@ -19,7 +19,7 @@ def view(ranking: Ranking) -> Sheet:
 
 
 def _exact(ranking: Ranking) -> tuple[list[str], list[list[object]]]:
-    rows = [msgspec.structs.asdict(standing) for standing in ranking.standings]
+    rows = [{**msgspec.structs.asdict(standing), "partial": ranking.partial} for standing in ranking.standings]
     for row in rows:
         row["rank_low"], row["rank_high"] = row.pop("ranks")
     return list(rows[0]), [list(row.values()) for row in rows]

@@ -136,7 +136,7 @@ def new_file(temporary: Path, path: Path, *, private: bool = True) -> int:
     with suppress(FileNotFoundError):
         os.unlink(temporary)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_mode() if private else 0o666)
-    with suppress(FileNotFoundError):
+    with suppress(OSError):  # there is none, or a file system without modes
         os.fchmod(fd, path.stat().st_mode & 0o777)
     return fd
 
@@ -148,3 +148,19 @@ def sync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
+
+INSIDE = ".assay"  # the folder in which commands keep experiments behind files of their own
+
+
+def safe_name(id: str) -> str:
+    """A file or folder name for an id, which is any text: the id itself if it is plainly safe, else a readable start,
+    `~` and a hash. Different ids have different names: no safe id contains `~`.
+    """
+    if _SAFE.fullmatch(id) and not id.endswith("."):
+        return id
+    readable = _UNSAFE.sub("-", id[:200])[:40].strip(".-") or "id"
+    return f"{readable}~{blake2b(id.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"

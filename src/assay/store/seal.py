@@ -18,6 +18,7 @@ from assay.store.files import store_error
 
 BLOCK = 1 << 16  # bytes; the rows of a damaged block cannot be trusted
 _WIDTH = 8
+_LINE_FEED = 10
 _MASK = 2**64 - 1
 
 
@@ -70,9 +71,9 @@ class Checksums:
     def damaged(self, size: int, text: str, path: Path) -> list[range]:
         """The blocks, as ranges of bytes, that are not as they were when the file was closed with this size and these
         checksums. None is if the file was edited so that lines have moved: then its rows have to tell."""
-        blocks, _, lines = text.partition(" ")
+        encoded, _, lines = text.partition(" ")
         try:
-            sealed = _split(b64decode(blocks, validate=True))
+            sealed = _split(b64decode(encoded, validate=True))
         except Error:  # the manifest's own text is damaged: it tells nothing about the rows
             return []
         whole = min(size, self.size) // BLOCK
@@ -82,12 +83,26 @@ class Checksums:
                 file.seek(whole * BLOCK)
                 now.append(xxh3_64_digest(file.read(size % BLOCK)))
         damaged = [at for at, (before, after) in enumerate(zip(sealed, now, strict=False)) if before != after]
-        if not damaged:
-            return []
-        moved = damaged[-1] == len(now) - 1 if size != self.size else f"{_sum_of_lines(path) & _MASK:016x}" == lines
-        if moved:
-            return []
-        return [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
+        blocks = [range(at * BLOCK, min((at + 1) * BLOCK, size)) for at in damaged]
+        if damaged and size == self.size:
+            return [] if f"{_sum_of_lines(path) & _MASK:016x}" == lines else blocks
+        if damaged and damaged[0] == len(now) - len(damaged):
+            alone = len(damaged) == 1 and size < self.size
+            if not alone or _was_edited(path, blocks[0], self.size - size, sealed[damaged[0]]):
+                return []
+        return blocks
+
+
+def _was_edited(path: Path, block: range, more: int, checksum: bytes) -> bool:
+    """Whether the last sealed block differs because a person edited the file, which has `more` bytes now: no line ends
+    where the seal ended, or taking out lines of that size makes the block what it was."""
+    with reading.opened(path, 0) as file:
+        file.seek(block.start)
+        head = file.read(len(block))
+        file.seek(block.start + more)
+        tail = file.read(len(block))
+    cuts = [0, *(at + 1 for at, byte in enumerate(head) if byte == _LINE_FEED)]
+    return cuts[-1] != len(head) or any(xxh3_64_digest(head[:cut] + tail[cut:]) == checksum for cut in cuts)
 
 
 def _sum_of_lines(path: Path) -> int:

@@ -1,8 +1,7 @@
 import msgspec
 import pytest
 
-from assay.formats.mixeval.metric import Cell, ModelScores
-from assay.formats.mixeval.table import scores_view
+from assay.formats.mixeval.metric import Cell, ModelScores, scores_view
 
 
 def scores(model: str, label: str, value: float | None, **counts: int) -> ModelScores:

@@ -15,6 +15,8 @@ from assay.analysis.look.export import Export, Tables
 from assay.engine.experiment.sources import find_source
 from assay.errors import ConfigError, StoreError, UserError
 from assay.registry import writer
+from assay.store.seal import seal
+from assay.store.stores import FlatStore
 from tests.cli.shell import Shell
 from tests.support import Lab
 
@@ -136,6 +138,12 @@ def test_the_order_of_rows_on_disk_changes_nothing(lab: Lab) -> None:
         lines = path.read_text().splitlines(keepends=True)
         random.Random(1).shuffle(lines)
         path.write_text("".join(lines))
+    store = FlatStore(lab.folder / "out")
+    for kind in ("run", "evaluation"):
+        manifest = store.manifest(kind, store.ids(kind)[0])
+        assert manifest is not None
+        seal(manifest, store.log(kind, manifest.id))
+        store.put_manifest(manifest)
     export(lab.folder / "out", lab.folder / "second")
     assert files(lab.folder / "first") == files(lab.folder / "second")
 

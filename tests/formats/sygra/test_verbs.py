@@ -120,6 +120,7 @@ def test_the_report_is_what_the_rows_say(done: Path, folder: Folder) -> None:
     manifest["aggregation"]["segments"] = [
         {"name": "metrics.jsonl", "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
     ]
+    manifest["aggregation"]["checksums"] = {}
     (done / "manifest.json").write_text(json.dumps(manifest))
     assert folder.call(output_with_ts=False).ok
     assert folder.report()["results"] == {"accuracy": {"accuracy": 0.125}}

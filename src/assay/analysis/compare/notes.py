@@ -13,7 +13,6 @@ from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Log
-from assay.records import Response, fitting
 from assay.store.repair import read_rows
 
 
@@ -124,7 +123,13 @@ def _place(row: dict[str, Any]) -> Place:
     keys = row.get("responses")
     if keys:
         return str(keys[0]), "", 0
-    return str(row.get("item_id")), str(row.get("model_name")), int(row.get("sample_index") or 0)
+    return _stands(row)
+
+
+def _stands(row: dict[str, Any]) -> Place:
+    """The place of a row without a key; rows of others may not number their samples."""
+    sample = row.get("sample_index")
+    return str(row.get("item_id")), str(row.get("model_name")), sample if isinstance(sample, int) else 0
 
 
 def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
@@ -137,9 +142,8 @@ def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
                 return answers
             if not line.strip():
                 continue
-            row = fitting(decode_row(line, str(side.source.path)), Response)
-            stands: Place = (str(row.get("item_id")), str(row.get("model_name")), int(row.get("sample_index") or 0))
-            for place in ((str(row.get("key") or ""), "", 0), stands):
+            row = decode_row(line, str(side.source.path))
+            for place in ((str(row.get("key") or ""), "", 0), _stands(row)):
                 if place in wanted:
                     answers[place] = _answer(row)
     return answers

@@ -129,6 +129,8 @@ def calibrate(
     judged = _chosen(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
     notes = list(read.notes)
+    if partial := source.partial():
+        notes.append(f"the evaluations are partial: {partial}")
     about = {judge.label: give_labels(judge, read, threshold, chosen=bool(label)) for judge in judged}
     used = {id(given) for given_labels in about.values() for given in given_labels}
     left = [given for given in read.rows if id(given) not in used]

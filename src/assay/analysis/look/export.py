@@ -4,7 +4,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from tempfile import NamedTemporaryFile
+from typing import IO, Any, cast
 
 import msgspec
 from msgspec import inspect
@@ -75,6 +76,7 @@ class Tables:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._copies: dict[Path, IO[bytes]] = {}
 
     def __contains__(self, table: str) -> bool:
         return TABLES[table] in self.source.files
@@ -87,7 +89,28 @@ class Tables:
 
     def logs(self, table: str) -> list[FileLog]:
         """Like `log`, with the rows of further runs where evaluations were made from several."""
-        return [self.log(table), *self.source.logs(TABLES[table])[1:]]
+        self.log(table)
+        return self.source.logs(TABLES[table])
+
+    def files(self, table: str) -> list[str]:
+        """The files with a table's rows; of a log that has rows which do not count, a copy without them."""
+        files: list[str] = []
+        for log in self.logs(table):
+            if log.hidden:
+                if log.path not in self._copies:
+                    copy = self._copies[log.path] = NamedTemporaryFile(prefix="assay-", suffix=".jsonl")  # noqa: SIM115
+                    copy.writelines(log.blocks())
+                    copy.flush()
+                files.append(self._copies[log.path].name)
+            else:
+                files += [str((log.path.parent / part.name).absolute()) for part in log.segments() if part.size]
+        return files
+
+    def partial(self) -> list[str]:
+        """What is present of unfinished tables."""
+        kinds: list[Kind] = [kind for kind in ("run", "evaluation") if kind in self.source.files]
+        texts = {NOUNS[kind]: self.source.evidence(kind).partial for kind in kinds}
+        return [f"{noun} are partial: {text}" for noun, text in texts.items() if text]
 
     def lines(self, table: str) -> Iterator[tuple[str, bytes]]:
         """(place, line) of every row, as it stands on disk."""
@@ -222,10 +245,4 @@ def export(
     chosen = check_params(write, params or {}, where="--set")
     with failing(write, f"the format {name!r}", "--format"):
         notes = list(write(rows, **chosen) or ())
-    return [*(f"{noun} are partial: {partial}" for noun, partial in _partial(source)), *notes]
-
-
-def _partial(source: Source) -> Iterator[tuple[str, str]]:
-    for kind in ("run", "evaluation"):
-        if kind in source.files and (partial := source.evidence(kind).partial):
-            yield NOUNS[kind], partial
+    return [*rows.tables.partial(), *notes]

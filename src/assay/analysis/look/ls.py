@@ -13,7 +13,7 @@ from assay import reading
 from assay.engine.calls.failures import Failures, told_once
 from assay.errors import UserError
 from assay.registry import formats
-from assay.store.names import INSIDE
+from assay.store.files import INSIDE
 
 State = Literal["complete", "failed", "running", "stopped", "killed", "partial", "broken"]
 SILENT_AFTER = 15.0  # seconds: a run that is alive writes its status every two

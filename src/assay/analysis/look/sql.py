@@ -31,9 +31,10 @@ _LOCKS = (
 
 
 class QueryAnswer:
-    """The result of a query, read as it is asked for."""
+    """The result of a query, read as it is asked for; `notes` say which tables are partial."""
 
-    def __init__(self, connection: "DuckDBPyConnection") -> None:
+    def __init__(self, connection: "DuckDBPyConnection", notes: Sequence[str]) -> None:
+        self.notes = notes
         self._connection = connection
         described = connection.description or []
         self.columns = _different([str(column[0]) for column in described])
@@ -69,14 +70,14 @@ def ask(paths: Sequence[str | Path], sql: str) -> Generator[QueryAnswer]:
     """The answer to one SELECT over the tables of these experiments."""
     tables = [Tables(source) for source in find_sources(list(paths))]
     with connect(tables, most=LOOKED_AT) as connection:
-        files = sorted({path for one in tables for name in TABLES if name in one for path in _files(one, name)})
+        files = sorted({path for one in tables for name in TABLES if name in one for path in one.files(name)})
         allowed = dict.fromkeys(name for file in files for name in (file, _GLOB.sub(r"[\1]", file)))
         connection.execute(f"SET allowed_paths = [{', '.join(map(text, allowed))}]")
         for lock in _LOCKS:
             connection.execute(lock)
         _check(connection, sql)
         connection.execute(sql)
-        yield QueryAnswer(connection)
+        yield QueryAnswer(connection, [f"{one.source.name}: {note}" for one in tables for note in one.partial()])
 
 
 @contextmanager
@@ -124,19 +125,10 @@ def _select(tables: Tables, name: str, most: int | None, several: bool) -> str:
     for column, type in tables.columns(name, most if name != "metrics" else None).items():
         if column.lower() not in map(str.lower, columns):  # two that differ in case only are one to SQL
             columns[column] = type
-    files = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in _files(tables, name))
+    files = ", ".join(text(_GLOB.sub(r"[\1]", file)) for file in tables.files(name))
     typed = ", ".join(f"{text(column)}: {text(type)}" for column, type in columns.items())
     source = f"{text(tables.source.name)} AS source, " if several and "source" not in columns else ""
     return f"SELECT {source}* FROM read_json([{files}], format = 'newline_delimited', columns = {{{typed}}})"
-
-
-def _files(tables: Tables, name: str) -> list[str]:
-    return [
-        str((log.path.parent / segment.name).absolute())
-        for log in tables.logs(name)
-        for segment in log.segments()
-        if segment.size
-    ]
 
 
 def text(value: str) -> str:

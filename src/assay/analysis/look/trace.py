@@ -16,7 +16,7 @@ from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, t
 from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError
 from assay.interfaces import Log, Store
-from assay.records import Evaluation, Item, Kind, Response, fitting
+from assay.records import Evaluation, Item, Kind, Response
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import FlatStore, open_store
@@ -115,7 +115,7 @@ class _Scan:
                 if mark.scorer and mark.label:
                     self.labels.setdefault(mark.scorer, set()).add(mark.label)
                 if owner == item_id:
-                    yield fitting(_row(log.read(position)), _KINDS.get(self.kind, Item))
+                    yield _fitting(_row(log.read(position)), _KINDS.get(self.kind, Item))
                 else:
                     self.ids.add(owner)
 
@@ -179,7 +179,7 @@ def _logged(store: Store, name: str, item_id: str) -> list[Row]:
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
     marks = ((log, position, mark) for log in logs for position, mark in read_rows(log, _Mark))
     lines = dict.fromkeys(log.read(position) for log, position, mark in marks if mark.item_id == item_id)
-    return [fitting(_row(line), _Step) for line in lines]
+    return [_fitting(_row(line), _Step) for line in lines]
 
 
 def _add_spans(trace: Trace, traces: list[Row]) -> None:
@@ -194,7 +194,7 @@ def _add_evaluations(trace: Trace, store: Store, responses: list[Row]) -> None:
     scan = _Scan(store, "evaluation")
     rows = sorted(scan.of(trace.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
-    metrics = [fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
+    metrics = [_fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
 
     def with_metrics(row: Row, response: Row) -> Row:
         entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, scan.labels)]
@@ -242,4 +242,18 @@ def _enters(evaluation: Row, metric: Row, response: Row, item: Row | None, label
         value = first_of(places)
         if typed(None if value is UNSET else value) != typed(metric.get(facet)):
             return False
+    return True
+
+
+def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    try:
+        msgspec.convert(value, wanted)
+    except (msgspec.ValidationError, RecursionError):
+        return False
     return True

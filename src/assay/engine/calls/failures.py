@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from assay.errors import UserError
 from assay.interfaces import Log
 from assay.records import Manifest
 from assay.store.repair import read_rows
@@ -91,7 +92,10 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
 def failures_of(run: Manifest | None, evaluation: Manifest | None) -> list[Failures]:
     """Those of an experiment."""
     metadata = (manifest.metadata if manifest else {} for manifest in (run, evaluation))
-    return told_once(*(msgspec.convert(each.get(FAILURES, []), list[Failures]) for each in metadata))
+    try:
+        return told_once(*(msgspec.convert(each.get(FAILURES, []), list[Failures]) for each in metadata))
+    except msgspec.ValidationError as error:
+        raise UserError(f"a manifest's failures cannot be read: {error}", fix="run it again") from None
 
 
 def told_once(run: list[Failures], evaluation: list[Failures]) -> list[Failures]:

@@ -11,7 +11,7 @@ from assay.engine.evaluate.cases import Call
 from assay.engine.evaluate.matches import Matches
 from assay.interfaces import Log
 from assay.records import Evaluation, EvaluationOutcome
-from assay.stats.pairing import choose_pairs
+from assay.stats.davidson import choose_pairs
 from assay.store.repair import read_rows
 
 SMALLEST_SHARE = 20  # a round is this part of the budget, but lets every player play

@@ -22,8 +22,8 @@ from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.store.files import safe_name
 from assay.store.keys import canonical, digest
-from assay.store.names import safe_name
 from assay.store.seal import is_unchanged, seal
 from assay.store.stores import FlatStore
 from assay.usercode import failing
@@ -72,10 +72,9 @@ def import_results(
     path: str | Path, folder: str | Path, *, format_name: str = "", params: Mapping[str, Any] | None = None
 ) -> list[Imported]:
     """Import what is at `path` into `folder`; several datasets get a folder each below it."""
-    name, found = _read(Path(path), format_name, params or {})
-    target = Path(folder)
-    several = len(found) > 1
-    return [_import_one(name, one, target / safe_name(one.dataset) if several else target) for one in found]
+    name, datasets = _read(Path(path), format_name, params or {})
+    folders = [Path(folder, safe_name(foreign.dataset)) if len(datasets) > 1 else Path(folder) for foreign in datasets]
+    return [_import_dataset(name, foreign, target) for foreign, target in zip(datasets, folders, strict=True)]
 
 
 def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> tuple[str, list[Foreign]]:
@@ -88,16 +87,16 @@ def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> tuple[str,
         read = registry.reader.get(name, base=Path.cwd(), where="--from")
         chosen = registry.check_params(read, params, where="--set")
         with failing(read, f"the format {name!r}", "--from"):
-            found: list[Foreign] = read(path, **chosen)
-        if found:
-            return name, found
+            datasets: list[Foreign] = read(path, **chosen)
+        if datasets:
+            return name, datasets
     raise UserError(
         f"{str(path)!r} holds nothing that can be imported",
         fix=f"name a file or folder with results of {' or '.join(names)}; a file of rows needs no import",
     )
 
 
-def _import_one(name: str, foreign: Foreign, folder: Path) -> Imported:
+def _import_dataset(name: str, foreign: Foreign, folder: Path) -> Imported:
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
     with store.lock("run", id):
@@ -187,7 +186,7 @@ def _import_evaluations(
 
 
 def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
-    """Say whose rows will come, before they do: an import that is killed between the two may go on."""
+    """Say whose rows will come, before they do: an import that is killed between the two can resume."""
     if store.manifest(kind, id) is None:
         store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
 

@@ -19,8 +19,8 @@ from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import formats
+from assay.store.files import INSIDE
 from assay.store.log import FileLog
-from assay.store.names import INSIDE
 from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
@@ -36,12 +36,12 @@ class Source(msgspec.Struct, kw_only=True):
     files: dict[Kind, Path]
     folder: Path | None = None
     more: dict[Kind, list[Path]] = {}
-    examined: dict[Kind, Evidence] = {}
+    examined: dict[Path, Evidence] = {}
 
     def logs(self, kind: Kind) -> list[FileLog]:
-        """All rows of a kind, file by file; none if there are none."""
+        """All rows of a kind that count, file by file; none if there are none."""
         first = [self.files[kind]] if kind in self.files else []
-        return [FileLog(file) for file in (*first, *self.more.get(kind, ()))]
+        return [self._examined(kind, file).log for file in (*first, *self.more.get(kind, ()))]
 
     def log(self, kind: Kind, missing: str) -> FileLog:
         """The rows of a kind that count; `missing` says what to do where there are none."""
@@ -53,9 +53,12 @@ class Source(msgspec.Struct, kw_only=True):
 
     def evidence(self, kind: Kind) -> Evidence:
         """The rows of a kind, compared with what their manifest says."""
-        if kind not in self.examined:
-            self.examined[kind] = examine(FileLog(self.files[kind]), self.manifest(kind))
-        return self.examined[kind]
+        return self._examined(kind, self.files[kind])
+
+    def _examined(self, kind: Kind, file: Path) -> Evidence:
+        if file not in self.examined:
+            self.examined[file] = examine(FileLog(file), _manifest(kind, file))
+        return self.examined[file]
 
     def partial(self) -> str:
         """What is present of what was planned, where that is not all; empty if the evaluations are whole."""
@@ -63,11 +66,12 @@ class Source(msgspec.Struct, kw_only=True):
 
     def manifest(self, kind: Kind) -> Manifest | None:
         """What the rows of a kind are, if they are ours."""
-        file = self.files.get(kind)
-        if file is None or file.name != ROWS_FILE[kind]:
-            return None
-        store = FlatStore(file.parent)
-        return next((store.manifest(kind, id) for id in store.ids(kind)), None)
+        return _manifest(kind, self.files[kind]) if kind in self.files else None
+
+
+def _manifest(kind: Kind, file: Path) -> Manifest | None:
+    store = FlatStore(file.parent)
+    return next((store.manifest(kind, id) for id in store.ids(kind)), None) if file.name == ROWS_FILE[kind] else None
 
 
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
@@ -164,9 +168,9 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     found: dict[Kind, list[Path]] = {}
     inside: dict[Kind, list[Path]] = {}  # one repository
     for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
-        known: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
-        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in known.items()}
-        if not known:
+        rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
+        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in rows.items()}
+        if not rows:
             inside |= _inputs_in_repository(folder, manifest)
     check_rows(folder, (file for files in found.values() for file in files))
     return found | inside
@@ -177,10 +181,8 @@ def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[P
     found: dict[Kind, list[Path]] = {}
     if folder.resolve().parent.name == "evaluations":
         store = FolderStore(folder.resolve().parents[1])
-        for entry in manifest.inputs:
-            kind: Kind = entry["kind"]
-            file = store.directory(kind, entry["id"]) / ROWS_FILE[kind]
-            if file.exists():
+        for kind, id in ((entry.get("kind"), entry.get("id")) for entry in manifest.inputs):
+            if kind and id and (file := store.directory(kind, id) / ROWS_FILE[kind]).exists():
                 found.setdefault(kind, []).append(file)
     return found
 
@@ -190,7 +192,7 @@ def _items_of_run(folder: Path) -> Path | None:
     store = FlatStore(folder)
     manifest = next((store.manifest("run", id) for id in store.ids("run")), None)
     for entry in manifest.inputs if manifest else ():
-        if entry.get("kind") == "dataset":
+        if entry.get("kind") == "dataset" and entry.get("id"):
             file = FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"]) / ROWS_FILE["dataset"]
             return file if file.exists() else None
     return None

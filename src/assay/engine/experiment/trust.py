@@ -30,7 +30,7 @@ _MOST_SHOWN = 10
 
 
 class Reach(NamedTuple):
-    """What a folder would do beyond its own rows: `runs`, `reads`, `writes to`, `calls` or `sets` what `name` says."""
+    """What a folder would do beyond its own rows: run, read, load, write to, call or set what `name` says."""
 
     verb: str
     name: str
@@ -61,7 +61,7 @@ def stored_config(
         # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
         config = load(file, overrides={"prompts": [], **overrides}, need=need)
         parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
-        reaches = list(_reaches(config, folder, parts))
+        reaches = [reach for part in parts for reach in _WAYS[part](config, folder)]
         if "env_vars" in parts and (folder / ".env").exists():
             reaches.append(Reach("sets", "environment variables", ".env"))
         if not _accepted(folder, reaches):
@@ -120,12 +120,8 @@ def _accepted(folder: Path, reaches: list[Reach]) -> bool:
 # ---- what a config reaches
 
 
-def _reaches(config: Config, folder: Path, parts: Iterable[str]) -> Iterator[Reach]:
-    for part in parts:
-        yield from _WAYS[part](config, folder)
-
-
 def _plug_ins(kind: registry.Registry, part: str, config: Config, folder: Path) -> Iterator[Reach]:
+    models = {model.name for model in config.models}
     for number, entry in enumerate(getattr(config, part)):
         place = f"{part}[{number}]"
         name = entry.function_name if entry.type == "custom" and entry.function_name else entry.type
@@ -135,6 +131,8 @@ def _plug_ins(kind: registry.Registry, part: str, config: Config, folder: Path) 
             yield Reach("runs", f"{entry.module}.{entry.function_name}", place)
         else:
             yield from _code(kind, name, place)
+        weights = [text for text in _texts(entry.params.get("model")) if text not in models]
+        yield from (Reach("loads", f"the model {text}", place, text) for text in weights)
         yield from _in_params(entry.params, place, folder, dotted="." in entry.type)
 
 
@@ -145,13 +143,11 @@ def _code(kind: registry.Registry, name: str, place: str) -> Iterator[Reach]:
 
 
 def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -> Iterator[Reach]:
-    """Values that look like files, models to download, or, for plug-ins of formats, classes to import."""
-    for text in _texts(params):
-        if any(map(str.isspace, text)):
-            continue
+    """Values that look like files or, for plug-ins of formats, classes to import."""
+    for text in (text for text in _texts(params) if not any(map(str.isspace, text))):
         if ".py:" in text or text.endswith(".py"):
             yield Reach("runs", text, place, text.removesuffix(".py").partition(".py:")[0] + ".py")
-        elif "/" in text and _outside(folder, [folder / text]):
+        elif "/" in text and _is_outside(folder, text):
             yield Reach("reads", text, place, text)
         elif dotted and "." in text and all(part.isidentifier() for part in text.split(".")):
             yield Reach("runs", text, place)
@@ -189,7 +185,7 @@ def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
         return
     yield from _code(registry.dataset, source.type, "dataset")
     for text in filter(None, (*files, source.repository)):
-        if _outside(folder, [folder / text]):
+        if _is_outside(folder, text):
             yield Reach("reads", text, "dataset", text)
     if source.name and not source.repository:
         yield Reach("reads", f"{source.type} {source.name}", "dataset")
@@ -199,7 +195,7 @@ def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
 def _outputs(config: Config, folder: Path) -> Iterator[Reach]:
     for number, output in enumerate(config.outputs):
         yield from _code(registry.writer, output.type, f"outputs[{number}]")
-        if output.path and _outside(folder, [Path(output.path)]):
+        if output.path and _is_outside(folder, output.path):
             yield Reach("writes to", output.path, f"outputs[{number}]")
         yield from _in_params(output.params, f"outputs[{number}]", folder)
 
@@ -208,12 +204,12 @@ def _gates(config: Config, folder: Path) -> Iterator[Reach]:
     for number, gate in enumerate(config.gates):
         yield from _code(registry.metric, gate.metric, f"gates[{number}]")
         for path in filter(None, (gate.baseline, gate.calibration.path if gate.calibration else "")):
-            if _outside(folder, [Path(path)]):
+            if _is_outside(folder, path):
                 yield Reach("reads", path, f"gates[{number}]", path)
 
 
 def _logging(config: Config, folder: Path) -> Iterator[Reach]:
-    if config.logging.file and _outside(folder, [Path(config.logging.file)]):
+    if config.logging.file and _is_outside(folder, config.logging.file):
         yield Reach("writes to", config.logging.file, "logging")
 
 
@@ -239,8 +235,7 @@ _WAYS = {
 
 def _content(folder: Path) -> bytes:
     """The config's bytes and those of the `.env` that its variables come from."""
-    files = [folder / CONFIG, folder / ".env"]
-    contents = [file.read_bytes() if file.is_file() else b"" for file in files]
+    contents = [file.read_bytes() if file.is_file() else b"" for file in (folder / CONFIG, folder / ".env")]
     return b"%d:%s" % (len(contents[0]), b"".join(contents))
 
 
@@ -267,6 +262,10 @@ def _digest(*parts: str | bytes) -> str:
 def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:
     inside = Path(os.path.realpath(folder))  # `resolve` raises where links run in a circle
     return [str(path) for path in paths if not Path(os.path.realpath(path)).is_relative_to(inside)]
+
+
+def _is_outside(folder: Path, text: str) -> bool:
+    return bool(_outside(folder, [folder / os.path.expanduser(text)]))
 
 
 def _owner(path: Path) -> str:

@@ -28,8 +28,7 @@ from assay.formats.intelligence_layer.runner import Runner
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Record, to_json
-from assay.store.files import write_file
-from assay.store.names import safe_name
+from assay.store.files import safe_name, write_file
 
 AnyLogic = EvaluationLogic[Any, Any, Any, Any]
 AnyAggregation = AggregationLogic[Any, Any]

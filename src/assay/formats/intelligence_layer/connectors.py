@@ -23,9 +23,8 @@ from assay.formats.intelligence_layer.types import BadValue, extra, to_json
 from assay.formats.intelligence_layer.types import JsonSerializable as JsonSerializable
 from assay.formats.intelligence_layer.types import Record as _Record
 from assay.formats.intelligence_layer.types import SerializableDict as SerializableDict
-from assay.store.files import write_file
+from assay.store.files import safe_name, write_file
 from assay.store.log import FileLog
-from assay.store.names import safe_name
 
 if TYPE_CHECKING:
     from assay.formats.intelligence_layer.models import AlephAlphaClientProtocol as AlephAlphaClientProtocol

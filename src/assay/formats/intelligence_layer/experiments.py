@@ -16,8 +16,8 @@ from assay.analysis.look.export import Tables
 from assay.formats.intelligence_layer.domain import EvaluationOverview, FailedExampleRun, RunOverview
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
+from assay.store.files import safe_name
 from assay.store.items import decode_item
-from assay.store.names import safe_name
 
 Row = dict[str, Any]
 _OUTCOMES = {1.0: "a_wins", 0.5: "draw", 0.0: "b_wins"}

@@ -18,9 +18,8 @@ import msgspec
 from assay.formats.intelligence_layer.types import BadValue, extra
 from assay.interfaces import Log, Store
 from assay.records import Kind, Manifest
-from assay.store.memory_log import MemoryLog
-from assay.store.names import safe_name
-from assay.store.stores import MANIFEST, FolderStore
+from assay.store.files import safe_name
+from assay.store.stores import MANIFEST, FolderStore, MemoryLog
 
 _REPOSITORY_TYPE = "dataset"
 _OVERVIEWS = {"overview": ".json", "partial": ".partial_json"}

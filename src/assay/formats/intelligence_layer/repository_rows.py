@@ -12,10 +12,9 @@ from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverv
 from assay.formats.intelligence_layer.evaluations import FileEvaluationRepository
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.records import ROWS_FILE, Evaluation, Response
-from assay.store.files import write_file
+from assay.store.files import safe_name, write_file
 from assay.store.items import encode_item
 from assay.store.keys import response_key
-from assay.store.names import safe_name
 from assay.store.repair import read_rows
 
 

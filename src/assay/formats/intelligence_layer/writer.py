@@ -25,8 +25,7 @@ from assay.formats.intelligence_layer.tracers_files import FileTracer
 from assay.formats.intelligence_layer.types import to_json
 from assay.records import Item
 from assay.registry import writer
-from assay.store.files import make_folder, write_file
-from assay.store.names import safe_name
+from assay.store.files import make_folder, safe_name, write_file
 
 Row = dict[str, Any]
 _JSON: Any = Any  # the type of a value that is read as it is

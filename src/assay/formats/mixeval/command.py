@@ -109,7 +109,7 @@ def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
 
 def _show_tables(result: Any, notes: bool) -> None:
     from assay.cli._output import print_sheet
-    from assay.formats.mixeval.table import scores_view
+    from assay.formats.mixeval.metric import scores_view
     from assay.text.plain import plain
 
     for note in result.notes if notes else ():

@@ -18,8 +18,8 @@ from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.formats.mixeval.written import Written
 from assay.interfaces import Answer, Task
 from assay.records import Manifest
+from assay.store.files import safe_name
 from assay.store.index import ItemIndex
-from assay.store.names import safe_name
 from assay.store.repair import read_rows
 from assay.store.repositories import DatasetRepository
 

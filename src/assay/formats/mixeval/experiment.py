@@ -37,7 +37,7 @@ from assay.formats.mixeval.plans import Options, Parsers, benchmarks_of, config_
 from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.formats.mixeval.written import Written
 from assay.records import MetricRow
-from assay.store.names import safe_name
+from assay.store.files import safe_name
 from assay.store.repositories import DatasetRepository
 from assay.store.seal import seal
 

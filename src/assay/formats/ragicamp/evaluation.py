@@ -30,7 +30,7 @@ from assay.formats.ragicamp.rows import OVERALL
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Limits
 from assay.records import Manifest
-from assay.store.names import safe_name
+from assay.store.files import safe_name
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 from assay.threads import run_blocking

@@ -22,9 +22,9 @@ from assay.engine.aggregate.join import Keys, response_key
 from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.rows import Agent, Row, question_of
 from assay.interfaces import Log
+from assay.store.files import safe_name
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import id_hash
-from assay.store.names import safe_name
 
 Samples = Literal["separate", "mean"]
 Ints = npt.NDArray[np.int64]

@@ -18,12 +18,11 @@ from assay.errors import UserError
 from assay.formats.ragicamp.files import Document, look
 from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
 from assay.interfaces import Log
-from assay.store.files import make_folder, open_own, store_error, sweep, write_file
+from assay.store.files import make_folder, open_own, safe_name, store_error, sweep, write_file
 from assay.store.index import ItemIndex
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
-from assay.store.names import safe_name
 from assay.store.written import check_replaceable, remember
 
 _LOCK = ".ragicamp.lock"

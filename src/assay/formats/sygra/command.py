@@ -143,12 +143,12 @@ def _report_view(result: Any) -> Iterator[Any]:
 
 
 def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
     from rich.text import Text
 
-    from assay.reports.look import plain_table
-
     summary = report["evaluation_summary"]
-    table = plain_table(title_justify="left")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("result", no_wrap=True)
     table.add_column("number", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)

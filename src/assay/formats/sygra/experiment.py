@@ -45,9 +45,8 @@ from assay.formats.sygra.scoring import RunStore, Scoring
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.interfaces import Limits
 from assay.records import Item, Manifest
-from assay.store.files import write_file
+from assay.store.files import INSIDE, write_file
 from assay.store.keys import canonical, digest
-from assay.store.names import INSIDE
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 

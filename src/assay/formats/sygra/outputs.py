@@ -29,9 +29,8 @@ from assay.errors import UserError
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.modules import Loader
 from assay.interfaces import Log
-from assay.store.files import write_file
+from assay.store.files import safe_name, write_file
 from assay.store.keys import id_hash
-from assay.store.names import safe_name
 from assay.store.repair import read_rows
 from assay.usercode import raised
 

@@ -1,5 +1,6 @@
 """The task kind `graph`: `assay sygra` builds it with a task folder's models, a config (`graph:`) with the config's."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,8 @@ from assay.formats.sygra.data import open_source
 from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.graph import GraphTask, ModelUse
 from assay.formats.sygra.helpers import running_task
-from assay.formats.sygra.modules import Loader
+from assay.formats.sygra.modules import OFFERED, Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
-from assay.formats.sygra.own_metrics import import_metrics
 from assay.interfaces import Answer, Context, Model, Task, Work
 from assay.records import Item
 from assay.registry import nearest, task
@@ -171,3 +171,22 @@ def graph_task(
         params = (inference or {}).get(chosen, {})
         uses[wanted] = ModelUse(model=chosen, params=params, identity=model.identity)
     return SygraTask(folder, graph_source, Loader(folder.base), uses, name=name, answer=answer)
+
+
+_FOLDERS = [
+    f"sygra/core/{package}/{kind}_metrics" for package in ("eval/metrics", "metrics") for kind in ("unit", "aggregator")
+]
+_REGISTERS = re.compile(
+    r"^\s*@(?:\w+\.)*(?:unit|aggregator)_metric\(|(?:Unit|Aggregator)MetricRegistry\.register\(", re.MULTILINE
+)
+
+
+def import_metrics(load: Loader, task: Path) -> None:
+    """Import the files that register a metric of the user's own, where SyGra's document puts them or beside the task;
+    no other file of theirs is touched."""
+    for folder in (*(load.base / name for name in _FOLDERS), task):
+        for file in sorted(folder.glob("*.py")) if folder.is_relative_to(load.base) else ():
+            name = ".".join(file.relative_to(load.base).with_suffix("").parts)
+            importable = all(part.isidentifier() for part in name.split(".")) and name not in OFFERED
+            if importable and _REGISTERS.search(file.read_text("utf-8", errors="replace")):
+                load(name, str(file))
