@@ -23,7 +23,6 @@ _OFFSET_BITS = 48
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 _SCAN_BUFFER = 1 << 20  # iterating over a file is 2.7 times as fast as with Python's 8 kB
 _BLOCK = 1 << 17  # decoding larger blocks is slower: each is then a mapping of its own, faulted in page by page
-_LINES = 256
 _FIRST_READ = 1 << 12
 _LARGEST_READ = 1 << 22
 
@@ -92,17 +91,19 @@ class FileLog:
     def blocks(self) -> Iterator[bytes]:
         if self.hidden:
             lines = (line + b"\n" for _, line in self.scan())
-            while block := b"".join(islice(lines, _LINES)):
+            while block := b"".join(islice(lines, 256)):
                 yield block
             return
         for _, path in self._numbered():
+            checksums = Checksums(lines=None)
             try:
                 with reading.opened(path, 0) as file:
-                    yield from _whole_lines(file)
+                    yield from _whole_lines(file, checksums)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise store_error(error, path) from error
+            self._checksums.setdefault(path, checksums)
 
     def read(self, position: int) -> bytes:
         number, offset = position >> _OFFSET_BITS, position & _OFFSET_MASK
@@ -238,10 +239,11 @@ def _write_rest(fd: int, lines: bytes, written: int) -> None:
         raise
 
 
-def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+def _whole_lines(file: BinaryIO, checksums: Checksums) -> Iterator[bytes]:
     """Blocks that end where a line ends; a torn last line is left out."""
     begun: list[bytes | memoryview] = []
     while block := file.read(_BLOCK):
+        checksums.update(block)
         end = block.rfind(b"\n") + 1
         if not end:
             begun.append(block)

@@ -25,9 +25,9 @@ _MASK = 2**64 - 1
 class Checksums:
     """Those of the first `size` bytes of a file. `lines` is the sum of the lines' checksums, None if not known yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: int | None = 0) -> None:
         self.size = 0
-        self.lines: int | None = 0
+        self.lines = lines
         self._whole = bytearray()
         self._last = xxh3_64()
 
@@ -116,14 +116,13 @@ def _split(checksums: bytes | bytearray) -> list[bytes]:
 
 def read_checksums(path: Path) -> Checksums:
     """The checksums of a file as it is now."""
-    checksums, buffer = Checksums(), bytearray(BLOCK)
+    checksums, buffer = Checksums(lines=None), bytearray(BLOCK)
     try:
         with reading.opened(path, 0) as file:
             while size := file.readinto(buffer):
                 checksums.update(buffer if size == BLOCK else buffer[:size])
     except OSError as error:
         raise store_error(error, path) from error
-    checksums.lines = None
     return checksums
 
 

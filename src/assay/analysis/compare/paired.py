@@ -71,8 +71,7 @@ class Side(msgspec.Struct, kw_only=True):
             at = at[np.isin(columns.ids[columns.item[at]], only)]
         outcome, passed, score = verdicts(columns)
         at = at[np.lexsort((score[at], columns.sample[at], columns.item[at]))]
-        sources = Sources([self.log], self.source.logs("run"), self.source.logs("dataset"))
-        joined = declared(bound.columns, columns, sources) if bound.columns else {}
+        joined = declared(bound.columns, columns, _sources(self.source, self.log)) if bound.columns else {}
         rows = at if columns.row is None else columns.row[at]
         return Sample(
             label=label,
@@ -101,6 +100,10 @@ def rows_of(source: Source) -> Log:
     return source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
 
 
+def _sources(source: Source, log: Log) -> Sources:
+    return Sources([log], source.logs("run"), source.logs("dataset"))
+
+
 def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     """All rows of a source, with facets that the rows lack taken from their responses and items."""
     where = str(source.path)
@@ -108,7 +111,7 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     reader.read(log, where)
     columns = reader.columns()
     if missing(columns, facets):
-        sources = Sources([log], source.logs("run"), source.logs("dataset"))
+        sources = _sources(source, log)
         join_responses(columns, facets, sources)
         join_items(columns, facets, sources)
     for at, facet in enumerate(facets):

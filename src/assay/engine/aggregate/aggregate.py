@@ -18,7 +18,7 @@ from assay.engine.aggregate.join import Sources, declared, join_items, join_resp
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import CALIBRATIONS, Judges
-from assay.engine.run.evidence import PARTIAL, partial_of
+from assay.engine.run.evidence import PARTIAL, DamagedError, partial_of
 from assay.engine.run.plan import is_finished
 from assay.errors import UserError
 from assay.interfaces import Log, Store
@@ -70,6 +70,7 @@ class Aggregator:
         with self.store.lock("aggregation", aggregation):
             old = self.store.manifest("aggregation", aggregation)
             if old is not None and is_finished(old, wanted, self.store.log("aggregation", aggregation), False):
+                self._check_seals(evaluations)
                 return repository.metrics(aggregation)
             rows, count = self._rows(evaluations, metrics, settings.get("runs"), settings.get("datasets"))
             partial = partial_of(self.store.manifest("evaluation", evaluation) for evaluation in evaluations)
@@ -94,6 +95,14 @@ class Aggregator:
             seal(manifest, self.store.log("aggregation", aggregation))
             self.store.put_manifest(manifest)
         return rows
+
+    def _check_seals(self, evaluations: Sequence[str]) -> None:
+        """After all rows were read by blocks this costs nothing."""
+        for evaluation in evaluations:
+            manifest, log = self.store.manifest("evaluation", evaluation), self.store.log("evaluation", evaluation)
+            examined = bool(getattr(log, "hidden", ()))
+            if manifest is not None and not examined and (damage := log.damage(manifest)):
+                raise DamagedError(damage[0])
 
     def _inputs(self, evaluations: Sequence[str]) -> list[dict[str, Any]]:
         inputs: list[dict[str, Any]] = []
@@ -129,6 +138,7 @@ class Aggregator:
         reader = Reader(facets, positions=any(bound.wants_rows for bound in metrics))
         for evaluation, log in zip(evaluations, logs, strict=True):
             reader.read(log, f"evaluation {evaluation!r}")
+        self._check_seals(evaluations)
         columns = reader.columns()
         if not len(columns.item):
             return [], 0

@@ -17,7 +17,7 @@ from assay.engine.experiment import bind
 from assay.engine.experiment.evaluate import Paths
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.responses import Bound, Measured, Responses
-from assay.engine.experiment.runs import NamedLog, answers_of
+from assay.engine.experiment.runs import KeyedLog, NamedLog
 from assay.engine.experiment.sources import (
     ConfigSource,
     Source,
@@ -62,7 +62,10 @@ class ExistingEvaluations(Responses):
     def __init__(self, sources: list[Source], *, stored: bool) -> None:
         self.sources = sources
         self.stored = stored
-        self._logs = [source.log("evaluation", "evaluate its responses first") for source in sources]
+        self._examines = False
+        for source in sources:
+            if not source.looks_sealed("evaluation"):
+                source.log("evaluation", "evaluate its responses first")
         self._scratch = ""
 
     def scratch(self) -> str:
@@ -84,10 +87,13 @@ class ExistingEvaluations(Responses):
         if self.stored and (note := keep_config(experiment.folder, experiment.config)):
             experiment.progress.note(note)
 
+    def examine(self) -> None:
+        self._examines = True
+
     def measured(self, experiment: Experiment) -> Measured:
         """The ids under which the store shows each source's rows."""
         shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
-        for source, log in zip(self.sources, self._logs, strict=True):
+        for source in self.sources:
             ours = source.folder is not None and source.folder.absolute() == experiment.folder
             id = experiment.id if ours else source.name
             for kind, ids in shown.items():
@@ -95,13 +101,14 @@ class ExistingEvaluations(Responses):
                 if file is None:
                     continue
                 rows, manifest = FileLog(file), source.manifest(kind)
-                if kind == "run" and source.manifest("evaluation") is not None:
-                    rows = answers_of(source)
+                if kind == "run" and manifest is None and source.manifest("evaluation") is not None:
+                    rows = KeyedLog(file)
                 if kind == "evaluation":
-                    manifest, rows = source.evidence(kind).manifest, log
                     if len(self.sources) > 1:
                         rows = NamedLog(file, source.name)
-                        rows.hidden = log.hidden
+                    if self._examines or not source.looks_sealed(kind):
+                        evidence = source.evidence(kind)
+                        manifest, rows.hidden = evidence.manifest, evidence.log.hidden
                 experiment.store.show(kind, id, rows, manifest)
                 ids.append(id)
         return {"evaluations": shown["evaluation"], "runs": shown["run"], "datasets": shown["dataset"]}

@@ -6,6 +6,7 @@ The verbs differ in where the responses come from: see `responses.py`.
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +29,7 @@ from assay.engine.experiment.models import Problems, bind_limits, bind_models, b
 from assay.engine.experiment.responses import Bound, Mode, Responses, Tasks, check_error_rate
 from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
+from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Model, Task
@@ -180,10 +182,12 @@ class Experiment:
 
     async def _measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
-        artefacts = self.responses.measured(self)
-        return await Aggregator(self.store).aggregate_async(
-            metrics=metrics, id=self.id, name=self.config.name, **artefacts
-        )
+        measure = partial(Aggregator(self.store).aggregate_async, metrics=metrics, id=self.id, name=self.config.name)
+        try:
+            return await measure(**self.responses.measured(self))
+        except DamagedError:
+            self.responses.examine()
+            return await measure(**self.responses.measured(self))
 
     # -- before spending
 

@@ -81,6 +81,9 @@ class Responses(ABC):
     def close(self) -> None:  # noqa: B027
         """Called at the end, whatever happened."""
 
+    def examine(self) -> None:  # noqa: B027
+        """Called if evaluations that were trusted turned out to be damaged, before they are measured again."""
+
     def measured(self, experiment: "Experiment") -> Measured:
         return {"evaluations": [experiment.id]}
 

@@ -51,6 +51,12 @@ class Source(msgspec.Struct, kw_only=True):
             raise UserError(f"there are no {NOUNS[kind]} in {str(self.path)!r}", where=where, fix=missing)
         return self.evidence(kind).log
 
+    def looks_sealed(self, kind: Kind) -> bool:
+        """Whether the files have the size and the time of their seal, so that it is enough to check their bytes when
+        all of them are read."""
+        manifest = self.manifest(kind)
+        return manifest is not None and manifest.segments == FileLog(self.files[kind]).segments()
+
     def evidence(self, kind: Kind) -> Evidence:
         """The rows of a kind, compared with what their manifest says."""
         return self._examined(kind, self.files[kind])

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from assay.engine.run.existing import Row, Table
+from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.repair import row_decoder
@@ -26,6 +27,13 @@ NOUNS: dict[Kind, str] = {
 }
 _FAULTS = "faults"
 _MOST_NAMED = 3
+
+
+class DamagedError(StoreError):
+    """Rows that were not examined before turned out, when all were read, not to be those that were sealed."""
+
+    def __init__(self, damage: Damage) -> None:
+        super().__init__(describe(damage), fix="run again: the rows of this block are made anew")
 
 
 class Evidence(msgspec.Struct):
