@@ -42,7 +42,7 @@ def result_view(result: Result) -> Sheet:
     if result.metrics:
         parts.append(_metrics(result.metrics))
         partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
-        parts += [Line(f"partial: {text}", "open") for text in partial]
+        parts += [Line(f"partial: {text}", "open") for text in partial if ";" in text]  # more than the table says
         parts += [Line(f"note: {reason}", "open") for reason in _reasons(result.metrics)]
     else:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
