@@ -310,6 +310,8 @@ def test_both_benchmarks_in_one_command(lab: Lab) -> None:
 
 
 def test_a_name_never_becomes_a_path(lab: Lab) -> None:
+    with pytest.raises(UserError, match="MixEval's own"):
+        lab.run(lab.model("m"), settings={"metrics": []})
     settings = {"models.0.name": "../../evil"}
     lab.run(lab.model("m"), settings=settings)
     assert not (lab.folder.parent / "evil").exists()

@@ -78,6 +78,9 @@ def config_of(
     if need == "run":
         source["models"] = list(options.models)
         source["metrics"] += parsers.means()
+    for key in options.settings:
+        if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
+            raise UserError(f"{key!r} is MixEval's own", where="--set", fix="run a config with `assay run` instead")
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
