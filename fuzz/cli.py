@@ -103,6 +103,7 @@ def _serve(pipe: Connection, parents: Connection, folder: Path, build: bool) -> 
     os.environ["ASSAY_STATE_DIR"] = str(folder / "state")
     (folder / "tmp").mkdir(exist_ok=True)
     tempfile.tempdir = None  # the parent's is outside
+    sys.dont_write_bytecode = True
     sys.stdin = io.StringIO()
     guard = _Guard(folder)
     sys.addaudithook(guard.hook)

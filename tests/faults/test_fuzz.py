@@ -6,7 +6,7 @@ import pytest
 
 from fuzz import targets
 
-CASES = {"http": 20_000, "cli": 1_000, "scorers": 100}
+CASES = {"http": 20_000, "cli": 300, "scorers": 100}
 ELSE = 2_000  # cases of a target that is not listed
 
 

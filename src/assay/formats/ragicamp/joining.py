@@ -207,11 +207,12 @@ class _Evaluations:
         places = rows.positions()
         for columns, _ in read_columns(rows.logs, "evaluation rows", _LABEL, ()):
             for responses_of, label, scorer, item, sample, model, position in zip(*columns, places, strict=False):
-                if len(responses_of or ()) > 1:
+                behind = responses_of if isinstance(responses_of, list) else []  # rows may be anybody's
+                if len(behind) > 1:
                     self.matches += 1  # of two answers: not a metric of one
                     continue
                 self._scorers.setdefault(str(label or ""), set()).add(str(scorer or ""))
-                keys.append(response_key(responses_of[0] if responses_of else None, (item, sample, model or "")))
+                keys.append(response_key(behind[0] if behind else None, (item, sample, model or "")))
                 positions.append(position)
         sought = np.frombuffer(keys, np.uint64)
         order = np.argsort(sought, kind="stable")

@@ -45,7 +45,7 @@ def _nodes(expanded: Expanded, around: Surroundings, place: str, problems: list[
         if config.get("node_state") == "idle":
             continue
         try:
-            if kind not in KINDS and kind != Node.kind:
+            if str(kind) not in KINDS and kind != Node.kind:
                 what = "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
                 raise UserError(what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"]))
             nodes[name] = KINDS.get(str(kind), Node)(name, config, around, where)
