@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -196,6 +196,11 @@ class _Logs:
         return decode_row(self.logs[position >> self._BITS].read(position & ((1 << self._BITS) - 1)), "a row")
 
 
+def _behind(responses: Any) -> list[Any]:
+    """The keys of an evaluation's responses; the row may be anybody's."""
+    return cast("list[Any]", responses) if isinstance(responses, list) else []
+
+
 class _Evaluations:
     """The evaluations of each response, found by the engine's key of their response."""
 
@@ -207,7 +212,7 @@ class _Evaluations:
         places = rows.positions()
         for columns, _ in read_columns(rows.logs, "evaluation rows", _LABEL, ()):
             for responses_of, label, scorer, item, sample, model, position in zip(*columns, places, strict=False):
-                behind = responses_of if isinstance(responses_of, list) else []  # rows may be anybody's
+                behind = _behind(responses_of)
                 if len(behind) > 1:
                     self.matches += 1  # of two answers: not a metric of one
                     continue
@@ -227,7 +232,7 @@ class _Evaluations:
         """(metric, evaluation) of the response with this number, in the order of the metrics' names."""
         key = str(response.get("key") or "")
         rows = map(self._rows.read, self._at[self._begins[number] : self._ends[number]])
-        rows = [row for row in rows if not key or not row.get("responses") or row["responses"][0] == key]
+        rows = [row for row in rows if not key or _behind(row.get("responses"))[:1] in ([], [key])]
         return sorted(((self._metric(row), row) for row in rows), key=_by_metric)
 
     def _metric(self, evaluation: Row) -> str:
