@@ -69,3 +69,9 @@ def test_short_agrees_on_bytes_and_hex() -> None:
     key = keys.response_key("q1", "t", 0, b"f")
     assert keys.short(key) == keys.short(key.hex()) == int(key.hex()[:16], 16)
     assert keys.short("not hex: a foreign key") < 2**64
+
+
+@given(st.text())
+def test_a_short_key_of_any_text_fits_64_bits(key: str) -> None:
+    assert 0 <= keys.short(key) < 2**64
+    assert 0 <= keys.short(f"-{key}") < 2**64

@@ -99,7 +99,8 @@ def short(key: bytes | str) -> int:
     """The first 64 bits of a key (bytes, or the hex of a row): what memory holds for each row."""
     if isinstance(key, str):
         try:
-            return int(key[:16], 16)
+            number = int(key[:16], 16)
         except ValueError:
-            return int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
+            number = -1
+        return number if number >= 0 else int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big")
     return int.from_bytes(key[:8], "big")
