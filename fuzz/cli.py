@@ -11,7 +11,6 @@ import io
 import multiprocessing
 import os
 import re
-import shlex
 import shutil
 import sys
 import tempfile
@@ -23,10 +22,10 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import click
+from unittest import mock
 
 from fuzz import Attack, _cli_lab, _hostile
+from fuzz._cli_words import shown, words_of
 
 SECONDS = 10.0  # a case may take
 CASES_OF_A_CHILD = 400
@@ -75,7 +74,7 @@ class _Cases:
             self._child.join(SECONDS)
             what = f"the process died: {self._child.exitcode}"
         self.end()
-        return f"{what}: {_shown(_words(case)[0])}"
+        return f"{what}: {shown(words_of(case)[0])}"
 
     def end(self) -> None:
         if self._child is not None:
@@ -111,7 +110,9 @@ def _serve(pipe: Connection, parents: Connection, folder: Path, build: bool) -> 
     if build:
         world.mkdir()
         os.chdir(world)
-        _cli_lab.build(world, lambda words: _run(words))
+        clocks = mock.patch.multiple(time, time=lambda: 1.8e9, perf_counter=lambda: 0.0)
+        with clocks:  # rows have the same bytes each time: a case depends on its number
+            _cli_lab.build(world, lambda words: _run(words))
         pipe.send(None)
     place = _Place(folder)
     with suppress(EOFError):
@@ -157,7 +158,7 @@ def _state(path: str) -> tuple[int, ...]:
 
 def _fault(case: int, place: _Place, guard: _Guard) -> str | None:
     place.mend()
-    words, random = _words(case)
+    words, random = words_of(case)
     for path in _spoilt(place, words, random):
         _hostile.spoil(path, random)
     os.chdir(place.folder)
@@ -177,7 +178,7 @@ def _fault(case: int, place: _Place, guard: _Guard) -> str | None:
         problems.append(f"files outside of the folder: {sorted(guard.outside)[:3]}")
     if (seconds := time.monotonic() - started) > SECONDS:
         problems.append(f"{seconds:.1f} s")
-    return f"{_shown(words)}\n  " + "\n  ".join(problems) if problems else None
+    return f"{shown(words)}\n  " + "\n  ".join(problems) if problems else None
 
 
 def _run(words: list[str]) -> tuple[Any, str, str]:
@@ -201,95 +202,6 @@ def _run(words: list[str]) -> tuple[Any, str, str]:
     return code, *(stream.getvalue().decode("utf-8", "replace") for stream in (out, err))
 
 
-# ---- the words of a case
-
-
-def _words(case: int) -> tuple[list[str], Random]:
-    """A line that succeeds, mutated, or any command with any of its options."""
-    random = Random(case)
-    lines = _cli_lab.SLOW if random.random() < 0.02 else _cli_lab.LINES
-    words = (
-        shlex.split(random.choice(lines).replace(_cli_lab.MARK, "")) if random.random() < 0.8 else _any_command(random)
-    )
-    if random.random() < 0.45:
-        for _ in range(random.choice([1, 1, 2, 3])):
-            words = _mutated(words, random)
-    return [_as_passed(word) for word in words if not word.startswith(("/", "--debug", "-d"))], random
-
-
-def _as_passed(word: str) -> str:
-    """What Python makes of the bytes that a shell can pass: no NUL, and what is not UTF-8 as single surrogates."""
-    return word.replace("\x00", "").encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
-
-
-def _mutated(words: list[str], random: Random) -> list[str]:
-    at = random.randrange(1, len(words) + 1)
-    kind = random.random()
-    if kind < 0.4:
-        return [*words[:at], _hostile.text(random), *words[at + 1 :]]
-    if kind < 0.5:
-        return [*words[:at], *words[at + 1 :]]
-    if kind < 0.6:
-        return [*words[:at], _hostile.brackets(random)[:120_000], *words[at:]]
-    return [*words, *_option(_command(words), random)]
-
-
-def _any_command(random: Random) -> list[str]:
-    from assay.cli import COMMANDS, group
-
-    name = random.choice(list(COMMANDS))
-    command, words = group.get_command(click.Context(group), name), [name]
-    while isinstance(command, click.Group):
-        name = random.choice(list(command.commands))
-        command, words = command.commands[name], [*words, name]
-    assert command is not None
-    for parameter in command.params:
-        if isinstance(parameter, click.Argument):
-            words += [_operand(random) for _ in range(random.choice([0, 1, 1, 1, 2]) if parameter.nargs < 0 else 1)]
-    for _ in range(random.randrange(4)):
-        words += _option(command, random)
-    return words
-
-
-def _operand(random: Random) -> str:
-    names = ["out", "config.yaml", "config.json", "items.jsonl", "items.csv", "mx", "camp", "again", "rows.jsonl", "."]
-    return random.choice(names) if random.random() < 0.8 else _hostile.text(random)
-
-
-def _command(words: list[str]) -> click.Command:
-    from assay.cli import COMMANDS, group
-
-    command: Any = group
-    for word in words:
-        if not isinstance(command, click.Group):
-            break
-        following = (
-            command.get_command(click.Context(command), word) if command is not group or word in COMMANDS else None
-        )
-        if following is None:
-            break
-        command = following
-    return command
-
-
-def _option(command: click.Command, random: Random) -> list[str]:
-    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    if not options:
-        return ["--debugg"]
-    option = random.choice(options)
-    name = random.choice([*option.opts, *option.secondary_opts])
-    if option.is_flag and random.random() < 0.9:
-        return [name] if name != "--debug" else []
-    kind: Any = option.type
-    if isinstance(kind, click.Choice) and random.random() < 0.7:
-        value = random.choice(list(kind.choices))
-    elif isinstance(kind, (click.IntRange, click.FloatRange)) and random.random() < 0.6:
-        value = random.choice(["0", "1", "2", "0.5", "100", "-1", "99999999999999999999", "nan", "1e400"])
-    else:
-        value = _operand(random)
-    return [name, str(value)] if random.random() < 0.8 else [f"{name}={value}"]
-
-
 def _spoilt(place: _Place, words: list[str], random: Random) -> list[Path]:
     """The files that are changed, mostly among those that the words lead to: most often one, sometimes none."""
     begins = [os.path.join(place.folder, word.replace("tasks.", "tasks/")) for word in words if len(word) < 99]
@@ -300,12 +212,6 @@ def _spoilt(place: _Place, words: list[str], random: Random) -> list[Path]:
     number = random.choice([0, 1, 1, 1, 1, 2, 3])
     chosen = (random.choice(named if named and random.random() < 0.85 else files) for _ in range(number))
     return [Path(path) for path in dict.fromkeys(chosen)]
-
-
-def _shown(words: list[str]) -> str:
-    return "assay " + " ".join(
-        repr(word)[:150] if not word.isascii() or len(word) > 100 else shlex.quote(word) for word in words
-    )
 
 
 class _Guard:
