@@ -113,7 +113,7 @@ def laughs() -> bytes:
 
 
 def spoil(path: Path, random: Random) -> None:
-    """Change a file: in its values where it has some, else in its bytes; or put something that is no file there."""
+    """Change a file: in its values where it has some, else in its bytes; or put something that is not a file there."""
     kind = random.random()
     if not path.is_file():  # it went with another
         return

@@ -65,7 +65,7 @@ NEVER_USED = {"gate", "baseline"}
 
 @pytest.fixture(autouse=True)
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A user with a state directory of his own, who has not said anything yet."""
+    """A user with a state directory of their own, who has not said anything yet."""
     monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("ASSAY_TRUST", raising=False)
     monkeypatch.chdir(tmp_path)

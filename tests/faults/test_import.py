@@ -1,4 +1,4 @@
-"""`import` is never silently empty or half, and goes on after a kill."""
+"""`import` is never silently empty or half, and resumes after a kill."""
 
 import json
 import subprocess

@@ -235,7 +235,7 @@ def test_a_user_in_an_address_is_refused_and_not_repeated(shell: Shell, address:
 
 
 def test_words_stay_words(tmp_path: Path) -> None:
-    """A header that is no key, and a key that is a mere word, are not masked in answers."""
+    """A header that is not a key, and a key that is a mere word, are not masked in answers."""
     hook = tmp_path / "say.py"
     hook.write_text("def answer(request):\n    return 'we use ollama and application/json'\n")
     with running(Options(answers=f"{hook}:answer")) as url:

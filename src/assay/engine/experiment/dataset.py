@@ -86,7 +86,7 @@ def file_stamp(path: Path) -> dict[str, Any]:
 
 def content_stamp(path: Path) -> dict[str, Any]:
     """The same for a file whose rows must not be taken for new ones only because it was touched."""
-    if path.is_dir():  # who reads it will say so
+    if path.is_dir():  # its reader says so
         return {"path": str(path)}
     with reading.opened(path) as file:
         return {"path": str(path), "content": file_digest(file, "blake2b").hexdigest()[:32]}
