@@ -142,6 +142,7 @@ _HOMES = {
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.writers.csv": "csv_lines",
+    "viewer.server": "view",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
     "store.written": "write_named",

@@ -1,0 +1,3 @@
+export function Judges() {
+  return <p>not yet</p>;
+}

@@ -1,0 +1,3 @@
+export function Plots() {
+  return <p>not yet</p>;
+}

@@ -1,0 +1,3 @@
+export function Review() {
+  return <p>not yet</p>;
+}

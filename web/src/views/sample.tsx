@@ -1,0 +1,3 @@
+export function Sample() {
+  return <p>not yet</p>;
+}

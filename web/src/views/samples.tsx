@@ -1,0 +1,3 @@
+export function Samples() {
+  return <p>not yet</p>;
+}
