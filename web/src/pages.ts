@@ -299,3 +299,24 @@ export interface PageTypes {
 
 export type PageName = keyof PageTypes;
 export type Query = Record<string, string | number | boolean | string[] | undefined>;
+
+// ---- what a report carries instead of the pages samples, matrix, flips and sample, which the app makes from it
+
+export interface Report {
+  title: string;
+  made: string; // when, in ISO 8601
+  reproduce: string[]; // commands
+  config: { experiment: string; yaml: string }[];
+  rows: number; // how many are carried, failures first
+  all: number; // how many there are
+  chunks: number; // of `rows/<n>`, 2,000 rows each
+  details: Record<string, number>; // item -> the chunk `details/<n>` that has its page `sample`
+}
+
+// A chunk `rows/<n>` is a list of these; a chunk `details/<n>` maps items to their pages `sample`.
+export interface CarriedRow extends Omit<SampleRow, "verdict" | "passed" | "score" | "disagreement"> {
+  labels: Record<string, { verdict: Outcome; passed: boolean | null; score: number | null }>;
+  facets: Record<string, string>;
+  tags: string[];
+  text: string; // question and answer, for the search
+}
