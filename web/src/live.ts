@@ -9,7 +9,7 @@ export interface Progress {
   cost: number | null;
   tokens: number | null;
   waiting: string;
-  models: Record<string, { total: number; done: number; errors: number; retries: number }>;
+  models: Record<string, { total: number | null; done: number; errors: number; retries: number }>;
 }
 
 export const listed = signal<{ value?: Experiments; error?: PageError; loading: boolean }>({ loading: true });

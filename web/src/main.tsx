@@ -5,7 +5,7 @@ import { follow, listed } from "./live";
 import { chosen, go, href, route } from "./router";
 import { Chooser, ThemeButton, restoreTheme } from "./shell";
 import { openSource } from "./source";
-import { oneLine } from "./text";
+import { oneLine } from "./line";
 import { setSource, useSource } from "./ui";
 import { Compare } from "./views/compare";
 import { Experiments } from "./views/experiments";

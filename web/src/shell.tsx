@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Experiment } from "./pages";
 import { change, chosen } from "./router";
-import { Visible, oneLine } from "./text";
+import { Visible, oneLine } from "./line";
 
 const MANY = 8; // experiments from which on they can be searched
 

@@ -5,7 +5,7 @@ import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
 import { chosen } from "./router";
 import { queryText, type PageError, type Source } from "./source";
-import { Line, oneLine } from "./text";
+import { Line, oneLine } from "./line";
 
 let current: Source;
 export const useSource = (): Source => current;
@@ -76,7 +76,7 @@ export function Choice(props: { name: string; value: string; options: (string | 
         </option>
       ));
   return (
-    <label class="choice">
+    <label class="pick-one">
       <span>{props.name}</span>
       <select aria-label={props.name} value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
         {groups.map((group) => (group ? <optgroup label={group}>{shown(group)}</optgroup> : shown(group)))}

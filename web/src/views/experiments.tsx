@@ -2,7 +2,7 @@
 import { listed, progress, type Progress } from "../live";
 import type { Experiment } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { Visible } from "../text";
+import { Visible } from "../line";
 import { Show, Table, count, money, number, seconds, type Column } from "../ui";
 
 const VALUES = 4; // metrics of an experiment that are shown at a glance
@@ -142,7 +142,7 @@ function columns(): Column<Experiment>[] {
       sort: (each) => each.id,
       cell: (each) => (
         <span class="pick">
-          <input type="checkbox" aria-label={`choose ${each.id}`} checked={ids.includes(each.id)} onChange={pick(each.id)} />{" "}
+          <input type="checkbox" aria-label={`choose ${each.id}`} checked={ids.includes(each.id)} onChange={pick(each.id)} />
           <a href={href("leaderboard", { experiment: [each.id] })}>
             <Visible text={each.id} />
           </a>
@@ -177,9 +177,10 @@ function columns(): Column<Experiment>[] {
       name: "open",
       text: () => "",
       cell: (each) => (
-        <>
-          <a href={href("samples", { experiment: [each.id] })}>samples</a> <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
-        </>
+        <span class="links">
+          <a href={href("samples", { experiment: [each.id] })}>samples</a>
+          <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
+        </span>
       ),
     },
   ];

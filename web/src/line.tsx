@@ -8,8 +8,13 @@ const PARTS = new RegExp(`(${UNSEEN.source})`);
 
 const code = (character: string): string => (character === "\n" ? "⏎" : character === "\t" ? "⇥" : `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
 
-export const Visible = ({ text }: { text: string }): JSX.Element => (
-  <bdi>{UNSEEN.test(text) ? text.split(PARTS).map((part, index) => (index % 2 ? <span class="unseen">{code(part)}</span> : part)) : text}</bdi>
+// `lines`: line breaks and tabs stay as they are.
+export const Visible = ({ text, lines = false }: { text: string; lines?: boolean }): JSX.Element => (
+  <bdi>
+    {UNSEEN.test(text)
+      ? text.split(PARTS).map((part, index) => (index % 2 === 0 || (lines && /[\n\t]/.test(part)) ? part : <span class="unseen">{code(part)}</span>))
+      : text}
+  </bdi>
 );
 
 // Where only a string can stand (an option, a title).
@@ -18,9 +23,11 @@ export const oneLine = (text: string, longest = 90): string => {
   return seen.join("") + (text.length > longest ? "…" : "");
 };
 
+const SHORT = 28; // characters that are not worth a second line
+
 export function Line({ text, longest = 90 }: { text: string; longest?: number }): JSX.Element {
   const [all, setAll] = useState(false);
-  if (text.length <= longest) return <Visible text={text} />;
+  if (text.length <= longest) return <span class={text.length <= SHORT ? "short" : "long"}><Visible text={text} /></span>;
   return (
     <span class="long">
       <Visible text={all ? text : text.slice(0, longest)} />
