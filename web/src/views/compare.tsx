@@ -11,12 +11,7 @@ type Pair = Comparison["pairs"][number];
 
 export function Compare() {
   const board = usePage("leaderboard", {});
-  return (
-    <>
-      <h1>Compare</h1>
-      <Show page={board}>{(value) => <Sides board={value} />}</Show>
-    </>
-  );
+  return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
 }
 
 // Experiments, and the parts of them that a facet makes.
@@ -98,11 +93,11 @@ function verdictText(pair: Pair): string {
     case "worse":
       return `b is ${pair.verdict} by ${size} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
     case "equivalent":
-      return `a and b are equivalent: they differ by less than ${pair.smallest_difference.toFixed(3)} (${rangeText(pair)})`;
+      return `a and b are equivalent: ${signed(pair.difference)} (${rangeText(pair)}) is within the margin`;
     case "inconclusive":
       return `No difference can be told: ${signed(pair.difference)} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
     case "incomplete":
-      return `Incomplete: what is missing could turn the result around (${rangeText(pair)} so far)`;
+      return `Incomplete: the evidence is unfinished; so far ${signed(pair.difference)} (${rangeText(pair)})`;
   }
 }
 

@@ -10,38 +10,35 @@ const VALUES = 4; // metrics of an experiment that are shown at a glance
 export function Experiments() {
   const sort = route.value.query.get("sort") ?? "";
   return (
-    <>
-      <h1>Experiments</h1>
-      <Show page={listed.value}>
-        {(value) => (
-          <>
-            {value.experiments
-              .filter((each) => each.state === "running" && progress.value[each.id])
-              .map((each) => (
-                <Run key={each.id} experiment={each} live={progress.value[each.id]!} />
-              ))}
-            {value.experiments.length ? (
-              <Table
-                caption={`${count(value.experiments.length)} below ${value.roots.join(", ")}`}
-                name="experiments"
-                columns={columns()}
-                rows={value.experiments}
-                sorted={sort}
-                onSort={(name) => change({ sort: name })}
-              />
-            ) : (
-              <div class="nothing box">
-                <p>There are no experiments below {value.roots.join(", ")}.</p>
-                <p class="quiet">
-                  Make one with <code>assay run</code>, or open another folder with <code>assay view FOLDER</code>.
-                </p>
-              </div>
-            )}
-            <p class="quiet">Assay {value.version}</p>
-          </>
-        )}
-      </Show>
-    </>
+    <Show page={listed.value}>
+      {(value) => (
+        <>
+          {value.experiments
+            .filter((each) => each.state === "running" && progress.value[each.id])
+            .map((each) => (
+              <Run key={each.id} experiment={each} live={progress.value[each.id]!} />
+            ))}
+          {value.experiments.length ? (
+            <Table
+              caption={`${count(value.experiments.length)} below ${value.roots.join(", ")}`}
+              name="experiments"
+              columns={columns()}
+              rows={value.experiments}
+              sorted={sort}
+              onSort={(name) => change({ sort: name })}
+            />
+          ) : (
+            <div class="nothing box">
+              <p>There are no experiments below {value.roots.join(", ")}.</p>
+              <p class="quiet">
+                Make one with <code>assay run</code>, or open another folder with <code>assay view FOLDER</code>.
+              </p>
+            </div>
+          )}
+          <p class="quiet">Assay {value.version}</p>
+        </>
+      )}
+    </Show>
   );
 }
 
@@ -56,9 +53,9 @@ function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
   ];
   return (
     <section class="run" aria-label={`run of ${experiment.id}`}>
-      <h3>
+      <h2>
         <Visible text={experiment.id} /> <span class="state running">is running</span>
-      </h3>
+      </h2>
       <dl class="facts">
         {facts.map(([name, value]) => (
           <div key={name}>

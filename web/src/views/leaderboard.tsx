@@ -46,12 +46,7 @@ export function Leaderboard() {
   const { query } = route.value;
   const facet = query.getAll("facet");
   const page = usePage("leaderboard", { ...scope(), facet });
-  return (
-    <>
-      <h1>Leaderboard</h1>
-      <Show page={page}>{(board) => <Board board={board} facet={facet} />}</Show>
-    </>
-  );
+  return <Show page={page}>{(board) => <Board board={board} facet={facet} />}</Show>;
 }
 
 function Board({ board, facet }: { board: Page; facet: string[] }) {
@@ -180,7 +175,7 @@ function Rank({ ranks }: { ranks?: [number, number] }) {
 
 function Legend({ standing, scale, bounded }: { standing?: Loaded<Standing>; scale: Scale; bounded: boolean }) {
   return (
-    <div class="legend">
+    <div class="mark-legend">
       <span>
         <Interval mark={{ value: 0.5, low: 0.2, high: 0.8 }} scale={[0, 1]} width={70} /> value and interval, from {number(scale[0])} to {number(scale[1])}
       </span>
