@@ -4,8 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Query } from "./pages";
 import { change, queryOf, route } from "./router";
 import type { PageError } from "./source";
-import { oneLine } from "./text";
-import { count } from "./ui";
+import { oneLine } from "./line";
+import { Choice, count, type Option } from "./ui";
 
 const LISTS = ["experiment", "outcome", "where", "tag"];
 const SINGLES = ["label", "search", "regex", "passed", "low", "high", "only", "sort", "descending"];
@@ -46,20 +46,20 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
         <input type="checkbox" checked={get("regex") === "1"} onChange={(event) => narrow({ regex: event.currentTarget.checked })} /> regular expression
       </label>
       {(choices?.labels.length ?? 0) > 1 && (
-        <Select name="label" value={get("label") || choices!.label} options={pairs(choices!.labels)} onValue={(label) => narrow({ label })} />
+        <Choice name="label" value={get("label") || choices!.label} options={choices!.labels} onChange={(label) => narrow({ label })} />
       )}
-      <Choice name="outcome" values={OUTCOMES} chosen={query.getAll("outcome")} onChosen={(outcome) => narrow({ outcome })} />
-      <Select name="verdict" value={get("passed")} options={{ "": "any", passed: "passed", failed: "failed" }} onValue={(passed) => narrow({ passed })} />
+      <Several name="outcome" values={OUTCOMES} chosen={query.getAll("outcome")} onChosen={(outcome) => narrow({ outcome })} />
+      <Choice name="verdict" value={get("passed")} options={[{ value: "", text: "any" }, "passed", "failed"]} onChange={(passed) => narrow({ passed })} />
       <Late name="score from" type="number" value={get("low")} onValue={(low) => narrow({ low }, { replace: true })} />
       <Late name="to" type="number" value={get("high")} onValue={(high) => narrow({ high }, { replace: true })} />
       {Object.entries(choices?.facets ?? {}).map(([facet, values]) => {
         const [own, others] = [where.filter((each) => each.startsWith(`${facet}=`)), where.filter((each) => !each.startsWith(`${facet}=`))];
         const chosen = own.map((each) => each.slice(facet.length + 1));
-        return <Choice name={facet} values={values} chosen={chosen} onChosen={(next) => narrow({ where: [...others, ...next.map((value) => `${facet}=${value}`)] })} />;
+        return <Several name={facet} values={values} chosen={chosen} onChosen={(next) => narrow({ where: [...others, ...next.map((value) => `${facet}=${value}`)] })} />;
       })}
-      {(choices?.tags?.length ?? 0) > 0 && <Choice name="tag" values={choices!.tags!} chosen={query.getAll("tag")} onChosen={(tag) => narrow({ tag })} />}
-      <Select name="only" value={get("only")} options={ONLY} onValue={(only) => narrow({ only })} />
-      <Select name="sort by" value={get("sort")} options={sorts} onValue={(sort) => narrow({ sort, descending: undefined })} />
+      {(choices?.tags?.length ?? 0) > 0 && <Several name="tag" values={choices!.tags!} chosen={query.getAll("tag")} onChosen={(tag) => narrow({ tag })} />}
+      <Choice name="only" value={get("only")} options={options(ONLY)} onChange={(only) => narrow({ only })} />
+      <Choice name="sort by" value={get("sort")} options={options(sorts)} onChange={(sort) => narrow({ sort, descending: undefined })} />
       <button type="button" aria-pressed={get("descending") === "1"} onClick={() => narrow({ descending: get("descending") !== "1" })}>
         {get("descending") === "1" ? "↓ descending" : "↑ ascending"}
       </button>
@@ -70,22 +70,7 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
   );
 }
 
-const pairs = (values: string[]): Record<string, string> => Object.fromEntries(values.map((value) => [value, value]));
-
-function Select(props: { name: string; value: string; options: Record<string, string>; onValue: (value: string) => void }): JSX.Element {
-  return (
-    <label>
-      {props.name}{" "}
-      <select value={props.value} onChange={(event) => props.onValue(event.currentTarget.value)}>
-        {Object.entries(props.options).map(([value, title]) => (
-          <option value={value} selected={value === props.value}>
-            {oneLine(title, 60)}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
+const options = (texts: Record<string, string>): Option[] => Object.entries(texts).map(([value, text]) => ({ value, text }));
 
 // A field whose value is taken when one has stopped typing.
 function Late(props: { name: string; type: "search" | "number"; value: string; problem?: string; onValue: (value: string) => void }): JSX.Element {
@@ -115,11 +100,12 @@ function Late(props: { name: string; type: "search" | "number"; value: string; p
   );
 }
 
-function Choice(props: { name: string; values: string[]; chosen: string[]; onChosen: (values: string[]) => void }): JSX.Element {
+// A choice of several values.
+function Several(props: { name: string; values: string[]; chosen: string[]; onChosen: (values: string[]) => void }): JSX.Element {
   const { name, values, chosen } = props;
   const toggle = (value: string, on: boolean): void => props.onChosen(on ? [...chosen, value] : chosen.filter((each) => each !== value));
   return (
-    <details class="choice">
+    <details class="menu choice" name="filter" onKeyDown={(event) => event.key === "Escape" && (event.currentTarget.open = false)}>
       <summary>
         {oneLine(name, 40)}
         {chosen.length > 0 && `: ${oneLine(chosen.join(", "), 40)}`}

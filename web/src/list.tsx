@@ -2,6 +2,7 @@
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys";
+import { version } from "./live";
 import type { PageTypes, Query } from "./pages";
 import { change, route } from "./router";
 import { queryText, type PageError } from "./source";
@@ -84,21 +85,22 @@ export class List<Of extends Name> {
   }
 
   // The rows that are shown stay until the new ones are there.
-  private renew(): void {
+  renew(): void {
+    if (!this.head) return;
     for (const page of [...this.pages.keys()]) if (!this.wanted.includes(page)) this.pages.delete(page);
     for (const page of this.wanted) if (!this.busy.has(page)) void this.loadPage(page);
   }
 }
 
-// `version` grows when the data behind the list has changed.
-export function useList<Of extends Name>(name: Of, query: Query, version: unknown): { list: List<Of>; head?: PageTypes[Of] } {
+export function useList<Of extends Name>(name: Of, query: Query): { list: List<Of>; head?: PageTypes[Of] } {
   const [, redraw] = useState(0);
   const head = useRef<PageTypes[Of] | undefined>(undefined);
-  const list = useMemo(() => new List(name, query, () => redraw((before) => before + 1)), [name, queryText(query), version]);
+  const list = useMemo(() => new List(name, query, () => redraw((before) => before + 1)), [name, queryText(query)]);
   useEffect(() => {
     list.want(0, 0);
     return () => list.close();
   }, [list]);
+  useEffect(() => list.renew(), [version.value]);
   head.current = list.head ?? head.current;
   return { list, head: head.current };
 }
@@ -153,7 +155,6 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
     k: { about: "previous row", run: () => move(active - 1) },
     ArrowDown: { about: "next row", run: () => move(active + 1) },
     ArrowUp: { about: "previous row", run: () => move(active - 1) },
-    Enter: { about: "open the row", run: () => open(active) },
   });
   const scale = Math.min(total * height, TALLEST);
   const rows = [];
@@ -211,6 +212,7 @@ class Line<Row> extends Component<LineProps<Row>> {
         style={{ height: `${height}px` }}
         tabIndex={active ? 0 : -1}
         onFocus={() => this.props.onActive()}
+        onKeyDown={(event) => event.key === "Enter" && event.target === event.currentTarget && this.props.onOpen()}
         onClick={(event) => !(event.target as Element).closest("a") && this.props.onOpen()}
       >
         {row === undefined ? <div role="cell">… {count(index + 1)}</div> : cells(row, index)}

@@ -2,6 +2,7 @@
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffWordsWithSpace } from "diff";
+import { oneLine } from "./line";
 import { change, route } from "./router";
 import { useSource } from "./ui";
 
@@ -15,10 +16,6 @@ const HIDDEN =
 
 export const visible = (text: string): string =>
   text.replace(HIDDEN, (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
-
-// A text in one line.
-export const oneLine = (text: string, most = 300): string =>
-  visible(`${text.slice(0, whole(text, most))}${text.length > most ? "…" : ""}`.replace(/\r?\n/g, " ⏎ ").replace(/\t/g, " "));
 
 // The nearest place before `end` that does not split a character.
 const whole = (text: string, end: number): number => (end < text.length && /[\ud800-\udbff]/.test(text[end - 1] ?? "") ? end - 1 : end);
@@ -209,7 +206,7 @@ export function ToolCalls({ calls }: { calls: unknown }): JSX.Element | null {
   const list: any[] = Array.isArray(calls) ? calls : calls ? [calls] : [];
   if (!list.length) return null;
   return (
-    <ul class="tools" aria-label="tool calls">
+    <ul class="tool-calls" aria-label="tool calls">
       {list.map((call) => (
         <li>
           <p class="role">

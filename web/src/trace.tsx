@@ -1,7 +1,8 @@
 // What led to a response and what followed from it: steps, inner calls, labels, matches.
 import type { JSX } from "preact";
 import type { Trace } from "./pages";
-import { Chat, Fold, Raw, Reasoning, ToolCalls, Turn, Value, oneLine, type Message } from "./text";
+import { oneLine } from "./line";
+import { Chat, Fold, Raw, Reasoning, ToolCalls, Turn, Value, type Message } from "./text";
 import { count, number } from "./ui";
 import { Mark } from "./views/samples";
 

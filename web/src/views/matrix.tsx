@@ -5,7 +5,7 @@ import { Rows, useList } from "../list";
 import type { Matrix as Page, MatrixCell, MatrixRow } from "../pages";
 import { href, route } from "../router";
 import { queryText } from "../source";
-import { oneLine } from "../text";
+import { oneLine } from "../line";
 import { count, number } from "../ui";
 
 const SORTS = { "": "rate, hardest first", disagreement: "disagreement", item: "item", order: "order of the rows" };
@@ -13,7 +13,7 @@ const STEPS = 10; // of the ramp
 
 export function Matrix(): JSX.Element {
   const query = listQuery(route.value.query);
-  const { list, head } = useList("matrix", query, 0);
+  const { list, head } = useList("matrix", query);
   const from = queryText(query);
   const shared = href("sample", { label: head?.label, from: from || "sort=", list: "matrix" });
   const columns = head?.columns.map((each) => queryText({ ...each })) ?? [];
@@ -64,8 +64,8 @@ function Cells({ row, page, address }: { row: MatrixRow; page: Page; address: (c
       <div role="rowheader" title={oneLine(row.item)}>
         {oneLine(row.item, 80)}
       </div>
-      <div role="cell" class="wide" title={oneLine(row.question)}>
-        {oneLine(row.question)}
+      <div role="cell" class="wide" title={oneLine(row.question, 300)}>
+        {oneLine(row.question, 300)}
       </div>
       <div role="cell" class="number" title={`disagreement ${number(row.disagreement, 2)}`}>
         {number(row.rate, 2)}
@@ -101,7 +101,7 @@ const words = (cell: MatrixCell): string =>
 function Legend(): JSX.Element {
   const steps = [0, 0.2, 0.4, 0.6, 0.8, 1];
   return (
-    <p class="legend quiet">
+    <p class="ramp quiet">
       {steps.map((value) => (
         <span class={`step${value * STEPS}`}>{value}</span>
       ))}

@@ -4,7 +4,8 @@ import { listQuery } from "../filters";
 import { useKeys } from "../keys";
 import type { MatrixRow, Sample as Page, SampleRow, Trace } from "../pages";
 import { go, href, queryOf, route } from "../router";
-import { Difference, Fold, Raw, RenderToggle, Value, oneLine, toggleRendered } from "../text";
+import { oneLine } from "../line";
+import { Difference, Fold, Raw, RenderToggle, Value, toggleRendered } from "../text";
 import { Calls, Conversation, Facts, Labels, Matches, Spans, callsTitle } from "../trace";
 import { Show, count, usePage } from "../ui";
 import { Mark } from "./samples";
@@ -54,7 +55,7 @@ function Bar({ item, list }: { item: string; list: Record<string, string | strin
   });
   return (
     <div class="bar">
-      <h1>{oneLine(item)}</h1>
+      <h2 class="title">{oneLine(item, 300)}</h2>
       <a href={back}>{name === "matrix" ? "items" : "samples"}</a>
       {hasList && (
         <nav aria-label="list">
@@ -66,7 +67,7 @@ function Bar({ item, list }: { item: string; list: Record<string, string | strin
         </nav>
       )}
       <RenderToggle />
-      <span class="keys quiet">
+      <span class="hints quiet">
         <kbd>n</kbd> next <kbd>p</kbd> previous <kbd>r</kbd> raw or rendered <kbd>u</kbd> list
       </span>
     </div>
@@ -122,7 +123,7 @@ function Beside({ page, chosen }: { page: Page; chosen?: Chosen }): JSX.Element 
   return (
     <section aria-label="all answers">
       <h2>Answers {label && <span class="quiet">by {oneLine(label, 60)}</span>}</h2>
-      <div class="beside">
+      <div class="columns">
         {groups.map(({ trace, task, samples }) => {
           const verdicts = samples.map((each) => each.evaluations.find((row) => row.label === label)?.passed);
           const passed = verdicts.filter((each) => each === true).length;

@@ -5,7 +5,7 @@ import { Rows, useList } from "../list";
 import type { Outcome, SampleRow } from "../pages";
 import { go, href, route } from "../router";
 import { queryText } from "../source";
-import { oneLine } from "../text";
+import { oneLine } from "../line";
 import { count, number } from "../ui";
 
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
@@ -13,7 +13,7 @@ const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "scor
 
 export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
-  const { list, head } = useList("samples", query, 0);
+  const { list, head } = useList("samples", query);
   const from = queryText(query);
   const address = (row: SampleRow, at: number) => ({ experiment: row.experiment, item: row.item, task: row.task, sample: row.sample, label: head?.label, from: from || "sort=", at: String(at) });
   return (
@@ -58,11 +58,11 @@ function Cells({ row, address }: { row: SampleRow; address: string }): JSX.Eleme
         </a>
         {row.sample > 0 && <span class="quiet"> #{row.sample}</span>}
       </div>
-      <div role="cell" class="wide" title={oneLine(row.question)}>
-        {oneLine(row.question)}
+      <div role="cell" class="wide" title={oneLine(row.question, 300)}>
+        {oneLine(row.question, 300)}
       </div>
-      <div role="cell" title={oneLine(row.answer)}>
-        {oneLine(row.answer)}
+      <div role="cell" title={oneLine(row.answer, 300)}>
+        {oneLine(row.answer, 300)}
       </div>
       <div role="cell" class="number">
         {number(row.score, 2)}
