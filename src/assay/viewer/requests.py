@@ -219,6 +219,7 @@ class Handler(BaseHTTPRequestHandler):
         """What the parser has against a request, or a method that is not there."""
         self.server.arrived(self.connection)
         self.close_connection = True
+        self.request_version = self.protocol_version  # an answer to what has no version would have no head
         self._problem(code, plain(message or self.responses.get(code, ("not possible", ""))[0])[:200], "go to /")
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -138,9 +138,9 @@ def view(
         below = ", ".join(repr(str(path)) for path in paths)
         raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")
     server = Server(experiments, port=port, debug=debug)
-    if open is not None:
-        open(server.address)
     try:
+        if open is not None:
+            open(server.address)
         server.serve_forever()
     except KeyboardInterrupt:
         pass
