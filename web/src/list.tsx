@@ -134,8 +134,10 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
   const last = Math.min(total - 1, Math.ceil((place.top + place.view) / height) + BEYOND);
   useEffect(() => list.want(first, Math.max(first, last)), [list, first, last]);
   const remember = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const move = (index: number): void => {
-    const next = Math.max(0, Math.min(total - 1, index));
+  // The first key takes one to the row where one is.
+  const move = (step: number): void => {
+    const isInside = element.current?.contains(document.activeElement) && document.activeElement !== element.current;
+    const next = Math.max(0, Math.min(total - 1, active + (isInside ? step : 0)));
     setActive(next);
     show(next * height, height);
     requestAnimationFrame(() => element.current?.querySelector<HTMLElement>(`[aria-rowindex="${next + 2}"]`)?.focus({ preventScroll: true }));
@@ -151,10 +153,10 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
     props.open(row, index);
   };
   useKeys({
-    j: { about: "next row", run: () => move(active + 1) },
-    k: { about: "previous row", run: () => move(active - 1) },
-    ArrowDown: { about: "next row", run: () => move(active + 1) },
-    ArrowUp: { about: "previous row", run: () => move(active - 1) },
+    j: { about: "next row", run: () => move(1) },
+    k: { about: "previous row", run: () => move(-1) },
+    ArrowDown: { about: "next row", run: () => move(1) },
+    ArrowUp: { about: "previous row", run: () => move(-1) },
   });
   const scale = Math.min(total * height, TALLEST);
   const rows = [];

@@ -3,14 +3,14 @@ import type { JSX } from "preact";
 import type { Trace } from "./pages";
 import { oneLine } from "./line";
 import { Chat, Fold, Raw, Reasoning, ToolCalls, Turn, Value, type Message } from "./text";
-import { count, number } from "./ui";
+import { count, money, number, seconds as duration } from "./ui";
 import { Mark } from "./views/samples";
 
 type Row = Record<string, any>;
 type TraceSample = Trace["samples"][number];
 
-export const seconds = (value: unknown): string => (typeof value === "number" ? `${value.toPrecision(3)} s` : "");
-export const dollars = (value: unknown): string => (typeof value === "number" ? `$${Number(value.toPrecision(4))}` : "");
+const seconds = (value: unknown): string => (typeof value === "number" ? duration(value) : "");
+const dollars = (value: unknown): string => (typeof value === "number" ? money(value) : "");
 const tokens = (value: unknown): string => (typeof value === "number" ? `${count(value)} tokens` : "");
 const facts = (...words: unknown[]): string => words.filter(Boolean).map(String).join(" · ");
 

@@ -6,7 +6,7 @@ import type { Matrix as Page, MatrixCell, MatrixRow } from "../pages";
 import { href, route } from "../router";
 import { queryText } from "../source";
 import { oneLine } from "../line";
-import { count, number } from "../ui";
+import { count, number, usePage } from "../ui";
 
 const SORTS = { "": "rate, hardest first", disagreement: "disagreement", item: "item", order: "order of the rows" };
 const STEPS = 10; // of the ramp
@@ -14,6 +14,7 @@ const STEPS = 10; // of the ramp
 export function Matrix(): JSX.Element {
   const query = listQuery(route.value.query);
   const { list, head } = useList("matrix", { sort: "score", ...query });
+  const { value: choices } = usePage("samples", { experiment: query.experiment, label: query.label, limit: 1 }); // facets and tags
   const from = queryText(query);
   const shared = href("sample", { label: head?.label, from: from || "sort=", list: "matrix" });
   const columns = head?.columns.map((each) => queryText({ ...each })) ?? [];
@@ -24,7 +25,7 @@ export function Matrix(): JSX.Element {
   };
   return (
     <>
-      <Filters choices={head} sorts={SORTS} error={list.error} />
+      <Filters choices={choices} sorts={SORTS} error={list.error} />
       <Totals total={head?.total} what="items" indexed={head?.indexed} error={list.error} again={() => list.again()}>
         <Legend />
       </Totals>

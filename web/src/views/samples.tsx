@@ -2,18 +2,20 @@
 import type { JSX } from "preact";
 import { Filters, Totals, listQuery } from "../filters";
 import { Rows, useList } from "../list";
+import { listed } from "../live";
 import type { Outcome, SampleRow } from "../pages";
-import { go, href, route } from "../router";
+import { chosen, go, href, route } from "../router";
 import { queryText } from "../source";
 import { oneLine } from "../line";
-import { count, number } from "../ui";
+import { count, number, seconds } from "../ui";
 
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
-const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "seconds", "length"];
+const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "latency", "length"];
 
 export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
   const { list, head } = useList("samples", query);
+  const several = chosen().length !== 1 && (listed.value.value?.experiments.length ?? 0) > 1;
   const from = queryText(query);
   const address = (row: SampleRow, at: number) => ({ experiment: row.experiment, item: row.item, task: row.task, sample: row.sample, label: head?.label, from: from || "sort=", at: String(at) });
   return (
@@ -33,7 +35,7 @@ export function Samples(): JSX.Element {
               {name}
             </div>
           ))}
-          cells={(row, index) => <Cells row={row} address={href("sample", address(row, index))} />}
+          cells={(row, index) => <Cells row={row} several={several} address={href("sample", address(row, index))} />}
           open={(row, index) => go("sample", address(row, index))}
         />
       )}
@@ -41,15 +43,16 @@ export function Samples(): JSX.Element {
   );
 }
 
-const CLASSES: Record<string, string> = { question: "wide", score: "number", seconds: "number wide", length: "number wide" };
+const CLASSES: Record<string, string> = { question: "wide", score: "number", latency: "number wide", length: "number wide" };
 
-function Cells({ row, address }: { row: SampleRow; address: string }): JSX.Element {
+function Cells({ row, address, several }: { row: SampleRow; address: string; several: boolean }): JSX.Element {
   return (
     <>
       <div role="cell">
         <Mark outcome={row.verdict || row.outcome} passed={row.passed} />
       </div>
-      <div role="cell" title={oneLine(row.task)}>
+      <div role="cell" title={oneLine(`${row.experiment}: ${row.task}`, 200)}>
+        {several && <span class="quiet">{oneLine(row.experiment, 40)}: </span>}
         {oneLine(row.task || row.model, 80)}
       </div>
       <div role="cell">
@@ -68,7 +71,7 @@ function Cells({ row, address }: { row: SampleRow; address: string }): JSX.Eleme
         {number(row.score, 2)}
       </div>
       <div role="cell" class="number wide">
-        {row.latency.toPrecision(3)}
+        {seconds(row.latency)}
       </div>
       <div role="cell" class="number wide">
         {count(row.length)}
