@@ -111,7 +111,7 @@ export function Table<Row>(props: { columns: Column<Row>[]; rows: Row[]; caption
           <Copy name="CSV" text={() => csv(columns, ordered)} />
         </span>
       </figcaption>
-      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={label}>
         <table>
           <thead>
             <tr>
@@ -211,7 +211,7 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
           </button>
         </span>
       </figcaption>
-      <div class="scroll drawing" tabIndex={0} role="region" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
+      <div class="scroll drawing" tabIndex={0} role="group" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
       {chart.about && <p class="quiet">{chart.about}</p>}
     </figure>
   );

@@ -140,9 +140,15 @@ function columns(): Column<Experiment>[] {
       cell: (each) => (
         <span class="pick">
           <input type="checkbox" aria-label={`choose ${each.id}`} checked={ids.includes(each.id)} onChange={pick(each.id)} />
-          <a href={href("leaderboard", { experiment: [each.id] })}>
-            <Visible text={each.id} />
-          </a>
+          <span>
+            <a href={href("leaderboard", { experiment: [each.id] })}>
+              <Visible text={each.id} />
+            </a>
+            <span class="links">
+              <a href={href("samples", { experiment: [each.id] })}>samples</a>
+              <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
+            </span>
+          </span>
         </span>
       ),
     },
@@ -170,15 +176,5 @@ function columns(): Column<Experiment>[] {
     { name: "label errors", text: (each) => count(each.label_errors), number: true, sort: (each) => each.label_errors, cell: (each) => failures(each.label_errors) },
     { name: "metrics, lowest–highest", text: valuesText, cell: (each) => <Values experiment={each} /> },
     { name: "changed (UTC)", text: date, sort: (each) => each.updated, cell: (each) => <span class="state quiet">{date(each)}</span> },
-    {
-      name: "open",
-      text: () => "",
-      cell: (each) => (
-        <span class="links">
-          <a href={href("samples", { experiment: [each.id] })}>samples</a>
-          <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
-        </span>
-      ),
-    },
   ];
 }

@@ -93,7 +93,7 @@ function Answers({ a, b }: { a: Row["a"]; b: Row["b"] }) {
       <div class="quiet">
         {name}: {number(value)}
       </div>
-      <div class="answer" tabIndex={0} role="region" aria-label={`answer of ${name}`} dir="auto">
+      <div class="answer" tabIndex={0} role="group" aria-label={`answer of ${name}`} dir="auto">
         {parts ? words : <Line text={answer} longest={MOST_SHOWN} />}
       </div>
     </div>

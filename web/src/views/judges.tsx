@@ -168,7 +168,7 @@ function Wins({ matrix: { players, wins, ties } }: { matrix: RankingPage["win_ma
   return (
     <figure class="table">
       <figcaption>Wins–losses of the row against the column</figcaption>
-      <div class="scroll" tabIndex={0} role="region" aria-label="win matrix">
+      <div class="scroll" tabIndex={0} role="group" aria-label="win matrix">
         <table class="wins" aria-label="win matrix">
           <thead>
             <tr>
