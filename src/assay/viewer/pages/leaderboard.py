@@ -85,7 +85,7 @@ def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str
         else {},
         "partial": str(row.get(PARTIAL) or entry.partial),
         "latency": number(latency.get("median")),
-        "cost": number(cost.get("sum")) if cost else _cost(entry, row),
+        "cost": _whole_cost(cost) if cost else _cost(entry, row),
     }
 
 
@@ -97,6 +97,12 @@ def number(value: Any) -> float | None:
 def _count(row: MetricRow, name: str) -> int:
     value = row.get(name)
     return value if isinstance(value, int) else 0
+
+
+def _whole_cost(cost: MetricRow) -> float | None:
+    """The sum of a cost row, if every response that succeeded has a price."""
+    priced = sum(_count(cost, name) for name in ("response_count", "errored_count", "skipped_count"))
+    return number(cost.get("sum")) if priced >= _count(cost, "total_sample_count") else None
 
 
 def _cost(entry: Stored, row: MetricRow) -> float | None:
