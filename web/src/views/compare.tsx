@@ -14,33 +14,57 @@ export function Compare() {
   return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
 }
 
-// Experiments, and the parts of them that a facet makes.
+type Row = Leaderboard["rows"][number];
+
+// Experiments, the parts of them that a facet makes, and the rows of the leaderboard.
 function sidesOf(board: Leaderboard): Option[] {
-  const sides: Option[] = [...new Set(board.rows.map((each) => each.experiment))].map((id) => ({ value: id, group: "experiments" }));
-  for (const facet of board.facets) {
-    const parts = new Set(board.rows.flatMap(({ experiment, facets }) => (facets[facet] === undefined ? [] : [JSON.stringify([experiment, facets[facet]])])));
-    if (parts.size < 2) continue;
-    for (const part of parts) {
-      const [id, value] = JSON.parse(part) as [string, string];
-      sides.push({ value: `${id}::${facet}=${value}`, text: `${value} (${id})`, group: `by ${facet}` });
-    }
-  }
-  return sides;
+  const sides = new Map<string, Option>();
+  const add = (row: Row, facets: string[], group: string) => {
+    const value = [row.experiment, ...facets.map((facet) => `${facet}=${row.facets[facet]}`)].join("::");
+    const text = facets.length ? `${facets.map((facet) => row.facets[facet]).join(", ")} (${row.experiment})` : value;
+    if (!facets.some((facet) => row.facets[facet]?.includes("::"))) sides.set(value, { value, text, group });
+  };
+  for (const row of board.rows) add(row, [], EXPERIMENTS);
+  for (const facet of board.facets) for (const row of board.rows) if (facet in row.facets) add(row, [facet], `by ${facet}`);
+  for (const row of board.rows) if (Object.keys(row.facets).length > 1) add(row, Object.keys(row.facets), "by all facets");
+  return [...sides.values()];
 }
 
-// What the address names; else the chosen experiments, else the first two that make sense.
-function pairOf(sides: Option[]): [string, string] {
+const EXPERIMENTS = "experiments";
+
+// What the address names; else the chosen experiments, else two that measure the same, else two parts of the first.
+function pairOf(board: Leaderboard, sides: Option[]): [string, string] {
   const { query } = route.value;
-  const experiments = sides.filter((each) => each.group === "experiments").map((each) => each.value);
-  const wanted = chosen().length ? chosen() : experiments;
-  const parts = sides.filter((each) => each.group !== "experiments" && each.value.startsWith(`${wanted[0]}::`)).map((each) => each.value);
-  const [a, b] = wanted.length > 1 ? wanted : parts;
+  const ids = chosen();
+  const [a, b] = ids.length > 1 ? ids : ids.length ? partsOf(sides, ids[0]!) : (alike(board.rows) ?? firstParts(board, sides));
   return [query.get("a") ?? a ?? "", query.get("b") ?? b ?? ""];
+}
+
+const firstParts = (board: Leaderboard, sides: Option[]): string[] => board.rows.map((row) => partsOf(sides, row.experiment)).find((parts) => parts.length > 1) ?? [];
+
+const partsOf = (sides: Option[], id: string): string[] => {
+  const parts = sides.filter(({ value, group }) => group !== EXPERIMENTS && value.startsWith(`${id}::`));
+  for (const group of new Set(parts.map((each) => each.group))) {
+    const own = parts.filter((each) => each.group === group).map((each) => each.value);
+    if (own.length > 1) return own;
+  }
+  return [];
+};
+
+function alike(rows: Row[]): [string, string] | undefined {
+  const first = new Map<string, string>();
+  for (const { experiment, metric, label, items } of rows) {
+    const key = JSON.stringify([metric, label, items]);
+    const other = first.get(key);
+    if (other !== undefined && other !== experiment) return [other, experiment];
+    first.set(key, experiment);
+  }
+  return undefined;
 }
 
 function Sides({ board }: { board: Leaderboard }) {
   const sides = sidesOf(board);
-  const [a, b] = pairOf(sides);
+  const [a, b] = pairOf(board, sides);
   const options = [{ value: "", text: "choose …" }, ...sides];
   for (const value of [a, b]) if (value && !sides.some((each) => each.value === value)) options.push({ value });
   const metrics = [...new Set(board.rows.map((each) => each.metric))];
@@ -75,7 +99,7 @@ function Result({ a, b, metrics }: { a: string; b: string; metrics: string[] }) 
           {value.comparison && <Standings comparison={value.comparison} />}
           <ByFacet page={value} facet={facet ?? ""} />
           <Differences page={value} />
-          <Flips a={a} b={b} label={value.label} />
+          {value.comparison && <Flips a={a} b={b} label={value.label} />}
         </>
       )}
     </Show>
@@ -163,10 +187,10 @@ function FlipCounts({ pair }: { pair: Pair }) {
 }
 
 function Standings({ comparison }: { comparison: Comparison }) {
-  type Row = Comparison["standings"][number];
+  type Standing = Comparison["standings"][number];
   const scale = scaleOf(comparison.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
-  const range = (each: Row) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
-  const columns: Column<Row>[] = [
+  const range = (each: Standing) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
+  const columns: Column<Standing>[] = [
     { name: "name", text: (each) => each.name },
     { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
     { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },

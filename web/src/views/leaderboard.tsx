@@ -75,7 +75,7 @@ function Board({ board, facet }: { board: Page; facet: string[] }) {
       <Measures measures={measures} current={current} all={all} />
       {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
       <Notes notes={board.notes} />
-      {current && <Pictures board={board} facet={facet} measure={current} />}
+      {current && <Pictures board={board} rows={rows} facet={facet} measure={current} />}
       <UsageTable usage={board.usage.filter((each) => !ids.length || ids.includes(each.experiment))} />
     </>
   );
@@ -122,7 +122,7 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
       <Table
         caption={`${count(own.length)} ${own.length === 1 ? "row" : "rows"}; intervals at ${percent(own)}`}
         name={name}
-        columns={columns(board, own, scale, standing ? ranks : undefined)}
+        columns={columns(board, own, scale, standing && (standing.loading || ranks.size) ? ranks : undefined)}
         rows={own}
         sorted={route.value.query.get("sort") ?? ""}
         onSort={(sort) => change({ sort })}
@@ -161,6 +161,9 @@ export function Missing({ counts, partial = "", bounds = "" }: { counts: Record<
   );
 }
 
+// Experiments may have facets of their own, which the rows of others lack.
+export const facetsOf = (board: Page, rows: LeaderRow[]): string[] => board.facets.filter((facet) => rows.some((row) => facet in row.facets));
+
 type Ranks = Map<string, [number, number]>;
 
 function Rank({ ranks }: { ranks?: [number, number] }) {
@@ -186,15 +189,15 @@ function Legend({ standing, scale, bounded }: { standing?: Loaded<Standing>; sca
       )}
       {standing?.error && <span class="problem">no ranks: {standing.error.message}</span>}
       {standing && !standing.value && !standing.error && <span role="status">which of them is really the best is being computed …</span>}
-      {standing?.value && (
-        <span>
-          <span class="badge good">best</span> better than every other beyond chance
-        </span>
-      )}
-      {standing?.value && (
-        <span>
-          <span class="badge">may be best</span> not told apart from the best
-        </span>
+      {standing?.value && standing.value.ranks.length > 0 && (
+        <>
+          <span>
+            <span class="badge good">best</span> better than every other beyond chance
+          </span>
+          <span>
+            <span class="badge">may be best</span> not told apart from the best
+          </span>
+        </>
       )}
     </div>
   );
@@ -209,7 +212,7 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   const several = new Set(rows.map((each) => each.experiment)).size > 1;
   const list: Column<LeaderRow>[] = [];
   if (several) list.push({ name: "experiment", text: (row) => row.experiment, sort: (row) => row.experiment });
-  for (const facet of board.facets)
+  for (const facet of facetsOf(board, rows))
     list.push({ name: facet, text: (row) => row.facets[facet] ?? "", sort: (row) => row.facets[facet] ?? "", cell: (row) => <Line text={row.facets[facet] ?? ""} longest={60} /> });
   const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
   list.push(
@@ -240,11 +243,10 @@ const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
   </span>
 );
 
-function Pictures({ board, facet, measure }: { board: Page; facet: string[]; measure: Measure }) {
-  const { query } = route.value;
+function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const asked = { ...scope(), facet, ...measure };
-  const [rows, columns] = [query.get("rows") ?? "", query.get("columns") ?? ""];
-  const names = board.facets;
+  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const grid = useGrid(board, own);
   return (
     <>
       <h2>Pictures</h2>
@@ -252,18 +254,37 @@ function Pictures({ board, facet, measure }: { board: Page; facet: string[]; mea
         <ChartOf query={{ ...asked, name: "intervals" }} />
         <ChartOf query={{ ...asked, name: "scatter" }} />
       </div>
-      {names.length > 1 && (
+      {grid.rows && grid.columns && (
         <>
-          <div class="controls">
-            <Choice name="rows of the heat map" value={rows || names[0]!} options={names} onChange={(value) => change({ rows: value })} />
-            <Choice name="columns of the heat map" value={columns || names[1]!} options={names} onChange={(value) => change({ columns: value })} />
-          </div>
-          <ChartOf query={{ ...asked, name: "heat", rows, columns }} />
+          <GridChoice {...grid} />
+          <ChartOf query={{ ...asked, name: "heat", rows: grid.rows, columns: grid.columns }} />
         </>
       )}
     </>
   );
 }
+
+interface Grid {
+  options: string[];
+  rows: string;
+  columns: string;
+}
+
+// What the rows and columns of a heat map may be, and are.
+export function useGrid(board: Page, rows: LeaderRow[]): Grid {
+  const { query } = route.value;
+  const several = new Set(rows.map((each) => each.experiment)).size > 1;
+  const first = [...facetsOf(board, rows), ...(several ? ["experiment"] : [])];
+  const options = [...new Set([...first, ...board.choices])];
+  return { options, rows: query.get("rows") ?? first[0] ?? "", columns: query.get("columns") ?? first[1] ?? "" };
+}
+
+export const GridChoice = ({ options, rows, columns }: Grid) => (
+  <div class="controls">
+    <Choice name="rows of the heat map" value={rows} options={options} onChange={(value) => change({ rows: value })} />
+    <Choice name="columns of the heat map" value={columns} options={options} onChange={(value) => change({ columns: value })} />
+  </div>
+);
 
 function UsageTable({ usage }: { usage: Usage[] }) {
   if (!usage.length) return null;
