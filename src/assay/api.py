@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
     from assay.tasks.prompt import prompt as prompt_task
+    from assay.viewer.server import view
 
     Source = str | Path | Mapping[str, Any] | Config
 
@@ -109,6 +110,7 @@ __all__ = [
     "trace",
     "trust",
     "validate",
+    "view",
     "writer",
 ]
 
@@ -142,13 +144,13 @@ _HOMES = {
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.writers.csv": "csv_lines",
-    "viewer.server": "view",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
     "store.written": "write_named",
     "tasks.function": "function=function_task",
     "tasks.prompt": "prompt=prompt_task",
     "text.plain": "plain plain_json",
+    "viewer.server": "view",
 }
 
 

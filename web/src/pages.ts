@@ -269,10 +269,24 @@ export interface Review {
   annotator: string; // "" where it must be asked
   scale: number[] | null; // grades; null: pass and fail
   pairwise: boolean;
+  asked: string; // what the judge was asked, where that is known
   done: number;
   waiting: ReviewUnit[];
   labelled: { unit: ReviewUnit; label: number | null; note: string; tags: string[]; judge: number | null }[];
   agreement: [string, string, string][]; // what, value, interval
+}
+
+// In a pair, labels and verdicts are about the order that is shown: 1 the first answer is better, 0 the second, 0.5 a tie.
+// What `save` sends; the answer is {judge}: what the judge said, now that it is labelled. `value` null takes a label back.
+export interface GivenLabel {
+  experiment: string;
+  label: string;
+  annotator: string;
+  unit: string;
+  value: number | null;
+  note?: string;
+  tags?: string[];
+  count?: number; // as of the query
 }
 
 export interface ReviewUnit {

@@ -54,7 +54,7 @@ class HttpSource implements Source {
     }
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({ what: `the server answered ${answer.status}` }));
-    throw new PageError(problem.what, problem.fix);
+    throw new PageError([problem.what, problem.where].filter(Boolean).join("\n"), problem.fix);
   }
 }
 

@@ -1,23 +1,40 @@
 """`assay view`: look at experiments in the browser."""
 
+import os
+import sys
+
 import click
 
 from assay import api
 from assay.cli import Command
+from assay.cli._options import trust_option
 
 
 @click.command("view", cls=Command)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--port", type=click.IntRange(0, 65535), default=7860, show_default=True, help="Where to listen; 0: any.")
 @click.option("--open/--no-open", "opens", default=True, help="Whether to open the browser.")
-def command(paths: tuple[str, ...], port: int, opens: bool) -> None:
-    """Look at the experiments in and below each PATH (by default this folder) in the browser."""
+@click.option("--annotator", default="", help="Who labels answers; by default the page asks.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@trust_option
+def command(paths: tuple[str, ...], port: int, opens: bool, annotator: str, debug: bool) -> None:
+    """Look at the experiments in and below each PATH (by default this folder) in the browser.
+
+    A small server on this machine shows them until Ctrl+C; nothing is sent anywhere.
+    """
 
     def show(address: str) -> None:
-        click.echo(f"{address}\nCtrl+C stops it", err=False)
-        if opens:
-            import webbrowser
+        opened = opens and _open(address)
+        click.echo(f"{address}\n{'' if opened else 'open this address in a browser; '}Ctrl+C stops the server")
 
-            webbrowser.open(address)
+    api.view(paths or (".",), port=port, annotator=annotator, open=show, debug=debug)
 
-    api.view(paths or (".",), port=port, open=show)
+
+def _open(address: str) -> bool:
+    """Whether a browser was opened. Without a screen only one of the terminal could be, over what is printed here."""
+    screen = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if not screen:
+        return False
+    import webbrowser
+
+    return webbrowser.open(address)

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import sys
-import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, redirect_stdout
 from types import TracebackType
@@ -201,13 +200,7 @@ def _done(lane: LaneProgress) -> str:
 
 
 def _why(lane: LaneProgress) -> str:
-    """Why nothing moves, if nothing does."""
-    if lane.ended is not None and not lane.why.startswith("stopped"):
-        return ""
-    if lane.waiting_until > time.time():
-        until = time.strftime("%H:%M:%S", time.localtime(lane.waiting_until))
-        return f"{plain(lane.why) or 'waiting'} until {until}"
-    return plain(lane.why)
+    return plain(lane.waiting())
 
 
 def _cost(lane: LaneProgress) -> str:

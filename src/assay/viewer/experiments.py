@@ -20,7 +20,9 @@ _MOST_KEPT = 64
 
 class Experiments:
     """`ids` are paths below the roots (with several roots, their names come first), so that an address outlives the
-    process. Nothing outside the roots can be named."""
+    process. Nothing outside the roots can be named. `annotator` is who labels, if that was said at the start."""
+
+    annotator = ""
 
     def __init__(self, paths: Sequence[str | Path] = (".",)) -> None:
         self.roots = [Path(path) for path in paths]

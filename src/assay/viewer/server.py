@@ -1,142 +1,146 @@
-"""`assay view`: the pages over HTTP on loopback. One thread for each connection; nothing is kept but what is cached.
+"""`assay view`: the pages over HTTP on loopback. One thread for each connection, and not many of them.
 
-The address that is opened has a token, which becomes a cookie; every request needs it, names this host and comes from
-this page.
+The address that is opened has a token, which becomes a cookie and leaves the address.
 """
 
-import hmac
 import secrets
+import socket
+import sys
+import threading
+import time
+import traceback
 from collections.abc import Callable, Sequence
-from http.cookies import CookieError, SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
-import msgspec
-
-from assay.errors import AssayError, UserError
-from assay.viewer.document import asset, document, policy
+from assay.engine.experiment.trust import state_folder
+from assay.errors import StoreError, UserError
+from assay.store.files import write_file
+from assay.text.plain import plain
 from assay.viewer.experiments import Experiments
-from assay.viewer.pages import page
+from assay.viewer.live import Live
+from assay.viewer.requests import Handler
 
 HOST = "127.0.0.1"
 PORT = 7860
-_COOKIE = "assay"
+MOST_CONNECTIONS = 64
+MOST_STREAMS = 4  # a browser opens six connections: streams in many tabs must not take them all
+LONGEST_REQUEST = 30.0  # seconds from the first byte, or the last answer, until a request is whole
+
+
+def private_token() -> str:
+    """The user's token, the same every time: open tabs and bookmarks outlive the server."""
+    file = state_folder() / "view" / "token"
+    with suppress(OSError, ValueError):
+        token = file.read_text(encoding="ascii").strip()
+        if len(token) >= 32 and not file.stat().st_mode & 0o077 and token.replace("-", "").replace("_", "").isalnum():
+            return token
+    token = secrets.token_urlsafe(32)
+    with suppress(StoreError):  # then it is good for this once
+        write_file(file, token.encode() + b"\n")
+        file.chmod(0o600)
+    return token
 
 
 class Server(ThreadingHTTPServer):
     """Listens as soon as it is made; `address` is what a browser is to open."""
 
     daemon_threads = True
+    request_queue_size = 128
 
-    def __init__(self, experiments: Experiments, *, port: int = PORT) -> None:
+    def __init__(self, experiments: Experiments, *, port: int = PORT, debug: bool = False) -> None:
         self.experiments = experiments
-        self.token = secrets.token_urlsafe(24)
+        self.live = Live(experiments)
+        self.debug = debug
+        self.token = private_token()
+        self.closed = threading.Event()
+        self.streams = threading.BoundedSemaphore(MOST_STREAMS)
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._due: dict[socket.socket, float] = {}  # until when each connection's request must be whole
         try:
             super().__init__((HOST, port), Handler)
         except OSError as error:
-            raise UserError(f"port {port} cannot be used: {error.strerror}", fix="choose another with --port") from None
+            what = f"port {port} cannot be used: {error.strerror}"
+            raise UserError(what, fix="choose another with --port; --port 0 takes any") from None
+        self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
+        self.cookie = f"assay-{self.server_port}"  # cookies do not know ports: two viewers would replace each other's
 
     @property
     def address(self) -> str:
         return f"http://{HOST}:{self.server_port}/?token={self.token}"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            with suppress(OSError):
+                request.send(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.arrived(request)
+            self._free.release()
+
+    def expect(self, connection: socket.socket) -> None:
+        self._due[connection] = time.monotonic() + LONGEST_REQUEST
+
+    def arrived(self, connection: socket.socket) -> None:
+        self._due.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Part with clients that send a byte now and then: a timeout of the socket does not notice them."""
+        now = time.monotonic()
+        for connection, due in [*self._due.items()]:
+            if due < now:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def server_close(self) -> None:
+        self.closed.set()
+        super().server_close()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that leaves is not an error."""
+        if self.debug and not isinstance(sys.exception(), OSError):
+            self.tell()
+
+    def tell(self) -> None:
+        if self.debug:
+            print(plain(traceback.format_exc()), file=sys.stderr, flush=True)
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
-    protocol_version = "HTTP/1.1"
-    server_version = "assay"
-    sys_version = ""
-
-    def do_GET(self) -> None:
-        address = urlsplit(self.path)
-        query = parse_qs(address.query)
-        if not self._is_ours():
-            self._problem(403, "this host or origin is not allowed", "open the address that `assay view` printed")
-        elif address.path == "/" and "token" in query:
-            self._enter(query["token"][-1])
-        elif not self._is_known():
-            self._problem(403, "the token is missing", "open the address that `assay view` printed")
-        elif address.path == "/":
-            content = b"".join(document("Assay"))
-            self._answer(200, content, "text/html; charset=utf-8", policy=policy(served=True))
-        elif address.path == "/assets/rich.js":
-            self._answer(200, asset("rich.js").encode(), "text/javascript; charset=utf-8")
-        elif address.path.startswith("/data/"):
-            self._page(address.path.removeprefix("/data/"), query)
-        else:
-            self._problem(404, "there is no such address", "go to /")
-
-    def _page(self, name: str, query: dict[str, list[str]]) -> None:
-        try:
-            value = page(self.server.experiments, name, query)
-        except AssayError as error:
-            self._problem(422, str(error), getattr(error, "fix", "") or "")
-        else:
-            self._answer(200, msgspec.json.encode(value), "application/json")
-
-    # ---- who asks
-
-    def _is_ours(self) -> bool:
-        """Whether the request names this server and comes from its own page: other sites' pages cannot ask."""
-        own = f"{HOST}:{self.server.server_port}"
-        origin = self.headers.get("origin")
-        return self.headers.get("host") == own and origin in (None, f"http://{own}")
-
-    def _is_known(self) -> bool:
-        try:
-            cookie = SimpleCookie(self.headers.get("cookie", "")).get(_COOKIE)
-        except CookieError:
-            cookie = None
-        return cookie is not None and self._is_token(cookie.value)
-
-    def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self.server.token.encode())
-
-    def _enter(self, token: str) -> None:
-        if not self._is_token(token):
-            self._problem(403, "the token is not right", "open the address that `assay view` printed")
-            return
-        self.send_response(303)
-        self.send_header("location", "/")
-        self.send_header("set-cookie", f"{_COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/")
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    # ---- answers
-
-    def _answer(self, status: int, content: bytes, kind: str, *, policy: str = "default-src 'none'") -> None:
-        self.send_response(status)
-        headers = {
-            "content-type": kind,
-            "content-length": str(len(content)),
-            "content-security-policy": policy,
-            "x-content-type-options": "nosniff",
-            "referrer-policy": "no-referrer",
-            "cache-control": "no-store",
-        }
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _problem(self, status: int, what: str, fix: str) -> None:
-        self._answer(status, msgspec.json.encode({"what": what, "fix": fix}), "application/json")
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-def view(paths: Sequence[str | Path] = (".",), *, port: int = PORT, open: Callable[[str], Any] | None = None) -> None:
-    """Serve the experiments below some paths until it is interrupted; `open` is given the address."""
-    server = Server(Experiments(paths), port=port)
-    if open is not None:
-        open(server.address)
+def view(
+    paths: Sequence[str | Path] = (".",),
+    *,
+    port: int = PORT,
+    annotator: str = "",
+    open: Callable[[str], Any] | None = None,
+    debug: bool = False,
+) -> None:
+    """Serve the experiments below some paths until it is interrupted; `open` is given the address. Labels are by
+    `annotator`, or by whom the page asks for."""
+    for path in paths:
+        if Path(path).is_file():
+            fix = "name an experiment's folder; `assay import` makes one of other programs' results"
+            raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
+    experiments = Experiments(paths)
+    experiments.annotator = annotator
+    if not experiments.list():
+        below = ", ".join(repr(str(path)) for path in paths)
+        raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")
+    server = Server(experiments, port=port, debug=debug)
     try:
+        if open is not None:
+            open(server.address)
         server.serve_forever()
     except KeyboardInterrupt:
         pass

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.judge.label_frame import Address, Frame, read_frame
+from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
 from assay.analysis.judge.labelling import Chosen, View, views, waiting
 from assay.datasets._labels import FILE
-from assay.engine.experiment.sources import find_source
+from assay.engine.experiment.sources import Source, find_source
 from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
 from assay.store.files import make_folder, open_own, store_error
@@ -37,6 +37,7 @@ class Record(msgspec.Struct, kw_only=True):
     stratum: str = ""
     stratum_size: int | None = None
     note: str = ""
+    tags: list[str] = []
     time: float | None = None
 
     @property
@@ -44,8 +45,8 @@ class Record(msgspec.Struct, kw_only=True):
         return Address(self.item, self.sample, self.model, self.response)
 
 
-def record(chosen: Chosen, *, label: float | None, scorer: str, annotator: str, note: str = "") -> Record:
-    """A label given now."""
+def record(chosen: Chosen, *, label: float | None, scorer: str, annotator: str, **more: Any) -> Record:
+    """A label given now; `more` may be a note and tags."""
     address = chosen.unit.address
     return Record(
         **address._asdict(),
@@ -56,7 +57,7 @@ def record(chosen: Chosen, *, label: float | None, scorer: str, annotator: str, 
         chosen=chosen.kind,
         stratum=chosen.stratum,
         stratum_size=chosen.size,
-        note=note,
+        **more,
         time=time.time(),
     )
 
@@ -169,9 +170,9 @@ class Labelling:
     Every label is on the disk when `save` returns."""
 
     def __init__(
-        self, path: str | Path, label: str = "", annotator: str = "", output: str | Path | None = None
+        self, path: str | Path | Source, label: str = "", annotator: str = "", output: str | Path | None = None
     ) -> None:
-        self._source = find_source(path, "evaluation")
+        self._source = path if isinstance(path, Source) else find_source(path, "evaluation")
         self.frame = read_frame(self._source, label)
         folder = self._source.path if self._source.path.is_dir() else self._source.path.parent
         self.file = LabelFile(Path(output) if output else folder / FILE)
@@ -193,17 +194,23 @@ class Labelling:
         self.done = len(before)
         self.waiting = waiting(self.frame, labelled, self.annotator, count=count, random=random, seed=seed)
         chosen = [*before, *self.waiting]
-        self.views = views(self._source, [answer.unit for answer in chosen], seed)
+        self.look([answer.unit for answer in chosen if answer.unit.address not in self.views], seed)
         self.order = [answer for answer in chosen if answer.unit.address in self.views]
+
+    def look(self, units: Sequence[Unit], seed: int) -> None:
+        """Read what is shown of these answers, too."""
+        if units:
+            self.views |= views(self._source, units, seed)
 
     def mine(self) -> dict[Address, Record]:
         """This person's last word on each answer."""
         latest = self.file.latest(self.frame.label)
         return {address: record for (address, name), record in latest.items() if name == self.annotator}
 
-    def save(self, answer: Chosen, label: float | None, note: str = "") -> None:
+    def save(self, answer: Chosen, label: float | None, note: str = "", tags: Sequence[str] = ()) -> None:
         """Store a label; None takes the last one back."""
-        self.file.append(record(answer, label=label, scorer=self.frame.label, annotator=self.annotator, note=note))
+        by = {"scorer": self.frame.label, "annotator": self.annotator}
+        self.file.append(record(answer, label=label, **by, note=note, tags=[*tags]))
 
     def summary(self) -> Summary:
         """What is labelled so far by everybody, and how far they agree."""

@@ -52,6 +52,7 @@ class Frame(msgspec.Struct, kw_only=True):
     match: bool = False
     scale: tuple[float, float] | None = None
     asked: str = ""
+    draws: dict[int, Any] = {}  # by seed, see `labelling`
 
 
 # ---- rows
@@ -86,7 +87,13 @@ class _Answered(msgspec.Struct, gc=False):
 
 def read_frame(source: Source, label: str = "") -> Frame:
     """The answers with a label; without one, the only label of a judge, or else the only one there is."""
-    label, scorer = _chosen_label(source, label)
+    scorers, choice = labels_of(source)
+    if label and label not in scorers:
+        raise UserError(f"no row has the label {label!r}", where=str(source.path), fix=nearest(label, scorers))
+    if not label and len(choice) != 1:
+        raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(choice)}")
+    label = label or choice[0]
+    scorer = scorers[label]
     unanswered = _unanswered(source)
     units: dict[Address, Unit] = {}
     grades: dict[float, float] = {}
@@ -122,8 +129,9 @@ def _rows(source: Source) -> Iterator[_LabelledRow]:
     return (row for _, row in read_rows(rows_of(source), _LabelledRow))
 
 
-def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
-    """The label and its scorer. The members of a panel are not a choice: the panel's label is."""
+def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
+    """The scorer of each label, and the labels to choose from: the judges', or else all. The members of a panel are not
+    a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
@@ -134,14 +142,7 @@ def _chosen_label(source: Source, wanted: str) -> tuple[str, str]:
         votes = row.details.get("votes")
         if isinstance(votes, dict):
             members.update(f"{row.label}.{vote}" for vote in votes)
-    if wanted:
-        if wanted not in scorers:
-            raise UserError(f"no row has the label {wanted!r}", where=str(source.path), fix=nearest(wanted, scorers))
-        return wanted, scorers[wanted]
-    choice = [name for name in sorted(judged or scorers) if name not in members]
-    if len(choice) != 1:
-        raise UserError("the rows have several labels", fix=f"add --label, one of {', '.join(choice)}")
-    return choice[0], scorers[choice[0]]
+    return scorers, [name for name in sorted(judged or scorers) if name not in members]
 
 
 def _unanswered(source: Source) -> set[Any]:

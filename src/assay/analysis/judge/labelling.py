@@ -12,7 +12,7 @@ then.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -74,13 +74,16 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
 def _drawn(frame: Frame, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """All answers in random order, and which of them are in the telling stratum. It is cut off by other random numbers
     than those of the order, which would else not be random within it."""
+    if seed in frame.draws:
+        return frame.draws[seed]
     draws = [digest("label", b"%d" % seed, canonical(unit.address)) for unit in frame.units]
     numbers = np.frombuffer(b"".join(draws), dtype=">u8").reshape(-1, 2)
     degree = np.array([unit.telling for unit in frame.units])
     most = int(np.ceil(MOST_TELLING * len(degree)))
     telling = np.zeros(len(degree), dtype=np.bool_)
     telling[np.lexsort((numbers[:, 1], -degree))[:most]] = True
-    return np.argsort(numbers[:, 0], kind="stable"), telling & (degree > 0)
+    frame.draws[seed] = np.argsort(numbers[:, 0], kind="stable"), telling & (degree > 0)
+    return frame.draws[seed]
 
 
 def waiting(
@@ -117,9 +120,9 @@ class View(msgspec.Struct, kw_only=True):
 
 def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address, View]:
     """The views of some answers: one pass over the responses and one over the items."""
-    responses = _responses(source, units)
+    responses, names = _responses(source, units)
     items = _items(source, {unit.address.item for unit in units})
-    blotted = _blotted(_names(responses.values()))
+    blotted = _blotted(names)
     shown: dict[Address, View] = {}
     for unit in units:
         keys: Sequence[Any] = unit.responses or (unit.address[:3],)
@@ -135,16 +138,18 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
     return shown
 
 
-def _responses(source: Source, units: Sequence[Unit]) -> dict[Any, Response]:
-    """By key; rows from elsewhere, which have none, by where they stand."""
+def _responses(source: Source, units: Sequence[Unit]) -> tuple[dict[Any, Response], set[str]]:
+    """By key; rows from elsewhere, which have none, by where they stand. And the names of all models of the run."""
     wanted: set[Any] = {key for unit in units for key in (unit.responses or (unit.address[:3],))}
     responses: dict[Any, Response] = {}
+    called: set[Any] = set()
     for log in source.logs("run"):
         for _, row in read_rows(log, Response):
+            called |= {row.model_name, row.metadata.get("model_id"), row.served_model}
             for key in (row.key, (row.item_id, row.sample_index, row.model_name)):
                 if key in wanted:
                     responses[key] = row
-    return responses
+    return responses, _names({str(name) for name in called if name})
 
 
 def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
@@ -180,12 +185,8 @@ def _text(value: Any) -> str:
 # ---- names
 
 
-def _names(rows: Iterable[Response]) -> set[str]:
+def _names(names: set[str]) -> set[str]:
     """Everything that the answering models are called, and the family that a name begins with."""
-    names: set[str] = set()
-    for row in rows:
-        metadata: Mapping[str, Any] = row.metadata
-        names |= {str(name) for name in (row.model_name, metadata.get("model_id"), row.served_model) if name}
     families: set[str] = set()
     for name in names:
         if family := _FAMILY.match(name.rpartition("/")[2]):

@@ -39,6 +39,15 @@ class LaneProgress:
             return None
         return max(0, self.total - self.present - self.done) / rate
 
+    def waiting(self) -> str:
+        """Why nothing moves, if nothing does."""
+        if self.ended is not None and not self.why.startswith("stopped"):
+            return ""
+        if self.waiting_until > time.time():
+            until = time.strftime("%H:%M:%S", time.localtime(self.waiting_until))
+            return f"{self.why or 'waiting'} until {until}"
+        return self.why
+
 
 @dataclass
 class Progress:

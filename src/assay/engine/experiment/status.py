@@ -62,6 +62,10 @@ class StatusFile:
         total = sum(lane.total or 0 for lane in lanes)
         rows = sum(lane.present + lane.done for lane in lanes)
         failed = sum(lane.errors for lane in lanes)
+        active = [lane for lane in self._progress.of(self._progress.step) if lane.ended is None and lane.total != 0]
+        left = [lane.left() for lane in active if lane.total is not None]
+        everything = self._progress.lanes.values()
+        waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
         return {
             "mode": "complete" if state == "complete" else self._mode,
             "state": state,
@@ -71,6 +75,11 @@ class StatusFile:
             "failed_samples": failed,
             "progress_percent": round(100 * rows / total, 2) if total else 0.0,
             "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
+            "rate": sum(lane.rate() for lane in active),
+            "left_seconds": None if not left or None in left else max(filter(None, left), default=0.0),
+            "waiting": "; ".join(f"{name}: {why}" for name, why in waiting.items()),
+            "tokens": sum(lane.tokens for lane in everything),
+            "cost": None if any(lane.unpriced for lane in everything) else sum(lane.cost for lane in everything),
             "start_time": self._started,
             "last_update": time.time(),
             "errors": [*([str(error)] if error is not None else []), *self._progress.errors],
