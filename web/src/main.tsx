@@ -83,7 +83,10 @@ function App() {
   useEffect(() => {
     document.title = [view?.title ?? "Not here", ...experiment.slice(0, 3).map((each) => oneLine(each)), TITLE].join(" · ");
   }, [name, experiment.join()]);
-  useEffect(() => scrollTo(0, 0), [name]);
+  useEffect(() => {
+    scrollTo(0, 0);
+    document.querySelector("nav [aria-current=page]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [name]);
   const skip = (event: Event) => {
     event.preventDefault();
     main.current?.focus();
