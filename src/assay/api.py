@@ -141,7 +141,7 @@ _HOMES = {
     "reports.junit": "junit",
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
-    "reports.writers.csv": "csv_lines",
+    "reports.documents": "csv_lines",
     "viewer.server": "view",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",

@@ -239,7 +239,7 @@ def export(
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
-    whole = bool(getattr(write, "__assay__", {}).get("folder"))
+    whole = bool(getattr(write, "__assay__", {}).get("whole"))
     source = find_source(path, foreign=not whole)
     rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
     chosen = check_params(write, params or {}, where="--set")
