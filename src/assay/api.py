@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from assay.store.repositories import AggregationRepository, DatasetRepository, EvaluationRepository, RunRepository
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
+    from assay.server import mock_server
     from assay.tasks.prompt import prompt as prompt_task
+    from assay.viewer.report import report
+    from assay.viewer.server import view
 
     Source = str | Path | Mapping[str, Any] | Config
 
@@ -97,6 +100,7 @@ __all__ = [
     "query",
     "rank",
     "reader",
+    "report",
     "run",
     "run_async",
     "save",
@@ -109,6 +113,7 @@ __all__ = [
     "trace",
     "trust",
     "validate",
+    "view",
     "writer",
 ]
 
@@ -142,13 +147,15 @@ _HOMES = {
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.documents": "csv_lines",
-    "viewer.server": "view",
+    "server": "mock_server",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
     "store.written": "write_named",
     "tasks.function": "function=function_task",
     "tasks.prompt": "prompt=prompt_task",
     "text.plain": "plain plain_json",
+    "viewer.report": "report",
+    "viewer.server": "view",
 }
 
 
@@ -292,10 +299,3 @@ def schema() -> str:
     from importlib.resources import files
 
     return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"
-
-
-def mock_server(**options: Any) -> None:
-    """Serve an OpenAI-compatible demo model on loopback until it is interrupted; options as those of the command."""
-    from assay.server import Options, serve
-
-    serve(Options(**options))

@@ -18,7 +18,22 @@ if TYPE_CHECKING:
 
 # The order in which commands are listed. One that is not named here comes last: its file is enough.
 ORDER = (
-    *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "trace", "ls", "sql"),
+    *(
+        "run",
+        "plan",
+        "validate",
+        "evaluate",
+        "aggregate",
+        "compare",
+        "rank",
+        "gate",
+        "judge",
+        "view",
+        "report",
+        "trace",
+        "ls",
+        "sql",
+    ),
     *("export", "dataset", "init", "list", "show", "schema", "completion", "mock-server"),
 )
 
