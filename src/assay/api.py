@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from assay.examples import init
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
+    from assay.server import mock_server
     from assay.store.repositories import AggregationRepository, DatasetRepository, EvaluationRepository, RunRepository
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
-    from assay.server import mock_server
     from assay.tasks.prompt import prompt as prompt_task
     from assay.viewer.report import report
     from assay.viewer.server import view
@@ -166,9 +166,8 @@ def __getattr__(name: str) -> Any:
         for entry in names.split():
             there, _, here = entry.partition("=")
             if name == (here or there):
-                found = import_module(f"assay.{module}")
-                globals()[name] = value = getattr(found, there, None) or import_module(f"assay.{module}.{there}")
-                return value
+                value = getattr(import_module(f"assay.{module}"), there, None)
+                return globals().setdefault(name, value or import_module(f"assay.{module}.{there}"))
     raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
 
 

@@ -58,8 +58,8 @@ def _blocks(
     yield "```sh\n" + "\n".join(reproduce(experiments, file)) + "\n```"
     for id, entry in experiments.list().items():
         if text := config_text(Path(entry.folder)):
-            fence = "~" * 8
-            yield f"<details><summary>{markdown_escaped(id)}: config</summary>\n\n{fence}yaml\n{text}\n{fence}\n\n</details>"
+            summary, fence = f"<summary>{markdown_escaped(id)}: config</summary>", "~" * 8
+            yield f"<details>{summary}\n\n{fence}yaml\n{text}\n{fence}\n\n</details>"
 
 
 def _leaderboard(rows: list[dict[str, Any]], facets: list[str]) -> str:
