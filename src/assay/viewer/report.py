@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import combinations, islice
+from itertools import combinations, islice, permutations
 from pathlib import Path
 from shlex import quote as shell_quoted
 from tempfile import TemporaryDirectory
@@ -84,7 +84,7 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     """Keys and compressed content, in the order in which the app asks for them."""
     board = msgspec.to_builtins(page(experiments, "leaderboard", {}))
     pairs = pairs_of(experiments, board)
-    for name, query in asked(board, pairs):
+    for name, query in asked(experiments.list(), board, pairs):
         yield f"{name}?{query_text(query)}", _packed(_page(experiments, name, query))
     rows = items = 0
     details: dict[str, int] = {}
@@ -122,21 +122,21 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     )
 
 
-def asked(board: dict[str, Any], pairs: Iterable[tuple[str, str]]) -> Iterator[Asked]:
+def asked(experiments: Iterable[str], board: dict[str, Any], pairs: Iterable[tuple[str, str]]) -> Iterator[Asked]:
     """What the views ask for when they are opened, experiments not chosen."""
     yield "experiments", {}
     yield "leaderboard", {}
-    yield "ranking", {}
-    yield "judges", {}
-    facets = board["facets"]
+    for id in experiments:
+        yield "judges", {"experiment": id}
+        yield "ranking", {"experiment": id}
     for metric, label in dict.fromkeys((row["metric"], row["label"]) for row in board["rows"]):
         of = {"metric": metric, "label": label}
         yield "standing", of
-        for name in ("intervals", "scatter"):
+        for name in ("intervals", "scatter", "heat"):
             yield "chart", {"name": name, **of}
-        for rows, columns in combinations(facets, 2):
+        for rows, columns in permutations(board["facets"], 2):
             yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
-    for label in dict.fromkeys(row["label"] for row in board["rows"]):
+    for label in dict.fromkeys(["", *(row["label"] for row in board["rows"])]):
         for name in ("scores", "pass_at_k"):
             yield "chart", {"name": name, "label": label}
     for name in ("latency", "tokens"):
@@ -165,14 +165,14 @@ def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[st
 def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
     """A page, or why there is none, which the app shows in its place."""
     try:
-        return page(experiments, name, {key: [str(value)] for key, value in query.items()})
+        return page(experiments, name, {key: [str(value)] for key, value in query.items() if value != ""})
     except AssayError as error:
         return {"problem": {"what": str(error), "fix": getattr(error, "fix", "")}}
 
 
 def query_text(query: dict[str, Any]) -> str:
     """As `queryText` in web/src/source.ts writes it."""
-    return "&".join(f"{_quoted(name)}={_quoted(str(query[name]))}" for name in sorted(query))
+    return "&".join(f"{_quoted(name)}={_quoted(str(query[name]))}" for name in sorted(query) if query[name] != "")
 
 
 def _quoted(text: str) -> str:
