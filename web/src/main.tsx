@@ -13,6 +13,7 @@ import { Judges } from "./views/judges";
 import { Leaderboard } from "./views/leaderboard";
 import { Matrix } from "./views/matrix";
 import { Plots } from "./views/plots";
+import { Report } from "./views/report";
 import { Review } from "./views/review";
 import { Sample } from "./views/sample";
 import { Samples } from "./views/samples";
@@ -21,11 +22,12 @@ interface View {
   title: string;
   view: FunctionComponent;
   key?: string; // after `g`; views without one are reached from others
-  live?: boolean; // needs a server
+  live?: boolean; // only with a server; false: only in a report
 }
 
 // The views, in the order of the navigation.
 const VIEWS: Record<string, View> = {
+  report: { title: "Report", view: Report, key: "o", live: false },
   experiments: { title: "Experiments", view: Experiments, key: "e" },
   leaderboard: { title: "Leaderboard", view: Leaderboard, key: "l" },
   samples: { title: "Samples", view: Samples, key: "s" },
@@ -76,7 +78,7 @@ function App() {
   const { view: name } = route.value;
   const { live } = useSource();
   const main = useRef<HTMLElement>(null);
-  const names = Object.keys(VIEWS).filter((each) => live || !VIEWS[each]!.live);
+  const names = Object.keys(VIEWS).filter((each) => (VIEWS[each]!.live ?? live) === live);
   const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : undefined;
   const experiment = chosen();
   useKeys(shellKeys(names));
@@ -97,7 +99,7 @@ function App() {
         Skip to the content
       </a>
       <header>
-        <a class="name" href={href("experiments", { experiment })}>
+        <a class="name" href={href("", { experiment })}>
           Assay
         </a>
         <nav aria-label="views">

@@ -131,7 +131,7 @@ function verdictText(pair: Pair): string {
   }
 }
 
-function Verdicts({ comparison }: { comparison: Comparison }) {
+export function Verdicts({ comparison }: { comparison: Comparison }) {
   return (
     <>
       {comparison.pairs.map((pair) => (

@@ -64,7 +64,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
 }
 
 // A section of which one knows, as soon as it is computed, which rows can be told apart.
-function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
+export function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const standing = usePage("standing", { ...scope(), facet: props.facet, ...props.measure });
   return <Section {...props} standing={standing} />;
 }
