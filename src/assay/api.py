@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from assay.examples import init
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
+    from assay.server.process import mock_server
     from assay.store.repositories import AggregationRepository, DatasetRepository, EvaluationRepository, RunRepository
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
@@ -144,6 +145,7 @@ _HOMES = {
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.writers.csv": "csv_lines",
+    "server.process": "mock_server",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
     "store.written": "write_named",
@@ -294,10 +296,3 @@ def schema() -> str:
     from importlib.resources import files
 
     return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"
-
-
-def mock_server(**options: Any) -> None:
-    """Serve an OpenAI-compatible demo model on loopback until it is interrupted; options as those of the command."""
-    from assay.server import Options, serve
-
-    serve(Options(**options))
