@@ -7,6 +7,7 @@ const outdir = at > 0 ? process.argv[at + 1] : "../src/assay/viewer/assets";
 await build({
   entryPoints: { app: "src/main.tsx", rich: "src/rich.ts", style: "src/style.css" },
   outdir,
+  alias: { entities: "./src/smaller.ts", "linkify-it": "./src/smaller.ts" },
   bundle: true,
   minify: true,
   charset: "utf8",

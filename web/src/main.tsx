@@ -1,7 +1,12 @@
-import { render, type FunctionComponent } from "preact";
-import { href, route } from "./router";
+import { Component, render, type ComponentChildren, type FunctionComponent } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { KeysDialog, keysShown, press, useKeys, type Keys } from "./keys";
+import { follow, listed } from "./live";
+import { chosen, go, href, route } from "./router";
+import { Chooser, ThemeButton, restoreTheme } from "./shell";
 import { openSource } from "./source";
-import { setSource } from "./ui";
+import { oneLine } from "./line";
+import { setSource, useSource } from "./ui";
 import { Compare } from "./views/compare";
 import { Experiments } from "./views/experiments";
 import { Judges } from "./views/judges";
@@ -12,47 +17,117 @@ import { Review } from "./views/review";
 import { Sample } from "./views/sample";
 import { Samples } from "./views/samples";
 
-// The views, in the order of the navigation; those without a title are reached from others.
-const VIEWS: Record<string, { title?: string; view: FunctionComponent }> = {
-  experiments: { title: "Experiments", view: Experiments },
-  leaderboard: { title: "Leaderboard", view: Leaderboard },
-  samples: { title: "Samples", view: Samples },
-  matrix: { title: "Matrix", view: Matrix },
-  compare: { title: "Compare", view: Compare },
-  plots: { title: "Plots", view: Plots },
-  judges: { title: "Judges", view: Judges },
-  review: { title: "Review", view: Review },
-  sample: { view: Sample },
+interface View {
+  title: string;
+  view: FunctionComponent;
+  key?: string; // after `g`; views without one are reached from others
+  live?: boolean; // needs a server
+}
+
+// The views, in the order of the navigation.
+const VIEWS: Record<string, View> = {
+  experiments: { title: "Experiments", view: Experiments, key: "e" },
+  leaderboard: { title: "Leaderboard", view: Leaderboard, key: "l" },
+  samples: { title: "Samples", view: Samples, key: "s" },
+  matrix: { title: "Matrix", view: Matrix, key: "m" },
+  compare: { title: "Compare", view: Compare, key: "c" },
+  plots: { title: "Plots", view: Plots, key: "p" },
+  judges: { title: "Judges", view: Judges, key: "j" },
+  review: { title: "Review", view: Review, key: "r", live: true },
+  sample: { title: "Sample", view: Sample },
 };
 
+const TITLE = document.title;
+
+// A view that breaks is shown as broken; the others stay usable.
+class Boundary extends Component<{ children: ComponentChildren }, { error?: Error }> {
+  override state: { error?: Error } = {};
+
+  static override getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+
+  override render() {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    return (
+      <div class="problem box" role="alert">
+        <p>This view failed: {error.message || String(error)}</p>
+        <p class="quiet">Reload the page; if it stays, this is a fault of Assay. The rest of the viewer works.</p>
+        <button onClick={() => this.setState({ error: undefined })}>Try again</button>
+      </div>
+    );
+  }
+}
+
+function shellKeys(names: string[]): Keys {
+  const keys: Keys = {
+    "?": { about: "show the keys", run: () => (keysShown.value = true) },
+    "/": { about: "go to the search", run: () => document.querySelector<HTMLElement>("main input[type=search]")?.focus() },
+  };
+  for (const name of names) {
+    const { key, title } = VIEWS[name]!;
+    if (key) keys[`g ${key}`] = { about: `go to ${title}`, run: () => go(name, { experiment: chosen() }) };
+  }
+  return keys;
+}
+
 function App() {
-  const { view, query } = route.value;
-  const known = VIEWS[view];
-  const View = known?.view;
-  const experiment = query.getAll("experiment");
+  const { view: name } = route.value;
+  const { live } = useSource();
+  const main = useRef<HTMLElement>(null);
+  const names = Object.keys(VIEWS).filter((each) => live || !VIEWS[each]!.live);
+  const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : undefined;
+  const experiment = chosen();
+  useKeys(shellKeys(names));
+  useEffect(() => {
+    document.title = [view?.title ?? "Not here", ...experiment.slice(0, 3).map((each) => oneLine(each)), TITLE].join(" · ");
+  }, [name, experiment.join()]);
+  useEffect(() => scrollTo(0, 0), [name]);
+  const skip = (event: Event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
   return (
     <>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
       <header>
-        <a class="name" href="#/">
+        <a class="name" href={href("experiments", { experiment })}>
           Assay
         </a>
         <nav aria-label="views">
-          {Object.entries(VIEWS).map(([name, { title }]) =>
-            title ? (
-              <a href={href(name, { experiment })} aria-current={name === view ? "page" : undefined}>
-                {title}
+          {names
+            .filter((each) => VIEWS[each]!.key)
+            .map((each) => (
+              <a key={each} href={href(each, { experiment })} aria-current={each === name ? "page" : undefined}>
+                {VIEWS[each]!.title}
               </a>
-            ) : null,
-          )}
+            ))}
         </nav>
+        <div class="tools">
+          <Chooser experiments={listed.value.value?.experiments ?? []} />
+          <ThemeButton />
+          <button onClick={() => (keysShown.value = true)} aria-label="keys">
+            ?
+          </button>
+        </div>
       </header>
-      <main>{View ? <View /> : <p class="problem">There is no view “{view}”.</p>}</main>
+      <main id="main" ref={main} tabIndex={-1}>
+        <h1 class="hidden">{view?.title ?? "Not here"}</h1>
+        <Boundary key={name}>{view ? <view.view /> : <p class="problem">There is no view “{oneLine(name)}”.</p>}</Boundary>
+      </main>
+      <KeysDialog />
     </>
   );
 }
 
+restoreTheme();
+addEventListener("keydown", press);
 openSource().then((source) => {
   setSource(source);
+  void follow(source);
   const place = document.getElementById("app")!;
   place.replaceChildren();
   render(<App />, place);

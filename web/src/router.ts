@@ -21,6 +21,9 @@ export function href(view: string, query: Query = {}): string {
   return `#/${view}${text ? `?${text}` : ""}`;
 }
 
+// The experiments that were chosen, which stay in the address from view to view; none: all.
+export const chosen = (): string[] => route.value.query.getAll("experiment");
+
 export function go(view: string, query: Query = {}): void {
   location.hash = href(view, query);
 }

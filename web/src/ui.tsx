@@ -1,8 +1,11 @@
 // What several views share: loading a page of data, tables that can be copied, pictures that can be saved.
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
+import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
+import { chosen } from "./router";
 import { queryText, type PageError, type Source } from "./source";
+import { Line, oneLine } from "./line";
 
 let current: Source;
 export const useSource = (): Source => current;
@@ -10,8 +13,11 @@ export const setSource = (source: Source): void => void (current = source);
 
 export type Loaded<Value> = { value?: Value; error?: PageError; loading: boolean };
 
-// A page of data; the last one stays while the next is loading.
-export function usePage<Name extends PageName>(name: Name, query: Query = {}, again: unknown = 0): Loaded<PageTypes[Name]> {
+// The chosen experiments as a query. A report has its pages of all experiments only; views filter their rows.
+export const scope = (): { experiment: string[] } => ({ experiment: current.live ? chosen() : [] });
+
+// A page of data; the last one stays while the next is loading. A run under way makes it load again.
+export function usePage<Name extends PageName>(name: Name, query: Query = {}, again: unknown = version.value): Loaded<PageTypes[Name]> {
   const [state, setState] = useState<Loaded<PageTypes[Name]>>({ loading: true });
   const key = `${name}?${queryText(query)}`;
   useEffect(() => {
@@ -29,13 +35,54 @@ export function usePage<Name extends PageName>(name: Name, query: Query = {}, ag
 export function Show<Value>({ page, children }: { page: Loaded<Value>; children: (value: Value) => ComponentChildren }): JSX.Element {
   if (page.error)
     return (
-      <div class="problem" role="alert">
+      <div class="problem box" role="alert">
         <p>{page.error.message}</p>
         {page.error.fix && <p class="quiet">{page.error.fix}</p>}
       </div>
     );
   if (!page.value) return <p class="quiet" role="status">loading …</p>;
-  return <div aria-busy={page.loading}>{children(page.value)}</div>;
+  return (
+    <div class={page.loading ? "loading" : ""} aria-busy={page.loading}>
+      {children(page.value)}
+    </div>
+  );
+}
+
+export const Notes = ({ notes }: { notes: string[] }): JSX.Element | null =>
+  notes.length ? (
+    <ul class="notes" aria-label="notes">
+      {notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
+  ) : null;
+
+export interface Option {
+  value: string;
+  text?: string;
+  group?: string;
+}
+
+// A labelled choice of one value.
+export function Choice(props: { name: string; value: string; options: (string | Option)[]; onChange: (value: string) => void }): JSX.Element {
+  const options = props.options.map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  const groups = [...new Set(options.map((each) => each.group ?? ""))];
+  const shown = (group: string) =>
+    options
+      .filter((each) => (each.group ?? "") === group)
+      .map((each) => (
+        <option key={each.value} value={each.value} selected={each.value === props.value}>
+          {oneLine(each.text ?? each.value)}
+        </option>
+      ));
+  return (
+    <label class="pick-one">
+      <span>{props.name}</span>
+      <select aria-label={props.name} value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
+        {groups.map((group) => (group ? <optgroup label={group}>{shown(group)}</optgroup> : shown(group)))}
+      </select>
+    </label>
+  );
 }
 
 export interface Column<Row> {
@@ -46,11 +93,15 @@ export interface Column<Row> {
   sort?: (row: Row) => number | string | null;
 }
 
-export function Table<Row>(props: { columns: Column<Row>[]; rows: Row[]; caption: string; sorted?: string; onSort?: (name: string) => void }): JSX.Element {
+const ROWS = 500; // shown at once: more of them make a page slow
+
+export function Table<Row>(props: { columns: Column<Row>[]; rows: Row[]; caption: ComponentChildren; name?: string; sorted?: string; onSort?: (name: string) => void }): JSX.Element {
   const { columns, rows, caption, sorted, onSort } = props;
+  const [shown, setShown] = useState(ROWS);
   const [by, descending] = (sorted ?? "").startsWith("-") ? [sorted!.slice(1), true] : [sorted ?? "", false];
-  const column = columns.find((each) => each.name === by);
-  const ordered = column ? [...rows].sort((a, b) => compare(column, a, b) * (descending ? -1 : 1)) : rows;
+  const column = columns.find((each) => each.name === by && each.sort);
+  const ordered = column ? [...rows].sort((a, b) => compare(column, a, b, descending)) : rows;
+  const label = props.name ?? (typeof caption === "string" ? caption : "table");
   return (
     <figure class="table">
       <figcaption>
@@ -60,36 +111,42 @@ export function Table<Row>(props: { columns: Column<Row>[]; rows: Row[]; caption
           <Copy name="CSV" text={() => csv(columns, ordered)} />
         </span>
       </figcaption>
-      <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={label}>
         <table>
           <thead>
             <tr>
               {columns.map((each) => (
-                <th class={each.number ? "number" : ""} aria-sort={each === column ? (descending ? "descending" : "ascending") : undefined}>
+                <th key={each.name} scope="col" class={each.number ? "number" : ""} aria-sort={each === column ? (descending ? "descending" : "ascending") : undefined}>
                   {onSort && each.sort ? <button onClick={() => onSort(each === column && !descending ? `-${each.name}` : each.name)}>{each.name}</button> : each.name}
                 </th>
               ))}
             </tr>
           </thead>
           <tbody>
-            {ordered.map((row) => (
-              <tr>
+            {ordered.slice(0, shown).map((row, index) => (
+              <tr key={index}>
                 {columns.map((each) => (
-                  <td class={each.number ? "number" : ""}>{each.cell ? each.cell(row) : each.text(row)}</td>
+                  <td key={each.name} class={each.number ? "number" : ""}>{each.cell ? each.cell(row) : <Line text={each.text(row)} />}</td>
                 ))}
               </tr>
             ))}
           </tbody>
         </table>
       </div>
+      {ordered.length > shown && (
+        <button onClick={() => setShown(shown + 10 * ROWS)}>
+          more of the {count(ordered.length - shown)} other rows
+        </button>
+      )}
     </figure>
   );
 }
 
-function compare<Row>(column: Column<Row>, a: Row, b: Row): number {
+// Rows without a value are last either way.
+function compare<Row>(column: Column<Row>, a: Row, b: Row, descending: boolean): number {
   const [first, second] = [column.sort?.(a) ?? null, column.sort?.(b) ?? null];
   if (first === null || second === null) return first === second ? 0 : first === null ? 1 : -1;
-  return first < second ? -1 : first > second ? 1 : 0;
+  return (first < second ? -1 : first > second ? 1 : 0) * (descending ? -1 : 1);
 }
 
 const markdown = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
@@ -149,16 +206,41 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
       <figcaption>
         <span>{chart.title}</span>
         <span class="actions">
-          <button class="small" onClick={save} aria-label="save as SVG">
+          <button class="small" onClick={save} aria-label={`save ${chart.title} as SVG`}>
             SVG
           </button>
         </span>
       </figcaption>
-      <div dangerouslySetInnerHTML={{ __html: chart.svg }} />
+      <div class="scroll drawing" tabIndex={0} role="group" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
       {chart.about && <p class="quiet">{chart.about}</p>}
     </figure>
   );
 }
 
+// A picture that a page makes; where there is nothing to draw, the reason.
+export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Element {
+  const page = usePage("chart", query);
+  if (page.error)
+    return (
+      <div class="nothing box" role="status">
+        <p>{page.error.message}</p>
+        {page.error.fix && <p class="quiet">{page.error.fix}</p>}
+      </div>
+    );
+  if (!page.value) return <p class="quiet" role="status">drawing …</p>;
+  return (
+    <div class={page.loading ? "loading" : ""} aria-busy={page.loading}>
+      <Picture chart={page.value} />
+    </div>
+  );
+}
+
 export const number = (value: number | null | undefined, digits = 3): string => (value === null || value === undefined ? "–" : value.toFixed(digits));
 export const count = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
+export const money = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "–" : `$${value >= 1 || value === 0 ? value.toFixed(2) : value.toPrecision(2)}`;
+export const seconds = (value: number | null | undefined): string => {
+  if (value === null || value === undefined) return "–";
+  if (value < 60) return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} s`;
+  return value < 3600 ? `${Math.round(value / 60)} min` : `${(value / 3600).toFixed(1)} h`;
+};

@@ -1,3 +1,254 @@
+// Two runs (or two parts of them) beside each other: is there a difference, where, and what flipped.
+import { Line, Visible, oneLine } from "../line";
+import { Interval, scaleOf } from "../marks";
+import type { Compare as Page, Comparison, Leaderboard } from "../pages";
+import { change, chosen, route } from "../router";
+import { Choice, Notes, Show, Table, count, number, usePage, type Column, type Option } from "../ui";
+import { Flips } from "./flips";
+import { Missing, missing } from "./leaderboard";
+
+type Pair = Comparison["pairs"][number];
+
 export function Compare() {
-  return <p>not yet</p>;
+  const board = usePage("leaderboard", {});
+  return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
+}
+
+type Row = Leaderboard["rows"][number];
+
+// Experiments, the parts of them that a facet makes, and the rows of the leaderboard.
+function sidesOf(board: Leaderboard): Option[] {
+  const sides = new Map<string, Option>();
+  const add = (row: Row, facets: string[], group: string) => {
+    const value = [row.experiment, ...facets.map((facet) => `${facet}=${row.facets[facet]}`)].join("::");
+    const text = facets.length ? `${facets.map((facet) => row.facets[facet]).join(", ")} (${row.experiment})` : value;
+    if (!facets.some((facet) => row.facets[facet]?.includes("::"))) sides.set(value, { value, text, group });
+  };
+  for (const row of board.rows) add(row, [], EXPERIMENTS);
+  for (const facet of board.facets) for (const row of board.rows) if (facet in row.facets) add(row, [facet], `by ${facet}`);
+  for (const row of board.rows) if (Object.keys(row.facets).length > 1) add(row, Object.keys(row.facets), "by all facets");
+  return [...sides.values()];
+}
+
+const EXPERIMENTS = "experiments";
+
+// What the address names; else the chosen experiments, else two that measure the same, else two parts of the first.
+function pairOf(board: Leaderboard, sides: Option[]): [string, string] {
+  const { query } = route.value;
+  const ids = chosen();
+  const [a, b] = ids.length > 1 ? ids : ids.length ? partsOf(sides, ids[0]!) : (alike(board.rows) ?? firstParts(board, sides));
+  return [query.get("a") ?? a ?? "", query.get("b") ?? b ?? ""];
+}
+
+const firstParts = (board: Leaderboard, sides: Option[]): string[] => board.rows.map((row) => partsOf(sides, row.experiment)).find((parts) => parts.length > 1) ?? [];
+
+const partsOf = (sides: Option[], id: string): string[] => {
+  const parts = sides.filter(({ value, group }) => group !== EXPERIMENTS && value.startsWith(`${id}::`));
+  for (const group of new Set(parts.map((each) => each.group))) {
+    const own = parts.filter((each) => each.group === group).map((each) => each.value);
+    if (own.length > 1) return own;
+  }
+  return [];
+};
+
+function alike(rows: Row[]): [string, string] | undefined {
+  const first = new Map<string, string>();
+  for (const { experiment, metric, label, items } of rows) {
+    const key = JSON.stringify([metric, label, items]);
+    const other = first.get(key);
+    if (other !== undefined && other !== experiment) return [other, experiment];
+    first.set(key, experiment);
+  }
+  return undefined;
+}
+
+function Sides({ board }: { board: Leaderboard }) {
+  const sides = sidesOf(board);
+  const [a, b] = pairOf(board, sides);
+  const options = [{ value: "", text: "choose …" }, ...sides];
+  for (const value of [a, b]) if (value && !sides.some((each) => each.value === value)) options.push({ value });
+  const metrics = [...new Set(board.rows.map((each) => each.metric))];
+  return (
+    <>
+      <div class="controls">
+        <Choice name="a (before)" value={a} options={options} onChange={(value) => change({ a: value, b, offset: undefined })} />
+        <Choice name="b (after)" value={b} options={options} onChange={(value) => change({ a, b: value, offset: undefined })} />
+        <button onClick={() => change({ a: b, b: a, offset: undefined })} disabled={!a || !b}>
+          Swap
+        </button>
+      </div>
+      {a && b && a !== b ? <Result a={a} b={b} metrics={metrics} /> : <p class="quiet">Choose two experiments, or two parts of one, to compare.</p>}
+    </>
+  );
+}
+
+function Result({ a, b, metrics }: { a: string; b: string; metrics: string[] }) {
+  const { query } = route.value;
+  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => query.get(name) ?? "");
+  const page = usePage("compare", { a, b, metric, label, facet });
+  return (
+    <Show page={page}>
+      {(value) => (
+        <>
+          <div class="controls">
+            <Choice name="metric" value={value.metric} options={[...new Set([value.metric, ...metrics])]} onChange={(name) => change({ metric: name })} />
+            {value.labels.length > 1 && <Choice name="label" value={value.label} options={value.labels} onChange={(name) => change({ label: name, offset: undefined })} />}
+          </div>
+          {value.comparison ? <Verdicts comparison={value.comparison} /> : <p class="nothing box">These two cannot be compared; the notes say why.</p>}
+          <Notes notes={[...new Set([...value.notes, ...(value.comparison?.notes ?? [])])]} />
+          {value.comparison && <Standings comparison={value.comparison} />}
+          <ByFacet page={value} facet={facet ?? ""} />
+          <Differences page={value} />
+          {value.comparison && <Flips a={a} b={b} label={value.label} />}
+        </>
+      )}
+    </Show>
+  );
+}
+
+const signed = (value: number): string => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(3)}`;
+const pText = (p: number): string => (p < 0.001 ? "p < 0.001" : `p = ${p.toPrecision(2)}`);
+const rangeText = (pair: Pair): string => `${signed(pair.ci_low)} to ${signed(pair.ci_high)}`;
+
+function verdictText(pair: Pair): string {
+  const size = Math.abs(pair.difference).toFixed(3);
+  switch (pair.verdict) {
+    case "better":
+    case "worse":
+      return `b is ${pair.verdict} by ${size} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
+    case "equivalent":
+      return `a and b are equivalent: ${signed(pair.difference)} (${rangeText(pair)}) is within the margin`;
+    case "inconclusive":
+      return `No difference can be told: ${signed(pair.difference)} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
+    case "incomplete":
+      return `Incomplete: the evidence is unfinished; so far ${signed(pair.difference)} (${rangeText(pair)})`;
+  }
+}
+
+function Verdicts({ comparison }: { comparison: Comparison }) {
+  return (
+    <>
+      {comparison.pairs.map((pair) => (
+        <section key={pair.candidate + pair.baseline} class={`verdict ${pair.verdict}`} aria-label="verdict">
+          <p class="words">{verdictText(pair)}</p>
+          <WideInterval pair={pair} lower={comparison.lower_is_better} />
+          <p class="quiet">
+            {oneLine(comparison.metric)} of {oneLine(comparison.label)}
+            {comparison.lower_is_better && " (lower is better)"}; b − a on {count(pair.items)} items that both have, {Math.round(100 * comparison.level)} % interval
+            {pair.only_candidate > 0 && `; ${count(pair.only_candidate)} only in b`}
+            {pair.only_baseline > 0 && `; ${count(pair.only_baseline)} only in a`}
+            {pair.p_corrected !== pair.p && `; ${pText(pair.p)} before correction for several comparisons`}
+            {pair.verdict === "inconclusive" && `; with so many items a difference of ${pair.smallest_difference.toFixed(3)} would be seen`}
+            {pair.items_needed !== null && `; about ${count(pair.items_needed)} items would be needed`}.
+          </p>
+          <FlipCounts pair={pair} />
+        </section>
+      ))}
+    </>
+  );
+}
+
+const WIDE = 480;
+
+function WideInterval({ pair, lower }: { pair: Pair; lower: boolean }) {
+  const most = 1.15 * Math.max(Math.abs(pair.ci_low), Math.abs(pair.ci_high), Math.abs(pair.difference), 1e-9);
+  const x = (value: number) => WIDE / 2 + (value / most) * (WIDE / 2 - 10);
+  return (
+    <svg class="wide-interval" viewBox={`0 0 ${WIDE} 48`} role="img" aria-label={`difference ${signed(pair.difference)}, interval ${rangeText(pair)}`}>
+      <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={34} />
+      <text x={4} y={10}>{lower ? "b better" : "a better"}</text>
+      <text x={WIDE - 4} y={10} text-anchor="end">{lower ? "a better" : "b better"}</text>
+      <line class="range" x1={x(pair.ci_low)} x2={x(pair.ci_high)} y1={22} y2={22} />
+      <circle cx={x(pair.difference)} cy={22} r={5} />
+      <text x={x(0)} y={46} text-anchor="middle">0</text>
+    </svg>
+  );
+}
+
+function FlipCounts({ pair }: { pair: Pair }) {
+  const same = pair.items - pair.gained - pair.lost;
+  return (
+    <table class="flips" aria-label="flips">
+      <tbody>
+        <tr>
+          <td class="good">
+            <b>{count(pair.gained)}</b> gained: b is better on the item
+          </td>
+          <td class="bad">
+            <b>{count(pair.lost)}</b> lost: a is better
+          </td>
+          <td>
+            <b>{count(same)}</b> the same on both
+          </td>
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+function Standings({ comparison }: { comparison: Comparison }) {
+  type Standing = Comparison["standings"][number];
+  const scale = scaleOf(comparison.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
+  const range = (each: Standing) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
+  const columns: Column<Standing>[] = [
+    { name: "name", text: (each) => each.name },
+    { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
+    { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },
+    { name: "from – to", text: range },
+    { name: "items", text: (each) => count(each.items), number: true },
+    { name: "samples", text: (each) => count(each.samples), number: true },
+    { name: "missing", text: (each) => [each.partial, ...missing(each.counts).map(([kind, many]) => `${many} ${kind}`)].filter(Boolean).join(", "), cell: (each) => <Missing counts={each.counts} partial={each.partial} /> },
+  ];
+  return <Table caption="Both on all their own items" columns={columns} rows={comparison.standings} />;
+}
+
+type Part = Page["by"][number];
+const pairOfPart = (part: Part): Pair | undefined => part.comparison?.pairs[0];
+
+function ByFacet({ page, facet }: { page: Page; facet: string }) {
+  if (!page.facets.length) return null;
+  const pairs = page.by.flatMap((part) => pairOfPart(part) ?? []);
+  const scale = scaleOf(pairs.map((pair) => ({ value: pair.difference, low: pair.ci_low, high: pair.ci_high })), 0);
+  const text = (get: (pair: Pair) => string) => (part: Part) => {
+    const pair = pairOfPart(part);
+    return pair ? get(pair) : "–";
+  };
+  const columns: Column<Part>[] = [
+    { name: facet || "value", text: (part) => part.value, cell: (part) => <Line text={part.value} longest={60} /> },
+    { name: "b − a", text: text((pair) => signed(pair.difference)), number: true },
+    { name: "interval", text: text(rangeText), cell: (part) => <DifferenceMark pair={pairOfPart(part)} scale={scale} /> },
+    { name: "from – to", text: text(rangeText), cell: (part) => <span class="missing">{text(rangeText)(part)}</span> },
+    { name: "verdict", text: (part) => pairOfPart(part)?.verdict ?? part.reason },
+    { name: "p", text: text((pair) => pText(pair.p_corrected)) },
+    { name: "items", text: text((pair) => count(pair.items)), number: true },
+    { name: "gained", text: text((pair) => count(pair.gained)), number: true },
+    { name: "lost", text: text((pair) => count(pair.lost)), number: true },
+  ];
+  return (
+    <section aria-label="by facet">
+      <h2>By facet</h2>
+      <div class="controls">
+        <Choice name="split by" value={facet} options={[{ value: "", text: "nothing" }, ...page.facets]} onChange={(name) => change({ facet: name })} />
+      </div>
+      {facet && <Table caption={`b − a for each ${oneLine(facet)}`} columns={columns} rows={page.by} />}
+    </section>
+  );
+}
+
+const TONE: Record<string, string> = { better: "good", worse: "bad" };
+const DifferenceMark = ({ pair, scale }: { pair?: Pair; scale: [number, number] }) =>
+  pair ? <Interval mark={{ value: pair.difference, low: pair.ci_low, high: pair.ci_high }} scale={scale} zero tone={TONE[pair.verdict]} /> : null;
+
+function Differences({ page }: { page: Page }) {
+  const columns: Column<Page["differences"][number]>[] = [
+    { name: "what", text: (each) => each.what, cell: (each) => <Visible text={each.what} /> },
+    { name: "a", text: (each) => each.a, cell: (each) => <Line text={each.a} longest={200} /> },
+    { name: "b", text: (each) => each.b, cell: (each) => <Line text={each.b} longest={200} /> },
+  ];
+  return (
+    <section aria-label="what differs">
+      <h2>What differs</h2>
+      {page.differences.length ? <Table caption="Config, prompts, data and served models" columns={columns} rows={page.differences} /> : <p class="quiet">Nothing in config, prompts, data or served models.</p>}
+    </section>
+  );
 }

@@ -1,3 +1,306 @@
+// The numbers of all experiments: each with its interval, what is missing behind it, and whether it is really the best.
+import { Line, Visible, oneLine } from "../line";
+import { Interval, scaleOf, type Mark, type Scale } from "../marks";
+import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
+import { change, chosen, href, queryOf, route } from "../router";
+import { ChartOf, Choice, Notes, Show, Table, count, money, number, scope, seconds, usePage, type Column, type Loaded } from "../ui";
+
+export interface Measure {
+  metric: string;
+  label: string;
+}
+
+export function measuresOf(rows: Measure[]): Measure[] {
+  const measures = new Map<string, Measure>();
+  for (const { metric, label } of rows) measures.set(JSON.stringify([metric, label]), { metric, label });
+  return [...measures.values()];
+}
+
+export const measureName = ({ metric, label }: Measure): string => (label ? `${metric} · ${label}` : metric);
+
+// The metric and label of the address; by default the first there is.
+export function currentMeasure(measures: Measure[]): Measure | undefined {
+  const { query } = route.value;
+  const [metric, label] = [query.get("metric"), query.get("label")];
+  return measures.find((each) => (metric === null || each.metric === metric) && (label === null || each.label === label)) ?? measures[0];
+}
+
+// A link for each metric and label.
+export function Measures({ measures, current, all }: { measures: Measure[]; current?: Measure; all?: boolean }) {
+  if (measures.length < 2) return null;
+  const query = { ...queryOf(route.value.query), all: undefined };
+  const link = (name: string, changes: Record<string, string | undefined>, is: boolean) => (
+    <a key={name} href={href(route.value.view, { ...query, ...changes })} aria-current={is ? "true" : undefined}>
+      <Visible text={name} />
+    </a>
+  );
+  return (
+    <nav class="tabs" aria-label="metrics">
+      {measures.map((each) => link(measureName(each), { ...each }, each === current))}
+      {all !== undefined && link("all", { metric: undefined, label: undefined, all: "1" }, all)}
+    </nav>
+  );
+}
+
 export function Leaderboard() {
-  return <p>not yet</p>;
+  const { query } = route.value;
+  const facet = query.getAll("facet");
+  const page = usePage("leaderboard", { ...scope(), facet });
+  return <Show page={page}>{(board) => <Board board={board} facet={facet} />}</Show>;
+}
+
+function Board({ board, facet }: { board: Page; facet: string[] }) {
+  const all = route.value.query.get("all") === "1";
+  const ids = chosen();
+  const rows = board.rows.filter((each) => !ids.length || ids.includes(each.experiment));
+  const measures = measuresOf(rows);
+  const current = all ? undefined : currentMeasure(measures);
+  if (!measures.length)
+    return (
+      <>
+        <div class="nothing box">
+          <p>There are no metrics yet.</p>
+          <p class="quiet">
+            Compute them with <code>assay aggregate EXPERIMENT</code>.
+          </p>
+        </div>
+        <Notes notes={board.notes} />
+      </>
+    );
+  return (
+    <>
+      <div class="controls">
+        <FacetChoice choices={board.choices} facets={board.facets} />
+      </div>
+      <Measures measures={measures} current={current} all={all} />
+      {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
+      <Notes notes={board.notes} />
+      {current && <Pictures board={board} rows={rows} facet={facet} measure={current} />}
+      <UsageTable usage={board.usage.filter((each) => !ids.length || ids.includes(each.experiment))} />
+    </>
+  );
+}
+
+function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] }) {
+  const names = [...new Set([...facets, ...choices])];
+  if (!names.length) return null;
+  const choose = (name: string, wanted: boolean) => change({ facet: names.filter((each) => (each === name ? wanted : facets.includes(each))) });
+  return (
+    <fieldset class="checks">
+      <legend>facets</legend>
+      {names.map((name) => (
+        <label key={name}>
+          <input type="checkbox" checked={facets.includes(name)} onChange={(event) => choose(name, event.currentTarget.checked)} />
+          {oneLine(name)}
+        </label>
+      ))}
+      {route.value.query.has("facet") && <button onClick={() => change({ facet: undefined })}>as computed</button>}
+    </fieldset>
+  );
+}
+
+// A section of which one knows, as soon as it is computed, which rows can be told apart.
+function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
+  const standing = usePage("standing", { ...scope(), facet: props.facet, ...props.measure });
+  return <Section {...props} standing={standing} />;
+}
+
+const keyOf = (row: { experiment: string; facets: Record<string, string> }): string => JSON.stringify([row.experiment, Object.entries(row.facets).sort()]);
+
+function Section({ board, rows, measure, standing }: { board: Page; rows: LeaderRow[]; measure: Measure; standing?: Loaded<Standing> }) {
+  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const scale = scaleOf(own.map(markOf));
+  const ranks = new Map(standing?.value?.ranks.map((each) => [keyOf(each), each.ranks]));
+  const name = measureName(measure);
+  const lower = own.some((each) => each.lower_is_better);
+  return (
+    <section aria-label={name}>
+      <h2>
+        <Visible text={name} />
+        {lower && <span class="quiet"> (lower is better)</span>}
+      </h2>
+      <Table
+        caption={`${count(own.length)} ${own.length === 1 ? "row" : "rows"}; intervals at ${percent(own)}`}
+        name={name}
+        columns={columns(board, own, scale, standing && (standing.loading || ranks.size) ? ranks : undefined)}
+        rows={own}
+        sorted={route.value.query.get("sort") ?? ""}
+        onSort={(sort) => change({ sort })}
+      />
+      <Legend standing={standing} scale={scale} bounded={own.some(isBounded)} />
+      <Notes notes={standing?.value?.notes ?? []} />
+    </section>
+  );
+}
+
+const percent = (rows: LeaderRow[]): string => {
+  const levels = [...new Set(rows.map((each) => each.ci_level).filter((each) => each !== null))];
+  return levels.length ? levels.map((each) => `${Math.round(100 * each)} %`).join(", ") : "no level: there are none";
+};
+
+const markOf = (row: LeaderRow): Mark => ({ value: row.value, low: row.ci_low, high: row.ci_high, ...(isBounded(row) && { wrong: row.if_wrong, right: row.if_right }) });
+const isBounded = (row: LeaderRow): boolean => row.if_wrong !== null && row.if_right !== null && row.if_wrong !== row.if_right;
+const span = (low: number | null, high: number | null): string => (low === null || high === null ? "–" : `${number(low)} to ${number(high)}`);
+
+// What is not scored stands beside the number, each kind with its count.
+export const missing = (counts: Record<string, number>): [string, number][] => Object.entries(counts).filter(([kind, many]) => kind !== "scored" && many > 0);
+
+export function Missing({ counts, partial = "", bounds = "" }: { counts: Record<string, number>; partial?: string; bounds?: string }) {
+  const kinds = missing(counts);
+  if (!kinds.length && !partial) return <span class="quiet">none</span>;
+  return (
+    <>
+      {partial && <div class="open">{partial}</div>}
+      {kinds.map(([kind, many]) => (
+        <div key={kind} class={`missing ${kind === "errored" ? "bad" : "open"}`}>
+          {count(many)} {kind}
+        </div>
+      ))}
+      {bounds && <div class="missing quiet">{bounds}</div>}
+    </>
+  );
+}
+
+// Experiments may have facets of their own, which the rows of others lack.
+export const facetsOf = (board: Page, rows: LeaderRow[]): string[] => board.facets.filter((facet) => rows.some((row) => facet in row.facets));
+
+type Ranks = Map<string, [number, number]>;
+
+function Rank({ ranks }: { ranks?: [number, number] }) {
+  if (!ranks) return <>–</>;
+  const [from, to] = ranks;
+  return (
+    <span class="missing">
+      {from === to ? from : `${from}–${to}`} {from === 1 && (to === 1 ? <span class="badge good">best</span> : <span class="badge">may be best</span>)}
+    </span>
+  );
+}
+
+function Legend({ standing, scale, bounded }: { standing?: Loaded<Standing>; scale: Scale; bounded: boolean }) {
+  return (
+    <div class="mark-legend">
+      <span>
+        <Interval mark={{ value: 0.5, low: 0.2, high: 0.8 }} scale={[0, 1]} width={70} /> value and interval, from {number(scale[0])} to {number(scale[1])}
+      </span>
+      {bounded && (
+        <span>
+          <Interval mark={{ value: 0.5, low: 0.4, high: 0.6, wrong: 0.1, right: 0.9 }} scale={[0, 1]} width={70} /> what the value would be if all that is missing were wrong, or right
+        </span>
+      )}
+      {standing?.error && <span class="problem">no ranks: {standing.error.message}</span>}
+      {standing && !standing.value && !standing.error && <span role="status">which of them is really the best is being computed …</span>}
+      {standing?.value && standing.value.ranks.length > 0 && (
+        <>
+          <span>
+            <span class="badge good">best</span> better than every other beyond chance
+          </span>
+          <span>
+            <span class="badge">may be best</span> not told apart from the best
+          </span>
+        </>
+      )}
+    </div>
+  );
+}
+
+const samplesText = (row: LeaderRow): string => (row.samples === row.planned ? count(row.samples) : `${count(row.samples)} of ${count(row.planned)}`);
+const boundsText = (row: LeaderRow): string => (isBounded(row) ? `bounds ${span(row.if_wrong, row.if_right)}` : "");
+const missingText = (row: LeaderRow): string => [row.partial, ...missing(row.counts).map(([kind, many]) => `${many} ${kind}`), boundsText(row)].filter(Boolean).join(", ");
+const samplesOf = (row: LeaderRow): string => href("samples", { experiment: [row.experiment], label: row.label, where: Object.entries(row.facets).map(([name, value]) => `${name}=${value}`) });
+
+function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): Column<LeaderRow>[] {
+  const several = new Set(rows.map((each) => each.experiment)).size > 1;
+  const list: Column<LeaderRow>[] = [];
+  if (several) list.push({ name: "experiment", text: (row) => row.experiment, sort: (row) => row.experiment });
+  for (const facet of facetsOf(board, rows))
+    list.push({ name: facet, text: (row) => row.facets[facet] ?? "", sort: (row) => row.facets[facet] ?? "", cell: (row) => <Line text={row.facets[facet] ?? ""} longest={60} /> });
+  const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
+  list.push(
+    { name: "value", text: (row) => number(row.value), number: true, sort: (row) => row.value, cell: (row) => <b>{number(row.value)}</b> },
+    { name: "interval", text: (row) => span(row.ci_low, row.ci_high), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
+  );
+  if (ranks)
+    list.push({
+      name: "rank",
+      text: (row) => rankOf(row)?.join("–") ?? "",
+      sort: (row) => rankOf(row)?.[0] ?? null,
+      cell: (row) => <Rank ranks={rankOf(row)} />,
+    });
+  list.push(
+    { name: "items", text: (row) => count(row.items), number: true, sort: (row) => row.items },
+    { name: "samples", text: samplesText, number: true, sort: (row) => row.samples, cell: (row) => <a href={samplesOf(row)} aria-label={`${samplesText(row)} samples: see them`}>{samplesText(row)}</a> },
+    { name: "missing", text: missingText, sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
+    { name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency },
+    { name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost },
+  );
+  return list;
+}
+
+const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
+  <span class="with-numbers" title={row.ci_method}>
+    <Interval mark={markOf(row)} scale={scale} />
+    <span class="quiet">{span(row.ci_low, row.ci_high)}</span>
+  </span>
+);
+
+function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
+  const asked = { ...scope(), facet, ...measure };
+  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const grid = useGrid(board, own);
+  return (
+    <>
+      <h2>Pictures</h2>
+      <div class="pictures">
+        <ChartOf query={{ ...asked, name: "intervals" }} />
+        <ChartOf query={{ ...asked, name: "scatter" }} />
+      </div>
+      {grid.rows && grid.columns && (
+        <>
+          <GridChoice {...grid} />
+          <ChartOf query={{ ...asked, name: "heat", rows: grid.rows, columns: grid.columns }} />
+        </>
+      )}
+    </>
+  );
+}
+
+interface Grid {
+  options: string[];
+  rows: string;
+  columns: string;
+}
+
+// What the rows and columns of a heat map may be, and are.
+export function useGrid(board: Page, rows: LeaderRow[]): Grid {
+  const { query } = route.value;
+  const several = new Set(rows.map((each) => each.experiment)).size > 1;
+  const first = [...facetsOf(board, rows), ...(several ? ["experiment"] : [])];
+  const options = [...new Set([...first, ...board.choices])];
+  return { options, rows: query.get("rows") ?? first[0] ?? "", columns: query.get("columns") ?? first[1] ?? "" };
+}
+
+export const GridChoice = ({ options, rows, columns }: Grid) => (
+  <div class="controls">
+    <Choice name="rows of the heat map" value={rows} options={options} onChange={(value) => change({ rows: value })} />
+    <Choice name="columns of the heat map" value={columns} options={options} onChange={(value) => change({ columns: value })} />
+  </div>
+);
+
+function UsageTable({ usage }: { usage: Usage[] }) {
+  if (!usage.length) return null;
+  const columns: Column<Usage>[] = [
+    { name: "experiment", text: (each) => each.experiment },
+    { name: "model", text: (each) => each.model },
+    { name: "responses", text: (each) => count(each.responses), number: true },
+    { name: "errors", text: (each) => count(each.errors), number: true },
+    { name: "prompt tokens", text: (each) => count(each.prompt_tokens), number: true },
+    { name: "completion tokens", text: (each) => count(each.completion_tokens), number: true },
+    { name: "cost", text: (each) => money(each.cost), number: true },
+  ];
+  return (
+    <>
+      <h2>Tokens and cost</h2>
+      <Table caption="of each model; – where a price is not known" name="tokens and cost" columns={columns} rows={usage} />
+    </>
+  );
 }

@@ -15,10 +15,12 @@ import numpy as np
 from assay.analysis.compare.paired import checked_level
 from assay.analysis.judge.accuracy import (
     Corrected,
+    CurvePoint,
     Estimate,
     Verdicts,
     confusion,
     corrected,
+    curve_of,
     item_codes,
     kappa,
     mean_of,
@@ -89,6 +91,7 @@ class Calibration(msgspec.Struct, kw_only=True):
     length_bias: Estimate
     self_preference: Estimate
     corrected: dict[str, Corrected]
+    curve: list[CurvePoint] = []
 
 
 class Calibrated(msgspec.Struct, kw_only=True):
@@ -117,11 +120,12 @@ def calibrate(
     threshold: float | None = None,
     level: float = 0.95,
     seed: int = 0,
+    keep: bool = True,
 ) -> Calibrated:
     """Compare the judges of an experiment with people's labels: a file, rows, or what `assay judge label` left there.
 
     `label`: only this judge's; `annotators`: only these people's labels; `threshold`: where labels are numbers, the
-    least that is a pass.
+    least that is a pass; `keep`: store what was found.
     """
     checked_level(level)
     source = find_source(path, "evaluation")
@@ -152,7 +156,8 @@ def calibrate(
     result = Calibrated(
         path=str(path), source=read.source, level=level, calibrations=calibrations, notes=[*notes, *why]
     )
-    _keep(source, result)
+    if keep:
+        _keep(source, result)
     return result
 
 
@@ -228,6 +233,7 @@ def _calibration(
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level),
         corrected=corrected(judged, counts, level),
+        curve=curve_of(answers, level),
     )
 
 

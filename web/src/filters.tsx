@@ -1,0 +1,142 @@
+// What the lists of samples and of items can be narrowed to; the address holds it.
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Query } from "./pages";
+import { change, queryOf, route } from "./router";
+import type { PageError } from "./source";
+import { oneLine } from "./line";
+import { Choice, count, type Option } from "./ui";
+
+const LISTS = ["experiment", "outcome", "where", "tag"];
+const SINGLES = ["label", "search", "regex", "passed", "low", "high", "only", "sort", "descending"];
+const OUTCOMES = ["scored", "unparsed", "refused", "errored", "skipped"];
+const ONLY = { "": "all items", disagree: "models disagree", failed_by_all: "failed by all", passed_by_one: "passed by one" };
+
+// The part of an address that chooses rows.
+export function listQuery(address: URLSearchParams): Record<string, string | string[]> {
+  const query: Record<string, string | string[]> = {};
+  for (const [name, values] of Object.entries(queryOf(address))) {
+    if (LISTS.includes(name)) query[name] = values;
+    else if (SINGLES.includes(name)) query[name] = values[0]!;
+  }
+  return query;
+}
+
+// A filter that changes makes another list: its place is no longer meant.
+const narrow = (changes: Query, options = {}): void => change({ ...changes, at: undefined }, options);
+
+interface Choices {
+  label: string;
+  labels: string[];
+  facets?: Record<string, string[]>;
+  tags?: string[];
+}
+
+export function Filters(props: { choices?: Choices; sorts: Record<string, string>; error?: PageError }): JSX.Element {
+  const { choices, sorts, error } = props;
+  const query = route.value.query;
+  const where = query.getAll("where");
+  const get = (name: string): string => query.get(name) ?? "";
+  const broken = error && get("regex") && get("search") ? error.message : "";
+  const clear = (): void => narrow(Object.fromEntries([...LISTS, ...SINGLES].filter((name) => name !== "experiment").map((name) => [name, undefined])));
+  return (
+    <form class="filters" role="search" aria-label="filters" onSubmit={(event) => event.preventDefault()}>
+      <Late name="search" type="search" value={get("search")} problem={broken} onValue={(search) => narrow({ search }, { replace: true })} />
+      <label>
+        <input type="checkbox" checked={get("regex") === "1"} onChange={(event) => narrow({ regex: event.currentTarget.checked })} /> regular expression
+      </label>
+      {(choices?.labels.length ?? 0) > 1 && (
+        <Choice name="label" value={get("label") || choices!.label} options={choices!.labels} onChange={(label) => narrow({ label })} />
+      )}
+      <Several name="outcome" values={OUTCOMES} chosen={query.getAll("outcome")} onChosen={(outcome) => narrow({ outcome })} />
+      <Choice name="verdict" value={get("passed")} options={[{ value: "", text: "any" }, "passed", "failed"]} onChange={(passed) => narrow({ passed })} />
+      <Late name="score from" type="number" value={get("low")} onValue={(low) => narrow({ low }, { replace: true })} />
+      <Late name="to" type="number" value={get("high")} onValue={(high) => narrow({ high }, { replace: true })} />
+      {Object.entries(choices?.facets ?? {}).map(([facet, values]) => {
+        const [own, others] = [where.filter((each) => each.startsWith(`${facet}=`)), where.filter((each) => !each.startsWith(`${facet}=`))];
+        const chosen = own.map((each) => each.slice(facet.length + 1));
+        return <Several name={facet} values={values} chosen={chosen} onChosen={(next) => narrow({ where: [...others, ...next.map((value) => `${facet}=${value}`)] })} />;
+      })}
+      {(choices?.tags?.length ?? 0) > 0 && <Several name="tag" values={choices!.tags!} chosen={query.getAll("tag")} onChosen={(tag) => narrow({ tag })} />}
+      <Choice name="only" value={get("only")} options={options(ONLY)} onChange={(only) => narrow({ only })} />
+      <Choice name="sort by" value={get("sort")} options={options(sorts)} onChange={(sort) => narrow({ sort, descending: undefined })} />
+      <button type="button" aria-pressed={get("descending") === "1"} onClick={() => narrow({ descending: get("descending") !== "1" })}>
+        {get("descending") === "1" ? "↓ descending" : "↑ ascending"}
+      </button>
+      <button type="button" onClick={clear}>
+        clear filters
+      </button>
+    </form>
+  );
+}
+
+const options = (texts: Record<string, string>): Option[] => Object.entries(texts).map(([value, text]) => ({ value, text }));
+
+// A field whose value is taken when one has stopped typing.
+function Late(props: { name: string; type: "search" | "number"; value: string; problem?: string; onValue: (value: string) => void }): JSX.Element {
+  const [text, setText] = useState(props.value);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => setText(props.value), [props.value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const type = (value: string): void => {
+    setText(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => props.onValue(value.trim() && value), 300);
+  };
+  return (
+    <label>
+      {props.name}{" "}
+      {props.type === "number" ? (
+        <input type="number" step="any" value={text} onInput={(event) => type(event.currentTarget.value)} />
+      ) : (
+        <input type="search" value={text} aria-invalid={props.problem ? true : undefined} onInput={(event) => type(event.currentTarget.value)} />
+      )}
+      {props.problem && (
+        <span class="problem" role="alert">
+          {props.problem}
+        </span>
+      )}
+    </label>
+  );
+}
+
+// A choice of several values.
+function Several(props: { name: string; values: string[]; chosen: string[]; onChosen: (values: string[]) => void }): JSX.Element {
+  const { name, values, chosen } = props;
+  const toggle = (value: string, on: boolean): void => props.onChosen(on ? [...chosen, value] : chosen.filter((each) => each !== value));
+  return (
+    <details class="menu choice" name="filter" onKeyDown={(event) => event.key === "Escape" && (event.currentTarget.open = false)}>
+      <summary>
+        {oneLine(name, 40)}
+        {chosen.length > 0 && `: ${oneLine(chosen.join(", "), 40)}`}
+      </summary>
+      <fieldset>
+        <legend>{oneLine(name, 40)}</legend>
+        {[...new Set([...chosen, ...values])].map((value) => (
+          <label key={value}>
+            <input type="checkbox" checked={chosen.includes(value)} onChange={(event) => toggle(value, event.currentTarget.checked)} /> {oneLine(value, 60) || "(empty)"}
+          </label>
+        ))}
+      </fieldset>
+    </details>
+  );
+}
+
+// How many there are; what went wrong; how much can be searched yet.
+export function Totals(props: { total?: number; all?: number; what: string; indexed?: number | null; error?: PageError; again: () => void; children?: ComponentChildren }): JSX.Element {
+  const { total, all, what, indexed, error } = props;
+  return (
+    <div class="totals">
+      <p role="status">
+        {total === undefined ? (error ? "" : "loading …") : `${count(total)}${all === undefined ? "" : ` of ${count(all)}`} ${what}`}
+        {typeof indexed === "number" && <span class="open"> · index {Math.floor(indexed * 100)} % made: what is not in it yet is missing here</span>}
+      </p>
+      {error && (
+        <p class="problem" role="alert">
+          {error.message} {error.fix && <span class="quiet">{error.fix}</span>} <button onClick={props.again}>try again</button>
+        </p>
+      )}
+      {props.children}
+    </div>
+  );
+}

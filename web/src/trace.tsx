@@ -1,0 +1,203 @@
+// What led to a response and what followed from it: steps, inner calls, labels, matches.
+import type { JSX } from "preact";
+import type { Trace } from "./pages";
+import { oneLine } from "./line";
+import { Chat, Fold, Raw, Reasoning, ToolCalls, Turn, Value, type Message } from "./text";
+import { count, number } from "./ui";
+import { Mark } from "./views/samples";
+
+type Row = Record<string, any>;
+type TraceSample = Trace["samples"][number];
+
+export const seconds = (value: unknown): string => (typeof value === "number" ? `${value.toPrecision(3)} s` : "");
+export const dollars = (value: unknown): string => (typeof value === "number" ? `$${Number(value.toPrecision(4))}` : "");
+const tokens = (value: unknown): string => (typeof value === "number" ? `${count(value)} tokens` : "");
+const facts = (...words: unknown[]): string => words.filter(Boolean).map(String).join(" · ");
+
+export function Facts({ row }: { row: Row }): JSX.Element {
+  const served = row.served_model && row.served_model !== row.model_name ? `served by ${oneLine(row.served_model, 80)}` : "";
+  const finish = row.metadata?.finish_reason;
+  return (
+    <p>
+      <Mark outcome={row.outcome ?? "ok"} passed={null} />{" "}
+      <span class="quiet">
+        {facts(seconds(row.inference_time), tokens(row.total_tokens), dollars(row.cost), served, finish && `finish: ${oneLine(String(finish), 40)}`)}
+      </span>
+    </p>
+  );
+}
+
+// The messages and the answer, which some rows have as their last message as well.
+export function Conversation({ row }: { row: Row }): JSX.Element {
+  const messages: Message[] = row.messages?.length ? row.messages : [{ role: "user", content: row.prompt ?? "" }];
+  const last = messages.at(-1);
+  const asked = last?.role === "assistant" && last.content === row.response ? messages.slice(0, -1) : messages;
+  return (
+    <>
+      <Chat messages={asked} />
+      <ol class="chat" aria-label="answer">
+        <Turn role="assistant" more="the answer">
+          {row.reasoning && <Reasoning text={row.reasoning} />}
+          {row.response ? <Value value={row.response} /> : row.output === null || row.output === undefined ? <p class="quiet">no text</p> : <Value value={row.output} />}
+          <ToolCalls calls={row.tool_calls} />
+        </Turn>
+      </ol>
+    </>
+  );
+}
+
+export function Spans({ spans }: { spans: Row[] }): JSX.Element {
+  const below = (parent: number | null): JSX.Element | null => {
+    const children = spans.map((span, index) => ({ span, index })).filter(({ span, index }) => (span.parent ?? null) === parent && index !== parent);
+    if (!children.length) return null;
+    return (
+      <ul class="tree">
+        {children.map(({ span, index }) => (
+          <li>
+            <Fold
+              title={
+                <>
+                  {oneLine(String(span.name ?? "step"), 80)} <span class="quiet">{span.end && span.start ? seconds(span.end - span.start) : "not ended"}</span>{" "}
+                  {span.error && <span class="problem">{oneLine(String(span.error), 120)}</span>}
+                </>
+              }
+            >
+              <Value value={span.data ?? span} />
+            </Fold>
+            {below(index)}
+          </li>
+        ))}
+      </ul>
+    );
+  };
+  return below(null) ?? <Value value={spans} />;
+}
+
+export function Calls({ calls }: { calls: Row[] }): JSX.Element {
+  return (
+    <ul class="tree">
+      {calls.map((call) => {
+        const completion: Row = call.completion ?? {};
+        return (
+          <li>
+            <Fold
+              title={
+                <>
+                  {oneLine(facts(call.step, call.model_name), 80)} <span class="quiet">{facts(seconds(call.seconds), tokens(completion.total_tokens), dollars(completion.cost))}</span>{" "}
+                  {oneLine(String(completion.text ?? call.error ?? ""), 90)}
+                </>
+              }
+            >
+              <Conversation row={{ messages: call.messages ?? [], response: completion.text, reasoning: completion.reasoning, tool_calls: completion.tool_calls }} />
+              {call.error && <p class="problem">{oneLine(String(call.error))}</p>}
+            </Fold>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+export const callsTitle = (calls: Row[], whose: string): string => {
+  const sum = (pick: (call: Row) => unknown): number => calls.reduce((total, call) => total + Number(pick(call) ?? 0), 0);
+  const costs = calls.map((call) => call.completion?.cost);
+  const cost = costs.every((each) => typeof each === "number") ? dollars(sum((call) => call.completion?.cost)) : "";
+  return facts(`${count(calls.length)} ${calls.length === 1 ? "call" : "calls"} of ${whose}, all samples of this item`, seconds(sum((call) => call.seconds)), cost);
+};
+
+// The labels of each scorer, with what it asked its judge.
+export function Labels({ sample, calls }: { sample: TraceSample; calls: Row[] }): JSX.Element {
+  const scorers = [...new Set(sample.evaluations.map((each) => String(each.scorer ?? "")))];
+  if (!scorers.length) return <p class="quiet">nothing has judged it</p>;
+  return (
+    <>
+      {scorers.map((scorer) => {
+        const own = calls.filter((call) => call.owner === scorer);
+        return (
+          <div class="label">
+            {sample.evaluations.filter((each) => String(each.scorer ?? "") === scorer).map((each) => (
+              <Label row={each} />
+            ))}
+            {own.length > 0 && (
+              <Fold title={callsTitle(own, oneLine(scorer, 60))}>
+                <Calls calls={own} />
+              </Fold>
+            )}
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
+function Label({ row }: { row: Row }): JSX.Element {
+  return (
+    <section aria-label={`label ${oneLine(String(row.label ?? ""), 80)}`}>
+      <p>
+        <strong>{oneLine(String(row.label || row.scorer || "label"), 80)}</strong> <Mark outcome={row.outcome ?? "scored"} passed={row.passed ?? null} />{" "}
+        <span class="quiet">{facts(typeof row.score === "number" && `score ${number(row.score)}`, seconds(row.evaluation_time))}</span>
+      </p>
+      {row.value !== null && row.value !== undefined && <Value value={row.value} />}
+      <Why row={row} />
+    </section>
+  );
+}
+
+function Why({ row }: { row: Row }): JSX.Element {
+  const { reason, ...details } = (row.detailed_results ?? {}) as Row;
+  const metrics: Row[] = row.metrics ?? [];
+  return (
+    <>
+      {row.error && <div class="problem"><Raw text={String(row.error)} /></div>}
+      {reason !== undefined && <Value value={reason} />}
+      {Object.keys(details).length > 0 && (
+        <Fold title="details">
+          <Value value={details} />
+        </Fold>
+      )}
+      {metrics.length > 0 && (
+        <Fold title={`entered ${count(metrics.length)} ${metrics.length === 1 ? "metric" : "metrics"}`}>
+          <ul>
+            {metrics.map((metric) => (
+              <li>{metricText(metric)}</li>
+            ))}
+          </ul>
+        </Fold>
+      )}
+    </>
+  );
+}
+
+function metricText(metric: Row): string {
+  const group = (metric.facets ?? []).map((facet: string) => `${facet}=${metric[facet]}`).join(", ");
+  const interval = typeof metric.ci_low === "number" ? ` [${number(metric.ci_low)}, ${number(metric.ci_high)}]` : "";
+  const missing = typeof metric.total_sample_count === "number" ? ` · ${count(metric.used_sample_count)} of ${count(metric.planned_sample_count ?? metric.total_sample_count)} samples used` : "";
+  return oneLine(`${metric.metric_name}${group ? ` (${group})` : ""}: ${number(metric.value)}${interval}${missing}${metric.reason ? ` · ${metric.reason}` : ""}`, 400);
+}
+
+export function Matches({ trace }: { trace: Trace }): JSX.Element {
+  return (
+    <>
+      {trace.matches.map(({ label, players, sample_index, evaluations }) => (
+        <div class="label">
+          <p>
+            <strong>{oneLine(label, 80)}</strong> {players.map((each) => oneLine(each, 60)).join(" vs ")} <span class="quiet">sample {sample_index}</span>
+          </p>
+          {evaluations.map((row) => (
+            <section>
+              <p>
+                {oneLine(String(players[row.seat ? 1 : 0] ?? ""), 60)} first: {winner(row, players)}
+              </p>
+              <Why row={row} />
+            </section>
+          ))}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function winner(row: Row, players: string[]): string {
+  if ((row.outcome ?? "scored") !== "scored" || typeof row.score !== "number") return String(row.outcome ?? "no verdict");
+  return row.score === 0.5 ? "tie" : `${oneLine(players[row.score > 0.5 ? 0 : 1] ?? "", 60)} wins`;
+}
