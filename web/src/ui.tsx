@@ -5,7 +5,7 @@ import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
 import { chosen } from "./router";
 import { queryText, type PageError, type Source } from "./source";
-import { Line, oneLine } from "./line";
+import { Line, Prose, oneLine } from "./line";
 
 let current: Source;
 export const useSource = (): Source => current;
@@ -36,8 +36,7 @@ export function Show<Value>({ page, children }: { page: Loaded<Value>; children:
   if (page.error)
     return (
       <div class="problem box" role="alert">
-        <p>{page.error.message}</p>
-        {page.error.fix && <p class="quiet">{page.error.fix}</p>}
+        <Problem error={page.error} />
       </div>
     );
   if (!page.value) return <p class="quiet" role="status">loading …</p>;
@@ -48,11 +47,26 @@ export function Show<Value>({ page, children }: { page: Loaded<Value>; children:
   );
 }
 
+const Problem = ({ error }: { error: PageError }): JSX.Element => (
+  <>
+    <p>
+      <Prose text={error.message} />
+    </p>
+    {error.fix && (
+      <p class="quiet">
+        <Prose text={error.fix} />
+      </p>
+    )}
+  </>
+);
+
 export const Notes = ({ notes }: { notes: string[] }): JSX.Element | null =>
   notes.length ? (
     <ul class="notes" aria-label="notes">
       {notes.map((note) => (
-        <li key={note}>{note}</li>
+        <li key={note}>
+          <Prose text={note} />
+        </li>
       ))}
     </ul>
   ) : null;
@@ -223,8 +237,7 @@ export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Ele
   if (page.error)
     return (
       <div class="nothing box" role="status">
-        <p>{page.error.message}</p>
-        {page.error.fix && <p class="quiet">{page.error.fix}</p>}
+        <Problem error={page.error} />
       </div>
     );
   if (!page.value) return <p class="quiet" role="status">drawing …</p>;

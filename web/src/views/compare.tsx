@@ -1,5 +1,5 @@
 // Two runs (or two parts of them) beside each other: is there a difference, where, and what flipped.
-import { Line, Visible, oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import { Interval, scaleOf } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard } from "../pages";
 import { change, chosen, route } from "../router";
@@ -241,7 +241,7 @@ const DifferenceMark = ({ pair, scale }: { pair?: Pair; scale: [number, number] 
 
 function Differences({ page }: { page: Page }) {
   const columns: Column<Page["differences"][number]>[] = [
-    { name: "what", text: (each) => each.what, cell: (each) => <Visible text={each.what} /> },
+    { name: "what", text: (each) => each.what, cell: (each) => <bdi>{oneLine(each.what)}</bdi> },
     { name: "a", text: (each) => each.a, cell: (each) => <Line text={each.a} longest={200} /> },
     { name: "b", text: (each) => each.b, cell: (each) => <Line text={each.b} longest={200} /> },
   ];

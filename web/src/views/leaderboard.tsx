@@ -1,46 +1,10 @@
 // The numbers of all experiments: each with its interval, what is missing behind it, and whether it is really the best.
-import { Line, Visible, oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import { Interval, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
-import { change, chosen, href, queryOf, route } from "../router";
-import { ChartOf, Choice, Notes, Show, Table, count, money, number, scope, seconds, usePage, type Column, type Loaded } from "../ui";
-
-export interface Measure {
-  metric: string;
-  label: string;
-}
-
-export function measuresOf(rows: Measure[]): Measure[] {
-  const measures = new Map<string, Measure>();
-  for (const { metric, label } of rows) measures.set(JSON.stringify([metric, label]), { metric, label });
-  return [...measures.values()];
-}
-
-export const measureName = ({ metric, label }: Measure): string => (label ? `${metric} · ${label}` : metric);
-
-// The metric and label of the address; by default the first there is.
-export function currentMeasure(measures: Measure[]): Measure | undefined {
-  const { query } = route.value;
-  const [metric, label] = [query.get("metric"), query.get("label")];
-  return measures.find((each) => (metric === null || each.metric === metric) && (label === null || each.label === label)) ?? measures[0];
-}
-
-// A link for each metric and label.
-export function Measures({ measures, current, all }: { measures: Measure[]; current?: Measure; all?: boolean }) {
-  if (measures.length < 2) return null;
-  const query = { ...queryOf(route.value.query), all: undefined };
-  const link = (name: string, changes: Record<string, string | undefined>, is: boolean) => (
-    <a key={name} href={href(route.value.view, { ...query, ...changes })} aria-current={is ? "true" : undefined}>
-      <Visible text={name} />
-    </a>
-  );
-  return (
-    <nav class="tabs" aria-label="metrics">
-      {measures.map((each) => link(measureName(each), { ...each }, each === current))}
-      {all !== undefined && link("all", { metric: undefined, label: undefined, all: "1" }, all)}
-    </nav>
-  );
-}
+import { change, chosen, href, route } from "../router";
+import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, type Column, type Loaded } from "../ui";
+import { GridChoice, Measures, currentMeasure, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
   const { query } = route.value;
@@ -116,7 +80,7 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
   return (
     <section aria-label={name}>
       <h2>
-        <Visible text={name} />
+        <bdi>{oneLine(name)}</bdi>
         {lower && <span class="quiet"> (lower is better)</span>}
       </h2>
       <Table
@@ -160,9 +124,6 @@ export function Missing({ counts, partial = "", bounds = "" }: { counts: Record<
     </>
   );
 }
-
-// Experiments may have facets of their own, which the rows of others lack.
-export const facetsOf = (board: Page, rows: LeaderRow[]): string[] => board.facets.filter((facet) => rows.some((row) => facet in row.facets));
 
 type Ranks = Map<string, [number, number]>;
 
@@ -263,28 +224,6 @@ function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRo
     </>
   );
 }
-
-interface Grid {
-  options: string[];
-  rows: string;
-  columns: string;
-}
-
-// What the rows and columns of a heat map may be, and are.
-export function useGrid(board: Page, rows: LeaderRow[]): Grid {
-  const { query } = route.value;
-  const several = new Set(rows.map((each) => each.experiment)).size > 1;
-  const first = [...facetsOf(board, rows), ...(several ? ["experiment"] : [])];
-  const options = [...new Set([...first, ...board.choices])];
-  return { options, rows: query.get("rows") ?? first[0] ?? "", columns: query.get("columns") ?? first[1] ?? "" };
-}
-
-export const GridChoice = ({ options, rows, columns }: Grid) => (
-  <div class="controls">
-    <Choice name="rows of the heat map" value={rows} options={options} onChange={(value) => change({ rows: value })} />
-    <Choice name="columns of the heat map" value={columns} options={options} onChange={(value) => change({ columns: value })} />
-  </div>
-);
 
 function UsageTable({ usage }: { usage: Usage[] }) {
   if (!usage.length) return null;

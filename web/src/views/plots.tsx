@@ -2,7 +2,7 @@
 import type { Leaderboard, Query } from "../pages";
 import { change, chosen, href, queryOf, route } from "../router";
 import { ChartOf, Choice, Show, scope, usePage } from "../ui";
-import { GridChoice, currentMeasure, measureName, measuresOf, useGrid } from "./leaderboard";
+import { GridChoice, currentMeasure, measureName, measuresOf, useGrid } from "./measures";
 
 type Ask = "measure" | "label" | "grid" | "by" | "paid";
 
