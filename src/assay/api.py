@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from assay.examples import init
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
-    from assay.server import mock_server
+    from assay.server.process import mock_server
     from assay.store.repositories import AggregationRepository, DatasetRepository, EvaluationRepository, RunRepository
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
@@ -147,7 +147,7 @@ _HOMES = {
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.documents": "csv_lines",
-    "server": "mock_server",
+    "server.process": "mock_server",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
     "store.written": "write_named",

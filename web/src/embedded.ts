@@ -16,7 +16,7 @@ export class EmbeddedSource implements Source {
     return this.text(name);
   }
 
-  async save(): Promise<void> {
+  async save(): Promise<never> {
     throw new PageError("a report cannot be labelled", "open its folder with `assay view`");
   }
 

@@ -1,11 +1,11 @@
 // Where pages of data come from: a server (`assay view`) or the file itself (`assay report`).
-import type { PageName, PageTypes, Query } from "./pages";
+import type { GivenLabel, PageName, PageTypes, Query } from "./pages";
 
 export interface Source {
   live: boolean; // whether there is a server, which follows runs and stores labels
   page<Name extends PageName>(name: Name, query?: Query): Promise<PageTypes[Name]>;
   asset(name: "rich.js"): Promise<string>;
-  save(value: unknown): Promise<void>; // a person's label
+  save(label: GivenLabel): Promise<{ judge: number | null }>; // a person's label; what the judge said comes back
 }
 
 export class PageError extends Error {
@@ -41,8 +41,9 @@ class HttpSource implements Source {
     return (await this.get(`assets/${name}`)).text();
   }
 
-  async save(value: unknown): Promise<void> {
-    await this.get("labels", { method: "POST", body: JSON.stringify(value), headers: { "content-type": "application/json" } });
+  async save(label: GivenLabel): Promise<{ judge: number | null }> {
+    const headers = { "content-type": "application/json" };
+    return (await this.get("labels", { method: "POST", body: JSON.stringify(label), headers })).json();
   }
 
   private async get(path: string, options?: RequestInit): Promise<Response> {
