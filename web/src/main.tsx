@@ -120,7 +120,7 @@ function App() {
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        <h1 class="hidden">{view?.title ?? "Not here"}</h1>
+        {name !== "report" && <h1 class="hidden">{view?.title ?? "Not here"}</h1>}
         <Boundary key={name}>{view ? <view.view /> : <p class="problem">There is no view “{oneLine(name)}”.</p>}</Boundary>
       </main>
       <KeysDialog />

@@ -134,7 +134,7 @@ def asked(experiments: Iterable[str], board: dict[str, Any], pairs: Iterable[tup
         yield "standing", of
         for name in ("intervals", "scatter", "heat"):
             yield "chart", {"name": name, **of}
-        for rows, columns in permutations(board["facets"], 2):
+        for rows, columns in permutations(["experiment", *board["facets"]], 2):
             yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
     for label in dict.fromkeys(["", *(row["label"] for row in board["rows"])]):
         for name in ("scores", "pass_at_k"):

@@ -3,13 +3,38 @@ import { Line, oneLine } from "../line";
 import { Interval, scaleOf } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard } from "../pages";
 import { change, chosen, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, usePage, type Column, type Option } from "../ui";
+import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column, type Option } from "../ui";
 import { Flips } from "./flips";
 import { Missing, missing } from "./leaderboard";
 
 type Pair = Comparison["pairs"][number];
 
-export function Compare() {
+export const Compare = () => (useSource().live ? <Live /> : <Carried />);
+
+// A report has some pairs, each as it is compared by default.
+function Carried() {
+  const { query } = route.value;
+  return (
+    <Show page={usePage("report")}>
+      {({ comparisons }) => {
+        const at = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
+        const pair = comparisons[Math.max(at, 0)];
+        if (!pair) return <p class="quiet">This report compares nothing.</p>;
+        const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
+        return (
+          <>
+            <div class="controls">
+              <Choice name="a, b" value={String(Math.max(at, 0))} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
+            </div>
+            <Result {...pair} />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+function Live() {
   const board = usePage("leaderboard", {});
   return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
 }
@@ -82,22 +107,23 @@ function Sides({ board }: { board: Leaderboard }) {
   );
 }
 
-function Result({ a, b, metrics }: { a: string; b: string; metrics: string[] }) {
+function Result({ a, b, metrics = [] }: { a: string; b: string; metrics?: string[] }) {
+  const { live } = useSource();
   const { query } = route.value;
-  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => query.get(name) ?? "");
+  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => (live && query.get(name)) || "");
   const page = usePage("compare", { a, b, metric, label, facet });
   return (
     <Show page={page}>
       {(value) => (
         <>
-          <div class="controls">
+          <div class="controls" hidden={!live}>
             <Choice name="metric" value={value.metric} options={[...new Set([value.metric, ...metrics])]} onChange={(name) => change({ metric: name })} />
             {value.labels.length > 1 && <Choice name="label" value={value.label} options={value.labels} onChange={(name) => change({ label: name, offset: undefined })} />}
           </div>
           {value.comparison ? <Verdicts comparison={value.comparison} /> : <p class="nothing box">These two cannot be compared; the notes say why.</p>}
           <Notes notes={[...new Set([...value.notes, ...(value.comparison?.notes ?? [])])]} />
           {value.comparison && <Standings comparison={value.comparison} a={a} />}
-          <ByFacet page={value} facet={facet ?? ""} />
+          {live && <ByFacet page={value} facet={facet ?? ""} />}
           <Differences page={value} />
           {value.comparison && <Flips a={a} b={b} label={value.label} />}
         </>

@@ -1,10 +1,11 @@
 // The first page of a report: all that matters, from top to bottom, so that it can be read and printed as it is.
-import { Line, Visible, oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import type { Report as Page, SampleRow } from "../pages";
 import { href } from "../router";
 import { ChartOf, Notes, Show, Table, count, usePage, type Column } from "../ui";
 import { Verdicts } from "./compare";
-import { Ranked, measureName, measuresOf } from "./leaderboard";
+import { Ranked } from "./leaderboard";
+import { measureName, measuresOf } from "./measures";
 
 export function Report() {
   return <Show page={usePage("report")}>{(report) => <Overview report={report} />}</Show>;
@@ -14,7 +15,7 @@ function Overview({ report }: { report: Page }) {
   return (
     <article class="report">
       <h1>
-        <Visible text={report.title} />
+        <bdi>{oneLine(report.title)}</bdi>
       </h1>
       <p class="quiet">
         Rows of {report.made.replace("T", " ").replace("+00:00", " UTC")}; {count(report.rows)} of {count(report.all)} samples are in this file.
@@ -27,7 +28,7 @@ function Overview({ report }: { report: Page }) {
       {report.config.map(({ experiment, yaml }) => (
         <details key={experiment}>
           <summary>
-            Config of <Visible text={experiment} />
+            Config of <bdi>{oneLine(experiment)}</bdi>
           </summary>
           <pre>{yaml}</pre>
         </details>
@@ -76,7 +77,7 @@ function Pair({ a, b }: { a: string; b: string }) {
     <>
       <h3>
         <a href={href("compare", { a, b })}>
-          a = <Visible text={a} />, b = <Visible text={b} />
+          a = <bdi>{oneLine(a)}</bdi>, b = <bdi>{oneLine(b)}</bdi>
         </a>
       </h3>
       <Show page={page}>{(value) => (value.comparison ? <Verdicts comparison={value.comparison} /> : <Notes notes={value.notes} />)}</Show>
