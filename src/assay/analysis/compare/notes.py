@@ -1,7 +1,7 @@
 """What a reader of a comparison must know: data, scorers and models that differ between the sides, and the items whose
 value changed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -97,8 +97,8 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
     for at in ordered.tolist():
         rose = bool(changes[at] > 0)
-        first = _telling_row(match.candidate, match.items[at], highest=rose)
-        second = _telling_row(match.baseline, match.items[at], highest=not rose)
+        first = telling_row(match.candidate, match.items[at], highest=rose)
+        second = telling_row(match.baseline, match.items[at], highest=not rose)
         values = float(match.candidate.own[at]), float(match.baseline.own[at])
         shown.append((Flip(item_id=str(first["item_id"]), candidate=values[0], baseline=values[1]), first, second))
     candidate = _answers(match.candidate.side, (row for _, row, _ in shown))
@@ -108,7 +108,7 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     return [flip for flip, _, _ in shown]
 
 
-def _telling_row(measure: Measured, item: Any, *, highest: bool) -> dict[str, Any]:
+def telling_row(measure: Measured, item: Any, *, highest: bool) -> dict[str, Any]:
     """The sample of an item with its highest or lowest score; the first of them, if there are several."""
     side, columns = measure.side, measure.side.columns
     at = side.rows(measure.label)
@@ -145,11 +145,12 @@ def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
             row = decode_row(line, str(side.source.path))
             for place in ((str(row.get("key") or ""), "", 0), _stands(row)):
                 if place in wanted:
-                    answers[place] = _answer(row)
+                    answers[place] = answer_of(row)
     return answers
 
 
-def _answer(row: dict[str, Any]) -> str:
+def answer_of(row: Mapping[str, Any]) -> str:
+    """What a response shows as its answer."""
     if row.get("response"):
         return str(row["response"])
     if row.get("output") is not None:
