@@ -47,14 +47,10 @@ def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> F
 
 def matching(pattern: re.Pattern[str], texts: list[str], seconds: float) -> list[bool]:
     """Which of the texts match somewhere; TimeoutError after `seconds`."""
-    found = [is_quick(pattern, len(text)) and pattern.search(text) is not None for text in texts]
-    slow = [at for at, text in enumerate(texts) if not is_quick(pattern, len(text))]
-    if slow:
-        with _guard:
-            answers = _ask(json.dumps([pattern.pattern, pattern.flags, [texts[at] for at in slow], False]), seconds)
-        for at, answer in zip(slow, answers, strict=True):
-            found[at] = answer
-    return found
+    if is_quick(pattern, max(map(len, texts), default=0)):
+        return [pattern.search(text) is not None for text in texts]
+    with _guard:
+        return _ask(json.dumps([pattern.pattern, pattern.flags, texts, False]), seconds)
 
 
 def is_quick(pattern: re.Pattern[str], length: int) -> bool:

@@ -1,7 +1,7 @@
 """The columns of an experiment's samples, made in one pass over its rows, or continued where they were left off."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -49,11 +49,9 @@ class Coded(msgspec.Struct):
 
 
 class Builder:
-    """Reads the logs of a source. `progress` is called with the number of bytes read."""
+    """Reads logs; `ends` says how far it has come."""
 
-    def __init__(
-        self, coded: Coded | None = None, ends: Ends | None = None, progress: Callable[[int], None] = lambda size: None
-    ) -> None:
+    def __init__(self, coded: Coded | None = None, ends: Ends | None = None) -> None:
         coded = coded or Coded()
         self.ids = Ids()
         self.tasks, self.models = Texts(coded.tasks), Texts(coded.models)
@@ -64,7 +62,6 @@ class Builder:
         self.evaluations = {name: array(kind) for name, kind in _EVALUATIONS.items()}
         self.items = {name: array(kind) for name, kind in _ITEMS.items()}
         self.ends: Ends = {path: dict(offsets) for path, offsets in (ends or {}).items()}
-        self._progress = progress
         self._evaluation = msgspec.json.Decoder(EvaluationRow)
         self._known: dict[Any, int] = {}
 
@@ -91,7 +88,6 @@ class Builder:
             take(number, block, places)
             file, offset = position >> OFFSET_BITS, position & (1 << OFFSET_BITS) - 1
             ends[file] = offset + size
-            self._progress(size)
 
     def _take_responses(self, number: int, block: bytes, places: npt.NDArray[np.int64]) -> None:
         known = len(self.responses["item"])

@@ -22,9 +22,8 @@ from assay.viewer.join import finished
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
-_PATIENCE = 0.2  # seconds that a page waits for an index
 _MARK = 4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
-_WORTH_SAVING = 4 << 20  # further bytes of a growing file
+_LITTLE = 32 << 20  # bytes, which a page can wait for
 
 
 def _logs_of(source: Source) -> list[IndexedLog]:
@@ -77,9 +76,9 @@ def _mark(name: str, end: int) -> str:
         return blake2b(beginning + file.read(min(_MARK, end)), digest_size=8).hexdigest()
 
 
-def make(source: Source, before: Index | None, logs: list[IndexedLog], progress: Any, most: int | None = None) -> Index:
+def make(source: Source, before: Index | None, logs: list[IndexedLog], most: int | None = None) -> Index:
     """The index of a source, continued where `before` is given; with `most`, of the beginnings of its files."""
-    builder = Builder(before.coded if before else None, before.ends if before else None, progress)
+    builder = Builder(before.coded if before else None, before.ends if before else None)
     for kind in KINDS:
         paths = [Path(log.path) for log in logs if log.kind == kind]
         # Rows that are appended while a run goes on were written by this run: only what was closed is examined.
@@ -98,16 +97,15 @@ def make(source: Source, before: Index | None, logs: list[IndexedLog], progress:
 
 
 class Indexing:
-    """The index of one experiment as it is asked for: `ready` as it was made last, `preview` while it is not there."""
+    """The index of one experiment as it is asked for: `ready` as it was made last, `preview` until it is there."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
         self.ready: Index | None = None
-        self.preview: tuple[list[IndexedLog], Index] | None = None
+        self.preview: Index | None = None
         self.thread: threading.Thread | None = None
         self.error: Exception | None = None
-        self.done = 0  # bytes
-        self.saved = 0
+        self.unsaved = 0  # bytes that were read since it was saved
 
 
 def open_index(experiments: Experiments, id: str, *, wait: bool = False) -> tuple[Index, float | None]:
@@ -115,57 +113,72 @@ def open_index(experiments: Experiments, id: str, *, wait: bool = False) -> tupl
     always all."""
     source = experiments.source(id)
     indexing = cast("Indexing", experiments.kept.setdefault(("index", id), Indexing()))
-    logs = _logs_of(source)
-    with indexing.guard:
-        if indexing.ready is not None and _is_same(indexing.ready.logs, logs):
-            return indexing.ready, None
-        if indexing.thread is None:
-            indexing.error, indexing.done = None, 0
-            indexing.thread = thread = threading.Thread(target=_work, args=(indexing, source, logs), daemon=True)
-            thread.start()
-        else:
+    while True:
+        logs = _logs_of(source)
+        with indexing.guard:
+            if indexing.error is not None:
+                error, indexing.error = indexing.error, None
+                raise error
             thread = indexing.thread
-    thread.join(None if wait else _PATIENCE)
-    if indexing.error is not None:
-        raise indexing.error
-    if not thread.is_alive():
-        assert indexing.ready is not None
-        return indexing.ready, None  # what a run that goes on has added meanwhile is for the next page
-    ready = indexing.ready
-    if ready is not None and _continues(ready, logs):
-        return ready, _share(ready, logs)
-    if indexing.preview is None or not _is_same(indexing.preview[0], logs):
-        indexing.preview = logs, _planned(make(source, None, logs, lambda size: None, _PREVIEW), source)
-    return indexing.preview[1], _share(indexing.preview[1], logs)
+            if thread is None:
+                indexing.ready = indexing.ready or load(_path(source))
+                if indexing.ready is None or not _is_same(indexing.ready.logs, logs):
+                    thread = _begin(indexing, source, logs)
+            if thread is None and indexing.ready is not None:
+                return _planned(indexing.ready, source), None
+            shown = indexing.ready or indexing.preview
+        if thread is not None and not wait and shown is not None:
+            return _planned(shown, source), _share(shown, logs)
+        if thread is not None:
+            thread.join()
+
+
+def _begin(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> threading.Thread | None:
+    """Make the index: here if there is little to read, else in a thread of its own, with a preview."""
+    if indexing.ready is not None and not _continues(indexing.ready, logs):
+        indexing.ready = None
+    if _size(logs) - (_read(indexing.ready) if indexing.ready else 0) < _LITTLE:
+        _work(indexing, source, logs)
+        if indexing.error is not None:
+            error, indexing.error = indexing.error, None
+            raise error
+        return None
+    if indexing.ready is None:
+        indexing.preview = make(source, None, logs, _PREVIEW)
+    indexing.thread = threading.Thread(target=_work, args=(indexing, source, logs), daemon=True)
+    indexing.thread.start()
+    return indexing.thread
+
+
+def _size(logs: list[IndexedLog]) -> int:
+    return sum(max(0, file.size) for log in logs for file in log.files)
+
+
+def _read(index: Index) -> int:
+    return sum(end for ends in index.ends.values() for end in ends.values())
 
 
 def _share(index: Index, logs: list[IndexedLog]) -> float:
-    total = sum(max(0, file.size) for log in logs for file in log.files)
-    return min(1.0, sum(end for ends in index.ends.values() for end in ends.values()) / max(1, total))
+    return min(1.0, _read(index) / max(1, _size(logs)))
+
+
+def _path(source: Source) -> Path:
+    folder = os.path.realpath(source.folder or source.path)
+    return state_folder() / _FOLDER / blake2b(os.fsencode(folder), digest_size=16).hexdigest()
 
 
 def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
-    def progress(size: int) -> None:
-        indexing.done += size
-
     try:
-        folder = os.path.realpath(source.folder or source.path)
-        path = state_folder() / _FOLDER / blake2b(os.fsencode(folder), digest_size=16).hexdigest()
-        before = indexing.ready or load(path)
-        if before is not None and _is_same(before.logs, logs):
-            index = before
-        else:
-            before = before if before is not None and _continues(before, logs) else None
-            index = make(source, before, logs, progress)
-            if before is None or indexing.done + indexing.saved > _WORTH_SAVING:
-                index.save(path)
-                index, indexing.saved = load(path) or index, 0  # columns that are mapped are nobody's memory
-            else:
-                indexing.saved += indexing.done
-        indexing.ready, indexing.preview = _planned(index, source), None
+        before = indexing.ready
+        index = make(source, before, logs)
+        indexing.unsaved += _read(index) - (_read(before) if before else 0)
+        if before is None or indexing.unsaved > _LITTLE:
+            index.save(_path(source))
+            index, indexing.unsaved = load(_path(source)) or index, 0  # columns that are mapped are nobody's memory
+        indexing.ready, indexing.preview = index, None
     except OSError as error:
         indexing.error = store_error(error, source.path)
-    except Exception as error:  # it is raised where the index was asked for
+    except Exception as error:  # it is raised where the index is asked for
         indexing.error = error
     finally:
         indexing.thread = None

@@ -110,7 +110,7 @@ def follow(
     traced = Trace(folder=str(folder), item_id=item_id, item=item)
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
     if not every and traced.item is None:
-        raise _unknown(item_id, lines.ids, folder)
+        raise unknown_item(item_id, lines.ids, folder)
     chosen = [row for row in every if _selected(row, sample, model)]
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
@@ -163,7 +163,8 @@ def _id_text(id: str | int | float | bool | None) -> str:
     return id if isinstance(id, str) else msgspec.json.encode(id).decode()
 
 
-def _unknown(item_id: str, ids: Collection[str], folder: str | Path) -> UserError:
+def unknown_item(item_id: str, ids: Collection[str], folder: str | Path) -> UserError:
+    """The error for an item that is not there, with the ids that are nearest."""
     near = difflib.get_close_matches(item_id, sorted(ids), n=MOST_NEAR, cutoff=0.4)
     names = ", ".join(map(repr, near or sorted(ids)[:MOST_NEAR]))
     fix = (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}") if ids else ""

@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.measured import Matched, bound_metric, matched, measured, shared_policy
-from assay.analysis.compare.notes import answer_of, telling_row
+from assay.analysis.compare.notes import answer_of, telling_rows
 from assay.analysis.compare.paired import Side, read_side, shared_label
 from assay.errors import UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.indexing import open_index
-from assay.viewer.query import MOST_ROWS
+from assay.viewer.query import MOST_ROWS, Rows
 from assay.viewer.rows import beginning, question_of, read_row
 
 _LEVEL = 0.95
@@ -37,7 +37,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     wanted = {"gained": gains > 0, "lost": gains < 0, "": gains != 0}[query.direction]
     rows = np.flatnonzero(wanted)
     rows = rows[np.lexsort((match.items[rows], gains[rows] > 0, -np.abs(gains[rows])))]
-    shown = [_row(experiments, query, match, at) for at in rows[query.offset : query.offset + query.limit].tolist()]
+    shown = _rows(experiments, query, match, rows[query.offset : query.offset + query.limit])
     return {"total": len(rows), "gained": int((gains > 0).sum()), "lost": int((gains < 0).sum()), "rows": shown}
 
 
@@ -79,20 +79,21 @@ def _first_label(sides: list[Side]) -> str:
     return shared[0] if shared else ""
 
 
-def _row(experiments: Experiments, query: Query, match: Matched, at: int) -> dict[str, Any]:
-    """A sample of each side that shows the change."""
-    rose = bool(match.changes[at] > 0)
-    sides: dict[str, Any] = {}
-    item, asked = "", ""
-    for name, text, side, highest in (("a", query.a, match.baseline, not rose), ("b", query.b, match.candidate, rose)):
+def _rows(experiments: Experiments, query: Query, match: Matched, rows: Rows) -> list[dict[str, Any]]:
+    """Each item with a sample of each side that shows the change."""
+    rose, items = match.changes[rows] > 0, match.items[rows]
+    shown: list[dict[str, Any]] = [
+        {"item": "", "question": "", "direction": "gained" if gain > 0 else "lost"} for gain in match.gains[rows]
+    ]
+    for name, text, side, highest in (("a", query.a, match.baseline, ~rose), ("b", query.b, match.candidate, rose)):
         id = _split(text)[0]
-        evaluation = telling_row(side, match.items[at], highest=highest)
-        item = str(evaluation["item_id"])
         index, _ = open_index(experiments, id)
-        row = index.judged_by(evaluation)
-        response = {} if row < 0 else read_row(index, row)
-        number = index.number(item)
-        asked = asked or (question_of(index, number, response) if number >= 0 else "")
-        sides[name] = {"value": float(side.own[at]), "answer": beginning(answer_of(response)), "experiment": id}
-    direction = "gained" if match.gains[at] > 0 else "lost"
-    return {"item": item, "question": beginning(asked), "direction": direction, **sides}
+        for flip, at, evaluation in zip(shown, rows.tolist(), telling_rows(side, items, highest), strict=True):
+            row = index.judged_by(evaluation)
+            response = {} if row < 0 else read_row(index, row)
+            number = index.number(str(evaluation["item_id"]))
+            flip["item"] = str(evaluation["item_id"])
+            if number >= 0 and not flip["question"]:
+                flip["question"] = beginning(question_of(index, number, response))
+            flip[name] = {"value": float(side.own[at]), "answer": beginning(answer_of(response)), "experiment": id}
+    return shown

@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.look.trace import follow
+from assay.analysis.look.trace import follow, unknown_item
 from assay.engine.experiment.sources import newest_inside
-from assay.errors import AssayError, UserError
+from assay.errors import AssayError
 from assay.records import Kind
-from assay.registry import nearest
 from assay.store.stores import open_store
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import Index
@@ -68,7 +67,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         shown = {name: getattr(traced, name) for name in ("samples", "matches", "calls")}
         traces.append({"experiment": id, **shown, "tags": _tags(experiments, id, query.item)})
     if not traces:
-        raise UserError(f"there is no item {query.item!r}", fix=nearest(query.item, ids))
+        raise unknown_item(query.item, ids, ", ".join(experiments.names))
     return {"item_id": query.item, "item": item, "experiments": traces}
 
 
