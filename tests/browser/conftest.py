@@ -94,7 +94,7 @@ class Tab:
         self.page = page
         self.problems: list[str] = []
         page.on("console", lambda message: self._logged(message.type, message.text))
-        page.on("response", lambda answer: answer.status >= 400 and self.problems.append(f"{answer.status} {answer.url}"))
+        page.on("response", lambda answer: answer.ok or self._refused(f"{answer.status} {answer.url}"))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("dialog", lambda dialog: (self.problems.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: self._asked(request.url, origin))
@@ -102,6 +102,10 @@ class Tab:
     def _logged(self, kind: str, text: str) -> None:
         if kind in ("error", "warning") and not text.startswith("Failed to load resource"):  # answers are checked apart
             self.problems.append(text)
+
+    def _refused(self, answer: str) -> None:
+        if not answer.startswith("3"):
+            self.problems.append(answer)
 
     def _asked(self, url: str, origin: str) -> None:
         if not url.startswith((origin, "data:", "blob:", "file:///")):
