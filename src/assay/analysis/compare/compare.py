@@ -18,6 +18,7 @@ from assay.analysis.compare.paired import Side, checked_level, read_side, read_s
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.registry import nearest
 from assay.stats.paired import equivalent, interval, significance
 from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
@@ -68,7 +69,7 @@ class Pair(msgspec.Struct, kw_only=True):
     flips: list[Flip] = []
 
 
-class Comparison(msgspec.Struct, kw_only=True):
+class Comparison(Shown, kw_only=True):
     """`standings` from the best to the worst; `pairs` in the order in which the sides were named."""
 
     metric: str

@@ -33,6 +33,7 @@ from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.sources import Source, find_source
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
@@ -94,7 +95,7 @@ class Calibration(msgspec.Struct, kw_only=True):
     curve: list[CurvePoint] = []
 
 
-class Calibrated(msgspec.Struct, kw_only=True):
+class Calibrated(Shown, kw_only=True):
     """A calibration for each label; `stored` is the manifest that has them, if one does."""
 
     path: str

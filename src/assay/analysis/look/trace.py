@@ -15,7 +15,7 @@ from msgspec import UNSET
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError
-from assay.interfaces import Log, Store
+from assay.interfaces import Log, Shown, Store
 from assay.records import Evaluation, Item, Kind, Response
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
@@ -69,7 +69,7 @@ class Match(msgspec.Struct, kw_only=True):
     evaluations: list[Row] = []
 
 
-class Trace(msgspec.Struct, kw_only=True):
+class Trace(Shown, kw_only=True):
     """`calls` are those inside tasks and scorers, by owner; each evaluation has the rows it entered as `metrics`."""
 
     folder: str
