@@ -5,11 +5,12 @@ import type { Query } from "./pages";
 import { change, queryOf, route } from "./router";
 import type { PageError } from "./source";
 import { oneLine } from "./line";
-import { Choice, count, type Option } from "./ui";
+import { Choice, count, useSource, type Option } from "./ui";
 
 const LISTS = ["experiment", "outcome", "where", "tag"];
 const SINGLES = ["label", "search", "regex", "passed", "low", "high", "only", "sort", "descending"];
 const OUTCOMES = ["scored", "unparsed", "refused", "errored", "skipped"];
+const LARGEST_FIRST = ["disagreement", "length", "latency"];
 const ONLY = { "": "all items", disagree: "models disagree", failed_by_all: "failed by all", passed_by_one: "passed by one" };
 
 // The part of an address that chooses rows.
@@ -17,10 +18,13 @@ export function listQuery(address: URLSearchParams): Record<string, string | str
   const query: Record<string, string | string[]> = {};
   for (const [name, values] of Object.entries(queryOf(address))) {
     if (LISTS.includes(name)) query[name] = values;
-    else if (SINGLES.includes(name)) query[name] = values[0]!;
+    else if (SINGLES.includes(name) && values[0]) query[name] = values[0];
   }
   return query;
 }
+
+// Whether an error is about a regular expression: then it stands beside its field.
+const isBroken = (): boolean => route.value.query.get("regex") === "1" && route.value.query.has("search");
 
 // A filter that changes makes another list: its place is no longer meant.
 const narrow = (changes: Query, options = {}): void => change({ ...changes, at: undefined }, options);
@@ -37,7 +41,7 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
   const query = route.value.query;
   const where = query.getAll("where");
   const get = (name: string): string => query.get(name) ?? "";
-  const broken = error && get("regex") && get("search") ? error.message : "";
+  const broken = error && isBroken() ? error.message : "";
   const clear = (): void => narrow(Object.fromEntries([...LISTS, ...SINGLES].filter((name) => name !== "experiment").map((name) => [name, undefined])));
   return (
     <form class="filters" role="search" aria-label="filters" onSubmit={(event) => event.preventDefault()}>
@@ -59,7 +63,7 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
       })}
       {(choices?.tags?.length ?? 0) > 0 && <Several name="tag" values={choices!.tags!} chosen={query.getAll("tag")} onChosen={(tag) => narrow({ tag })} />}
       <Choice name="only" value={get("only")} options={options(ONLY)} onChange={(only) => narrow({ only })} />
-      <Choice name="sort by" value={get("sort")} options={options(sorts)} onChange={(sort) => narrow({ sort, descending: undefined })} />
+      <Choice name="sort by" value={get("sort")} options={options(sorts)} onChange={(sort) => narrow({ sort, descending: LARGEST_FIRST.includes(sort) })} />
       <button type="button" aria-pressed={get("descending") === "1"} onClick={() => narrow({ descending: get("descending") !== "1" })}>
         {get("descending") === "1" ? "↓ descending" : "↑ ascending"}
       </button>
@@ -125,13 +129,15 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
 // How many there are; what went wrong; how much can be searched yet.
 export function Totals(props: { total?: number; all?: number; what: string; indexed?: number | null; error?: PageError; again: () => void; children?: ComponentChildren }): JSX.Element {
   const { total, all, what, indexed, error } = props;
+  const isPart = !useSource().live && total !== undefined && all !== undefined && total < all;
   return (
     <div class="totals">
       <p role="status">
-        {total === undefined ? (error ? "" : "loading …") : `${count(total)}${all === undefined ? "" : ` of ${count(all)}`} ${what}`}
+        {error ? "" : total === undefined ? "loading …" : `${count(total)}${all === undefined ? "" : ` of ${count(all)}`} ${what}`}
         {typeof indexed === "number" && <span class="open"> · index {Math.floor(indexed * 100)} % made: what is not in it yet is missing here</span>}
+        {isPart && <span class="quiet"> · a report may carry a choice of the samples, failures first</span>}
       </p>
-      {error && (
+      {error && !isBroken() && (
         <p class="problem" role="alert">
           {error.message} {error.fix && <span class="quiet">{error.fix}</span>} <button onClick={props.again}>try again</button>
         </p>

@@ -31,6 +31,7 @@ class Experiments:
         self._sources: dict[str, tuple[object, Source]] = {}
         self._kept: dict[Hashable, tuple[object, Any]] = {}
         self._making: dict[Hashable, threading.Lock] = {}
+        self.kept: dict[Any, Any] = {}  # what pages keep from one request to the next
 
     def list(self) -> dict[str, Listed]:
         """Every experiment, read anew, by id."""

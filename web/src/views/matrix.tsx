@@ -13,7 +13,7 @@ const STEPS = 10; // of the ramp
 
 export function Matrix(): JSX.Element {
   const query = listQuery(route.value.query);
-  const { list, head } = useList("matrix", query);
+  const { list, head } = useList("matrix", { sort: "score", ...query });
   const from = queryText(query);
   const shared = href("sample", { label: head?.label, from: from || "sort=", list: "matrix" });
   const columns = head?.columns.map((each) => queryText({ ...each })) ?? [];

@@ -34,7 +34,7 @@ function Bar({ item, list }: { item: string; list: Record<string, string | strin
   const name = query.get("list") === "matrix" ? "matrix" : "samples";
   const hasList = query.has("from");
   const at = Number(query.get("at") ?? 0);
-  const around = usePage(name, hasList ? { ...list, offset: Math.max(0, at - 1), limit: 3 } : { experiment: query.getAll("experiment"), limit: 1 });
+  const around = usePage(name, hasList ? { ...(name === "matrix" ? { sort: "score" } : {}), ...list, offset: Math.max(0, at - 1), limit: 3 } : { experiment: query.getAll("experiment"), limit: 1 });
   const rows: (SampleRow | MatrixRow)[] = around.value?.rows ?? [];
   const address = (step: number): Record<string, string | string[] | undefined> | undefined => {
     const row = rows[step + Math.min(1, at)];
