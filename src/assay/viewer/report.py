@@ -27,7 +27,7 @@ from assay.store.written import write_named
 from assay.viewer.document import asset, document
 from assay.viewer.experiments import Experiments
 from assay.viewer.pages import page
-from assay.viewer.query import carried
+from assay.viewer.rows import carried
 
 SAMPLES = 200
 FORMATS = {".html": "html", ".pdf": "pdf", ".md": "markdown"}
