@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
+BROWSER := $(VENV)/.browser
+APT := apt-get update && apt-get install -y --no-install-recommends chromium nodejs npm
 
-.PHONY: demo run-gemma2b-full test test-heavy check fix bench bench-trees walk mutants fuzz soak clean
+.PHONY: demo run-gemma2b-full test test-heavy test-browser screenshots check fix bench bench-trees walk mutants fuzz \
+  soak clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -18,10 +21,16 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 -m "not heavy" tests
+	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI
 	$(BIN)/python -m pytest -m heavy tests/scorers
+
+test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its app built anew
+	$(BIN)/python -m pytest -m browser tests/browser
+
+screenshots: $(BROWSER)  ## the pictures of the viewer in docs/images
+	$(BIN)/python -m tools.screenshots
 
 check: $(DEV)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .
@@ -64,6 +73,17 @@ $(CORE): pyproject.toml constraints.txt | $(VENV)/bin/python
 $(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	touch $@ $(CORE)
+
+$(BROWSER): $(DEV)
+	@command -v chromium && command -v npm || { test $$(id -u) = 0 && command -v apt-get; } || \
+		{ echo 'Chromium or npm is missing: sudo sh -c "$(APT)"' >&2; exit 1; }
+	command -v chromium && command -v npm || { $(APT); }
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[browser]'
+	touch $@
+
+web/node_modules: web/package.json web/package-lock.json | $(BROWSER)
+	cd web && npm ci --silent --no-audit --no-fund
+	touch $@
 
 $(HEAVY): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[heavy]'

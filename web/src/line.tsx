@@ -1,39 +1,35 @@
-// Texts from models, items and files in one line: what cannot be seen is shown as its code, what is long is cut.
+// Texts of models, items and files in one line: what cannot be seen is shown as its code, what is long is cut.
 import { useState } from "preact/hooks";
 import type { JSX } from "preact";
 
-// Control characters, invisible ones, and those that change the direction of writing.
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
-const PARTS = new RegExp(`(${UNSEEN.source})`);
+// Control characters, what turns the direction, what has no width, tags, halves of characters.
+const HIDDEN =
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]|\u200d(?!\p{Extended_Pictographic})|\p{Cs}/gu;
 
-const code = (character: string): string => (character === "\n" ? "⏎" : character === "\t" ? "⇥" : `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
+// Line breaks and tabs stay as they are.
+export const visible = (text: string): string =>
+  text.replace(HIDDEN, (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
-// `lines`: line breaks and tabs stay as they are.
-export const Visible = ({ text, lines = false }: { text: string; lines?: boolean }): JSX.Element => (
-  <bdi>
-    {UNSEEN.test(text)
-      ? text.split(PARTS).map((part, index) => (index % 2 === 0 || (lines && /[\n\t]/.test(part)) ? part : <span class="unseen">{code(part)}</span>))
-      : text}
-  </bdi>
-);
+// The nearest place before `end` that does not split a character.
+export const whole = (text: string, end: number): number => (end < text.length && /[\ud800-\udbff]/.test(text[end - 1] ?? "") ? end - 1 : end);
 
-// Where only a string can stand (an option, a title).
-export const oneLine = (text: string, longest = 90): string => {
-  const seen = text.slice(0, longest).split(PARTS).map((part, index) => (index % 2 ? `⟨${code(part)}⟩` : part));
-  return seen.join("") + (text.length > longest ? "…" : "");
-};
+export const oneLine = (text: string, longest = 90): string =>
+  visible(`${text.slice(0, whole(text, longest))}${text.length > longest ? "…" : ""}`.replace(/\r?\n/g, " ⏎ ").replace(/\t/g, " "));
 
 const SHORT = 28; // characters that are not worth a second line
 
 export function Line({ text, longest = 90 }: { text: string; longest?: number }): JSX.Element {
   const [all, setAll] = useState(false);
-  if (text.length <= longest) return <span class={text.length <= SHORT ? "short" : "long"}><Visible text={text} /></span>;
+  if (text.length <= longest) return <bdi class={text.length <= SHORT ? "short" : "long"}>{oneLine(text)}</bdi>;
   return (
     <span class="long">
-      <Visible text={all ? text : text.slice(0, longest)} />
-      <button class="more" aria-expanded={all} aria-label={all ? "show less" : "show all of this text"} onClick={() => setAll(!all)}>
-        {all ? "less" : "…"}
+      <bdi>{oneLine(text, all ? Infinity : longest)}</bdi>
+      <button class="more" aria-expanded={all} aria-label={all ? "show less of this text" : "show all of this text"} onClick={() => setAll(!all)}>
+        {all ? "less" : "more"}
       </button>
     </span>
   );
 }
+
+// A sentence of ours: what stands between backticks is code.
+export const Prose = ({ text }: { text: string }): JSX.Element => <>{text.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? <code key={index}>{visible(part)}</code> : visible(part)))}</>;

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { JSX } from "preact";
 import type { Experiment } from "./pages";
 import { change, chosen } from "./router";
-import { Visible, oneLine } from "./line";
+import { oneLine } from "./line";
 
 const MANY = 8; // experiments from which on they can be searched
 
@@ -41,7 +41,7 @@ export function Chooser({ experiments }: { experiments: Experiment[] }): JSX.Ele
           {shown.map(({ id, state }) => (
             <label key={id}>
               <input type="checkbox" checked={ids.includes(id)} onChange={(event) => choose(id, event.currentTarget.checked)} />
-              <Visible text={id} /> <span class={`state ${state}`}>{state === "complete" ? "" : state}</span>
+              <bdi>{oneLine(id)}</bdi> <span class={`state ${state}`}>{state === "complete" ? "" : state}</span>
             </label>
           ))}
         </div>

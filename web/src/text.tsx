@@ -2,7 +2,7 @@
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffWordsWithSpace } from "diff";
-import { oneLine } from "./line";
+import { oneLine, visible, whole } from "./line";
 import { change, route } from "./router";
 import { useSource } from "./ui";
 
@@ -10,16 +10,6 @@ const FIRST = 20_000; // characters shown of a long text
 const PIECE = 50_000; // characters laid out at once when all is shown
 const MOST_RENDERED = 200_000;
 const MOST_COMPARED = 20_000;
-// Control characters, what turns the direction, what has no width, tags, halves of characters.
-const HIDDEN =
-  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]|\u200d(?!\p{Extended_Pictographic})|\p{Cs}/gu;
-
-export const visible = (text: string): string =>
-  text.replace(HIDDEN, (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
-
-// The nearest place before `end` that does not split a character.
-const whole = (text: string, end: number): number => (end < text.length && /[\ud800-\udbff]/.test(text[end - 1] ?? "") ? end - 1 : end);
-
 export const size = (length: number): string =>
   length < 1000 ? `${length} characters` : length < 1e6 ? `${Math.round(length / 1000)} kB` : `${Math.round(length / 1e6)} MB`;
 

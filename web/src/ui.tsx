@@ -5,7 +5,7 @@ import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
 import { chosen } from "./router";
 import { queryText, type PageError, type Source } from "./source";
-import { Line, oneLine } from "./line";
+import { Line, Prose, oneLine } from "./line";
 
 let current: Source;
 export const useSource = (): Source => current;
@@ -36,8 +36,7 @@ export function Show<Value>({ page, children }: { page: Loaded<Value>; children:
   if (page.error)
     return (
       <div class="problem box" role="alert">
-        <p>{page.error.message}</p>
-        {page.error.fix && <p class="quiet">{page.error.fix}</p>}
+        <Problem error={page.error} />
       </div>
     );
   if (!page.value) return <p class="quiet" role="status">loading …</p>;
@@ -48,11 +47,26 @@ export function Show<Value>({ page, children }: { page: Loaded<Value>; children:
   );
 }
 
+const Problem = ({ error }: { error: PageError }): JSX.Element => (
+  <>
+    <p>
+      <Prose text={error.message} />
+    </p>
+    {error.fix && (
+      <p class="quiet">
+        <Prose text={error.fix} />
+      </p>
+    )}
+  </>
+);
+
 export const Notes = ({ notes }: { notes: string[] }): JSX.Element | null =>
   notes.length ? (
     <ul class="notes" aria-label="notes">
       {notes.map((note) => (
-        <li key={note}>{note}</li>
+        <li key={note}>
+          <Prose text={note} />
+        </li>
       ))}
     </ul>
   ) : null;
@@ -111,7 +125,7 @@ export function Table<Row>(props: { columns: Column<Row>[]; rows: Row[]; caption
           <Copy name="CSV" text={() => csv(columns, ordered)} />
         </span>
       </figcaption>
-      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={label}>
         <table>
           <thead>
             <tr>
@@ -211,7 +225,7 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
           </button>
         </span>
       </figcaption>
-      <div class="scroll drawing" tabIndex={0} role="region" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
+      <div class="scroll drawing" tabIndex={0} role="group" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
       {chart.about && <p class="quiet">{chart.about}</p>}
     </figure>
   );
@@ -223,8 +237,7 @@ export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Ele
   if (page.error)
     return (
       <div class="nothing box" role="status">
-        <p>{page.error.message}</p>
-        {page.error.fix && <p class="quiet">{page.error.fix}</p>}
+        <Problem error={page.error} />
       </div>
     );
   if (!page.value) return <p class="quiet" role="status">drawing …</p>;

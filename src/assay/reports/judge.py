@@ -12,8 +12,8 @@ def view(calibrated: Calibrated) -> Sheet:
     parts: list[Line | Table] = []
     for calibration in calibrated.calibrations:
         parts += [Line(_heading(calibration), "head"), Line(_labelled(calibration), "quiet")]
-        parts += [_measures(calibration), _confusion(calibration), _corrected(calibration)]
-        parts += [Line(f"{name}: {why}", "quiet") for name, why in _missing(calibration)]
+        parts += [measures(calibration), _confusion(calibration), _corrected(calibration)]
+        parts += [Line(f"{name}: {why}", "quiet") for name, why in missing(calibration)]
         parts.append(Line(""))
     parts += [Line(f"note: {note}", "open") for note in calibrated.notes]
     parts.append(Line(f"stored in {calibrated.stored}" if calibrated.stored else "not stored", "quiet"))
@@ -38,8 +38,9 @@ def _labelled(calibration: Calibration) -> str:
     return text + "".join(f"; {number:,} {what}" for what, number in left_out.items() if number)
 
 
-def _measures(calibration: Calibration) -> Table:
-    people, passed = calibration.people, _words(calibration)[0]
+def measures(calibration: Calibration) -> Table:
+    """All that was estimated, with its interval."""
+    people, passed = calibration.people, words(calibration)[0]
     estimates: list[tuple[str, Estimate, str]] = [
         (f"people say {passed}", calibration.base_rate, ".3f"),
         (f"the judge says {passed}", calibration.judge_rate, ".3f"),
@@ -81,15 +82,16 @@ def _number(value: float, form: str) -> str:
 
 
 def _confusion(calibration: Calibration) -> Table:
-    table, words = calibration.counted, _words(calibration)
+    table, said = calibration.counted, words(calibration)
     counts = ((table.tp, table.fn), (table.fp, table.tn))
     return Table(
-        columns=[Column("", text=True), *(Column(f"judge: {word}") for word in words)],
-        rows=[[f"people: {word}", *(f"{n:,.0f}" for n in row)] for word, row in zip(words, counts, strict=True)],
+        columns=[Column("", text=True), *(Column(f"judge: {word}") for word in said)],
+        rows=[[f"people: {word}", *(f"{n:,.0f}" for n in row)] for word, row in zip(said, counts, strict=True)],
     )
 
 
-def _words(calibration: Calibration) -> tuple[str, str]:
+def words(calibration: Calibration) -> tuple[str, str]:
+    """What the judge can say."""
     return ("first", "second") if calibration.match else ("pass", "fail")
 
 
@@ -111,7 +113,7 @@ def _rate(estimate: Estimate) -> str:
     return f"{estimate.value:.3f}{bounds}"
 
 
-def _missing(calibration: Calibration) -> list[tuple[str, str]]:
+def missing(calibration: Calibration) -> list[tuple[str, str]]:
     """What could not be made, and why; a reason that all models share is named once."""
     estimates = {
         "Cohen's kappa": calibration.agreement.kappa,

@@ -34,6 +34,11 @@ def serve(
     asyncio.run(_serve(options, announce, until_stdin_closes, share_port or options.processes > 1))
 
 
+def mock_server(**options: Any) -> None:
+    """Serve an OpenAI-compatible demo model on loopback until it is interrupted; options as those of the command."""
+    serve(Options(**options))
+
+
 async def _serve(options: Options, announce: Callable[[str], None], watch_stdin: bool, share_port: bool) -> None:
     server = MockServer(options)
     await server.start(share_port=share_port)

@@ -1,15 +1,21 @@
 """The experiments that are looked at: those below some paths, by ids that addresses can name."""
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from assay.analysis.look.ls import Listed, ls
+from assay.datasets._labels import FILE as LABELS
 from assay.engine.experiment.sources import Source, find_source, newest_inside
 from assay.errors import UserError
 from assay.records import ROWS_FILE
 from assay.registry import nearest
 from assay.store.log import FileLog
+
+T = TypeVar("T")
+_MOST_KEPT = 64
 
 
 class Experiments:
@@ -23,6 +29,9 @@ class Experiments:
         self.names = [str(root) for root in self.roots]
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
+        self._kept: dict[Hashable, tuple[object, Any]] = {}
+        self._making: dict[Hashable, threading.Lock] = {}
+        self.kept: dict[Any, Any] = {}  # what pages keep from one request to the next
 
     def list(self) -> dict[str, Listed]:
         """Every experiment, read anew, by id."""
@@ -53,3 +62,24 @@ class Experiments:
         if id not in self._sources or self._sources[id][0] != state:
             self._sources[id] = (state, find_source(folder))
         return self._sources[id][1]
+
+    def cached(self, key: Hashable, ids: Sequence[str], make: Callable[[], T]) -> T:
+        """What `make` gives, made once until a file of these experiments changes. Whoever asks for what is being made
+        waits for it."""
+        with self._making.setdefault(key, threading.Lock()):
+            state = [self._state(id) for id in ids]
+            kept = self._kept.pop(key, None)
+            value: T = make() if kept is None or kept[0] != state else kept[1]
+            self._kept[key] = state, value
+            for oldest in list(self._kept)[:-_MOST_KEPT]:
+                self._kept.pop(oldest, None)
+                self._making.pop(oldest, None)
+            return value
+
+    def _state(self, id: str) -> object:
+        """The files behind an experiment as they are now: rows, wherever they are, and what stands beside them."""
+        source = self.source(id)
+        files = [*source.files.values(), *(file for files in source.more.values() for file in files)]
+        beside = [(source.folder or source.path.parent) / name for name in ("manifest.json", LABELS)]
+        stats = [(file.stat().st_mtime_ns, file.stat().st_size) for file in beside if file.exists()]
+        return [FileLog(file).segments() for file in files], stats

@@ -1,46 +1,95 @@
 // Two runs (or two parts of them) beside each other: is there a difference, where, and what flipped.
-import { Line, Visible, oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import { Interval, scaleOf } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard } from "../pages";
 import { change, chosen, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, usePage, type Column, type Option } from "../ui";
+import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column, type Option } from "../ui";
 import { Flips } from "./flips";
 import { Missing, missing } from "./leaderboard";
 
 type Pair = Comparison["pairs"][number];
 
-export function Compare() {
+export const Compare = () => (useSource().live ? <Live /> : <Carried />);
+
+// A report has some pairs, each as it is compared by default.
+function Carried() {
+  const { query } = route.value;
+  return (
+    <Show page={usePage("report")}>
+      {({ comparisons }) => {
+        const at = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
+        const pair = comparisons[Math.max(at, 0)];
+        if (!pair) return <p class="quiet">This report compares nothing.</p>;
+        const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
+        return (
+          <>
+            <div class="controls">
+              <Choice name="a, b" value={String(Math.max(at, 0))} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
+            </div>
+            <Result {...pair} />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+function Live() {
   const board = usePage("leaderboard", {});
   return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
 }
 
-// Experiments, and the parts of them that a facet makes.
+type Row = Leaderboard["rows"][number];
+
+// Experiments, the parts of them that a facet makes, and the rows of the leaderboard.
 function sidesOf(board: Leaderboard): Option[] {
-  const sides: Option[] = [...new Set(board.rows.map((each) => each.experiment))].map((id) => ({ value: id, group: "experiments" }));
-  for (const facet of board.facets) {
-    const parts = new Set(board.rows.flatMap(({ experiment, facets }) => (facets[facet] === undefined ? [] : [JSON.stringify([experiment, facets[facet]])])));
-    if (parts.size < 2) continue;
-    for (const part of parts) {
-      const [id, value] = JSON.parse(part) as [string, string];
-      sides.push({ value: `${id}::${facet}=${value}`, text: `${value} (${id})`, group: `by ${facet}` });
-    }
-  }
-  return sides;
+  const sides = new Map<string, Option>();
+  const add = (row: Row, facets: string[], group: string) => {
+    const value = [row.experiment, ...facets.map((facet) => `${facet}=${row.facets[facet]}`)].join("::");
+    const text = facets.length ? `${facets.map((facet) => row.facets[facet]).join(", ")} (${row.experiment})` : value;
+    if (!facets.some((facet) => row.facets[facet]?.includes("::"))) sides.set(value, { value, text, group });
+  };
+  for (const row of board.rows) add(row, [], EXPERIMENTS);
+  for (const facet of board.facets) for (const row of board.rows) if (facet in row.facets) add(row, [facet], `by ${facet}`);
+  for (const row of board.rows) if (Object.keys(row.facets).length > 1) add(row, Object.keys(row.facets), "by all facets");
+  return [...sides.values()];
 }
 
-// What the address names; else the chosen experiments, else the first two that make sense.
-function pairOf(sides: Option[]): [string, string] {
+const EXPERIMENTS = "experiments";
+
+// What the address names; else the chosen experiments, else two that measure the same, else two parts of the first.
+function pairOf(board: Leaderboard, sides: Option[]): [string, string] {
   const { query } = route.value;
-  const experiments = sides.filter((each) => each.group === "experiments").map((each) => each.value);
-  const wanted = chosen().length ? chosen() : experiments;
-  const parts = sides.filter((each) => each.group !== "experiments" && each.value.startsWith(`${wanted[0]}::`)).map((each) => each.value);
-  const [a, b] = wanted.length > 1 ? wanted : parts;
+  const ids = chosen();
+  const [a, b] = ids.length > 1 ? ids : ids.length ? partsOf(sides, ids[0]!) : (alike(board.rows) ?? firstParts(board, sides));
   return [query.get("a") ?? a ?? "", query.get("b") ?? b ?? ""];
+}
+
+const firstParts = (board: Leaderboard, sides: Option[]): string[] => board.rows.map((row) => partsOf(sides, row.experiment)).find((parts) => parts.length > 1) ?? [];
+
+const partsOf = (sides: Option[], id: string): string[] => {
+  const parts = sides.filter(({ value, group }) => group !== EXPERIMENTS && value.startsWith(`${id}::`));
+  for (const group of new Set(parts.map((each) => each.group))) {
+    const own = parts.filter((each) => each.group === group).map((each) => each.value);
+    if (own.length > 1) return own;
+  }
+  return [];
+};
+
+function alike(rows: Row[]): [string, string] | undefined {
+  const first = new Map<string, string>();
+  for (const { experiment, metric, label, items } of rows) {
+    const key = JSON.stringify([metric, label, items]);
+    const other = first.get(key);
+    if (other !== undefined && other !== experiment) return [other, experiment];
+    first.set(key, experiment);
+  }
+  return undefined;
 }
 
 function Sides({ board }: { board: Leaderboard }) {
   const sides = sidesOf(board);
-  const [a, b] = pairOf(sides);
+  const [a, b] = pairOf(board, sides);
   const options = [{ value: "", text: "choose …" }, ...sides];
   for (const value of [a, b]) if (value && !sides.some((each) => each.value === value)) options.push({ value });
   const metrics = [...new Set(board.rows.map((each) => each.metric))];
@@ -58,24 +107,25 @@ function Sides({ board }: { board: Leaderboard }) {
   );
 }
 
-function Result({ a, b, metrics }: { a: string; b: string; metrics: string[] }) {
+function Result({ a, b, metrics = [] }: { a: string; b: string; metrics?: string[] }) {
+  const { live } = useSource();
   const { query } = route.value;
-  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => query.get(name) ?? "");
+  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => (live && query.get(name)) || "");
   const page = usePage("compare", { a, b, metric, label, facet });
   return (
     <Show page={page}>
       {(value) => (
         <>
-          <div class="controls">
+          <div class="controls" hidden={!live}>
             <Choice name="metric" value={value.metric} options={[...new Set([value.metric, ...metrics])]} onChange={(name) => change({ metric: name })} />
             {value.labels.length > 1 && <Choice name="label" value={value.label} options={value.labels} onChange={(name) => change({ label: name, offset: undefined })} />}
           </div>
           {value.comparison ? <Verdicts comparison={value.comparison} /> : <p class="nothing box">These two cannot be compared; the notes say why.</p>}
           <Notes notes={[...new Set([...value.notes, ...(value.comparison?.notes ?? [])])]} />
-          {value.comparison && <Standings comparison={value.comparison} />}
-          <ByFacet page={value} facet={facet ?? ""} />
+          {value.comparison && <Standings comparison={value.comparison} a={a} />}
+          {live && <ByFacet page={value} facet={facet ?? ""} />}
           <Differences page={value} />
-          <Flips a={a} b={b} label={value.label} />
+          {value.comparison && <Flips a={a} b={b} label={value.label} />}
         </>
       )}
     </Show>
@@ -86,12 +136,18 @@ const signed = (value: number): string => `${value > 0 ? "+" : value < 0 ? "−"
 const pText = (p: number): string => (p < 0.001 ? "p < 0.001" : `p = ${p.toPrecision(2)}`);
 const rangeText = (pair: Pair): string => `${signed(pair.ci_low)} to ${signed(pair.ci_high)}`;
 
+// "Worse by 0.2" needs no signs, unless the interval has both.
+function sizeText({ difference, ci_low, ci_high }: Pair): string {
+  if (ci_low * ci_high < 0) return `${signed(difference)} (${signed(ci_low)} to ${signed(ci_high)})`;
+  const [low, high] = [Math.abs(ci_low), Math.abs(ci_high)].sort((a, b) => a - b) as [number, number];
+  return `${number(Math.abs(difference))} (${number(low)} to ${number(high)})`;
+}
+
 function verdictText(pair: Pair): string {
-  const size = Math.abs(pair.difference).toFixed(3);
   switch (pair.verdict) {
     case "better":
     case "worse":
-      return `b is ${pair.verdict} by ${size} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
+      return `b is ${pair.verdict} by ${sizeText(pair)}, ${pText(pair.p_corrected)}`;
     case "equivalent":
       return `a and b are equivalent: ${signed(pair.difference)} (${rangeText(pair)}) is within the margin`;
     case "inconclusive":
@@ -101,7 +157,7 @@ function verdictText(pair: Pair): string {
   }
 }
 
-function Verdicts({ comparison }: { comparison: Comparison }) {
+export function Verdicts({ comparison }: { comparison: Comparison }) {
   return (
     <>
       {comparison.pairs.map((pair) => (
@@ -129,15 +185,20 @@ const WIDE = 480;
 function WideInterval({ pair, lower }: { pair: Pair; lower: boolean }) {
   const most = 1.15 * Math.max(Math.abs(pair.ci_low), Math.abs(pair.ci_high), Math.abs(pair.difference), 1e-9);
   const x = (value: number) => WIDE / 2 + (value / most) * (WIDE / 2 - 10);
+  const [left, right] = lower ? ["b is better", "a is better"] : ["a is better", "b is better"];
   return (
-    <svg class="wide-interval" viewBox={`0 0 ${WIDE} 48`} role="img" aria-label={`difference ${signed(pair.difference)}, interval ${rangeText(pair)}`}>
-      <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={34} />
-      <text x={4} y={10}>{lower ? "b better" : "a better"}</text>
-      <text x={WIDE - 4} y={10} text-anchor="end">{lower ? "a better" : "b better"}</text>
-      <line class="range" x1={x(pair.ci_low)} x2={x(pair.ci_high)} y1={22} y2={22} />
-      <circle cx={x(pair.difference)} cy={22} r={5} />
-      <text x={x(0)} y={46} text-anchor="middle">0</text>
-    </svg>
+    <div class="wide-interval">
+      <div class="ends" aria-hidden="true">
+        <span>← {left}</span>
+        <span>0</span>
+        <span>{right} →</span>
+      </div>
+      <svg viewBox={`0 0 ${WIDE} 24`} role="img" aria-label={`difference ${signed(pair.difference)}, interval ${rangeText(pair)}`}>
+        <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={24} />
+        <line class="range" x1={x(pair.ci_low)} x2={x(pair.ci_high)} y1={12} y2={12} />
+        <circle cx={x(pair.difference)} cy={12} r={5} />
+      </svg>
+    </div>
   );
 }
 
@@ -162,12 +223,13 @@ function FlipCounts({ pair }: { pair: Pair }) {
   );
 }
 
-function Standings({ comparison }: { comparison: Comparison }) {
-  type Row = Comparison["standings"][number];
+function Standings({ comparison, a }: { comparison: Comparison; a: string }) {
+  type Standing = Comparison["standings"][number];
   const scale = scaleOf(comparison.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
-  const range = (each: Row) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
-  const columns: Column<Row>[] = [
-    { name: "name", text: (each) => each.name },
+  const range = (each: Standing) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
+  const columns: Column<Standing>[] = [
+    { name: "side", text: (each) => (each.name === a ? "a" : "b") },
+    { name: "what", text: (each) => each.name },
     { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
     { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },
     { name: "from – to", text: range },
@@ -217,7 +279,7 @@ const DifferenceMark = ({ pair, scale }: { pair?: Pair; scale: [number, number] 
 
 function Differences({ page }: { page: Page }) {
   const columns: Column<Page["differences"][number]>[] = [
-    { name: "what", text: (each) => each.what, cell: (each) => <Visible text={each.what} /> },
+    { name: "what", text: (each) => each.what, cell: (each) => <bdi>{oneLine(each.what)}</bdi> },
     { name: "a", text: (each) => each.a, cell: (each) => <Line text={each.a} longest={200} /> },
     { name: "b", text: (each) => each.b, cell: (each) => <Line text={each.b} longest={200} /> },
   ];

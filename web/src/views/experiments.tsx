@@ -2,7 +2,7 @@
 import { listed, progress, type Progress } from "../live";
 import type { Experiment } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { Visible } from "../line";
+import { oneLine } from "../line";
 import { Show, Table, count, money, number, seconds, type Column } from "../ui";
 
 const VALUES = 4; // metrics of an experiment that are shown at a glance
@@ -54,7 +54,7 @@ function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
   return (
     <section class="run" aria-label={`run of ${experiment.id}`}>
       <h2>
-        <Visible text={experiment.id} /> <span class="state running">is running</span>
+        <bdi>{oneLine(experiment.id)}</bdi> <span class="state running">is running</span>
       </h2>
       <dl class="facts">
         {facts.map(([name, value]) => (
@@ -69,7 +69,7 @@ function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
         {Object.entries(live.models).map(([name, { total, done, errors, retries }]) => (
           <div key={name}>
             <dt>
-              <Visible text={name} />
+              <bdi>{oneLine(name)}</bdi>
             </dt>
             <dd>
               {count(done)} of {count(total)}
@@ -102,7 +102,7 @@ function Values({ experiment }: { experiment: Experiment }) {
       {entries.slice(0, VALUES).map(([name, [low, high]]) => (
         <li key={name}>
           <span class="quiet">
-            <Visible text={name} />
+            <bdi>{oneLine(name)}</bdi>
           </span>{" "}
           {span(low, high)}
         </li>
@@ -140,9 +140,15 @@ function columns(): Column<Experiment>[] {
       cell: (each) => (
         <span class="pick">
           <input type="checkbox" aria-label={`choose ${each.id}`} checked={ids.includes(each.id)} onChange={pick(each.id)} />
-          <a href={href("leaderboard", { experiment: [each.id] })}>
-            <Visible text={each.id} />
-          </a>
+          <span>
+            <a href={href("leaderboard", { experiment: [each.id] })}>
+              <bdi>{oneLine(each.id)}</bdi>
+            </a>
+            <span class="links">
+              <a href={href("samples", { experiment: [each.id] })}>samples</a>
+              <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
+            </span>
+          </span>
         </span>
       ),
     },
@@ -159,7 +165,6 @@ function columns(): Column<Experiment>[] {
               {reason}
             </div>
           ))}
-          {progress.value[each.id]?.waiting && <div class="open">waits: {progress.value[each.id]!.waiting}</div>}
         </div>
       ),
     },
@@ -170,15 +175,5 @@ function columns(): Column<Experiment>[] {
     { name: "label errors", text: (each) => count(each.label_errors), number: true, sort: (each) => each.label_errors, cell: (each) => failures(each.label_errors) },
     { name: "metrics, lowest–highest", text: valuesText, cell: (each) => <Values experiment={each} /> },
     { name: "changed (UTC)", text: date, sort: (each) => each.updated, cell: (each) => <span class="state quiet">{date(each)}</span> },
-    {
-      name: "open",
-      text: () => "",
-      cell: (each) => (
-        <span class="links">
-          <a href={href("samples", { experiment: [each.id] })}>samples</a>
-          <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
-        </span>
-      ),
-    },
   ];
 }

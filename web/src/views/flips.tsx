@@ -2,7 +2,7 @@
 import { diffWordsWithSpace } from "diff";
 import { useMemo } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { Line, Visible } from "../line";
+import { Line, visible } from "../line";
 import type { Flips as Page } from "../pages";
 import { change, href, route } from "../router";
 import { Choice, Show, count, number, usePage } from "../ui";
@@ -93,16 +93,15 @@ function Answers({ a, b }: { a: Row["a"]; b: Row["b"] }) {
       <div class="quiet">
         {name}: {number(value)}
       </div>
-      <div class="answer" tabIndex={0} role="region" aria-label={`answer of ${name}`} dir="auto">
+      <div class="answer" tabIndex={0} role="group" aria-label={`answer of ${name}`} dir="auto">
         {parts ? words : <Line text={answer} longest={MOST_SHOWN} />}
       </div>
     </div>
   );
-  const text = (value: string) => <Visible text={value} lines />;
   return (
     <div class="beside">
-      {side("a", a, parts?.map((part) => (part.added ? null : part.removed ? <del>{text(part.value)}</del> : text(part.value))))}
-      {side("b", b, parts?.map((part) => (part.removed ? null : part.added ? <ins>{text(part.value)}</ins> : text(part.value))))}
+      {side("a", a, parts?.map((part) => (part.added ? null : part.removed ? <del>{visible(part.value)}</del> : visible(part.value))))}
+      {side("b", b, parts?.map((part) => (part.removed ? null : part.added ? <ins>{visible(part.value)}</ins> : visible(part.value))))}
     </div>
   );
 }

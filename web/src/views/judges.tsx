@@ -3,8 +3,8 @@ import { listed } from "../live";
 import { Interval, scaleOf } from "../marks";
 import type { Judges as JudgesPage, Ranking as RankingPage } from "../pages";
 import { change, chosen, route } from "../router";
-import { Line, Visible, oneLine } from "../line";
-import { Choice, Notes, Picture, Show, Table, count, number, usePage, type Column } from "../ui";
+import { Line, Prose, oneLine } from "../line";
+import { Choice, Notes, Picture, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
 
 // Both are of one experiment: the first that was chosen, else the first there is.
 export function Judges() {
@@ -38,10 +38,7 @@ function Reliability({ experiment }: { experiment: string }) {
       <Show page={page}>
         {(value) => (
           <>
-            {!value.judges.length && (
-              <Nothing reason={value.reason || "No label of this experiment is a judge's."} commands={[`assay judge label ${oneLine(experiment)}`, `assay judge calibrate ${oneLine(experiment)}`]} />
-            )}
-            {value.judges.length > 0 && value.reason && <p class="open">{value.reason}</p>}
+            {(value.reason || !value.judges.length) && <Nothing reason={value.reason || "No label of this experiment is a judge's."} />}
             {value.judges.map((judge) => (
               <Judge key={judge.label} judge={judge} />
             ))}
@@ -53,16 +50,11 @@ function Reliability({ experiment }: { experiment: string }) {
   );
 }
 
-const Nothing = ({ reason, commands }: { reason: string; commands: string[] }) => (
+const Nothing = ({ reason }: { reason: string }) => (
   <div class="nothing box" role="status">
-    <p>{reason}</p>
-    {commands
-      .filter((command) => !reason.includes(command.split(" ").slice(0, 3).join(" ")))
-      .map((command) => (
-        <p key={command}>
-          <code>{command}</code>
-        </p>
-      ))}
+    <p>
+      <Prose text={reason} />
+    </p>
   </div>
 );
 
@@ -77,7 +69,7 @@ function Judge({ judge }: { judge: JudgesPage["judges"][number] }) {
   return (
     <>
       <h3>
-        <Visible text={judge.label} /> <span class="quiet">by {oneLine(judge.scorer)}</span>
+        <bdi>{oneLine(judge.label)}</bdi> <span class="quiet">by {oneLine(judge.scorer)}</span>
       </h3>
       <Table caption={`How reliable ${oneLine(judge.label)} is`} columns={FACTS} rows={judge.facts} />
       <div class="pictures">
@@ -89,12 +81,13 @@ function Judge({ judge }: { judge: JudgesPage["judges"][number] }) {
   );
 }
 
-const METHODS = ["", "bradley-terry", "elo", "win-rate"];
+const METHODS = ["bradley-terry", "elo", "win-rate"];
 
 function Ranking({ experiment }: { experiment: string }) {
   const { query } = route.value;
   const [label, method] = [query.get("label") ?? "", query.get("method") ?? ""];
-  const page = usePage("ranking", { experiment: [experiment], label, method });
+  const { live } = useSource();
+  const page = usePage("ranking", { experiment: [experiment], ...(live && { label, method }) });
   return (
     <section aria-label="ranking">
       <h2>Ranking</h2>
@@ -102,9 +95,7 @@ function Ranking({ experiment }: { experiment: string }) {
         {(value) =>
           value.standings.length ? (
             <>
-              <div class="controls">
-                <Choice name="method" value={method} options={[...new Set([...METHODS, method])].map((each) => ({ value: each, text: each.replace("-", " ") || `as usual (${value.method.replace("-", " ")})` }))} onChange={(name) => change({ method: name })} />
-              </div>
+              {live && <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />}
               <Players ranking={value} />
               <Wins matrix={value.win_matrix} />
               <div class="pictures">
@@ -116,7 +107,7 @@ function Ranking({ experiment }: { experiment: string }) {
             </>
           ) : (
             <>
-              <Nothing reason={value.reason || "Nothing was judged in pairs."} commands={[`assay rank ${oneLine(experiment)}`]} />
+              <Nothing reason={value.reason || "Nothing was judged in pairs."} />
               <Notes notes={value.notes} />
             </>
           )
@@ -145,51 +136,15 @@ function Players({ ranking }: { ranking: RankingPage }) {
     { name: "matches", text: (each) => count(each.matches), number: true },
     { name: "failed", text: (each) => count(each.failed), number: true, cell: (each) => (each.failed ? <span class="bad">{count(each.failed)}</span> : "0") },
   ];
-  return <Table caption={`${oneLine(ranking.method.replace("-", " "))} of ${oneLine(ranking.label)}; ranks that overlap cannot be told apart`} name="ranking" columns={columns} rows={ranking.standings} />;
+  return <Table caption={`${oneLine(ranking.method)} of ${oneLine(ranking.label)}; ranks that overlap cannot be told apart`} name="ranking" columns={columns} rows={ranking.standings} />;
 }
 
-// Row against column. The colour says how often the row wins, a tie counting half.
 function Wins({ matrix: { players, wins, ties } }: { matrix: RankingPage["win_matrix"] }) {
   if (players.length < 2) return null;
-  const at = (grid: number[][], row: number, column: number) => grid[row]?.[column] ?? 0;
-  const cell = (row: number, column: number) => {
-    const [won, tied, lost] = [at(wins, row, column), at(ties, row, column), at(wins, column, row)];
-    const all = won + tied + lost;
-    if (row === column || !all) return <td key={column}>–</td>;
-    const share = (won + tied / 2) / all;
-    const colour = share >= 0.5 ? "--good" : "--bad";
-    return (
-      <td key={column} style={{ background: `color-mix(in srgb, var(${colour}-paper) ${Math.round(200 * Math.abs(share - 0.5))}%, transparent)` }}>
-        {count(won)}–{count(lost)}
-        {tied > 0 && <span class="quiet"> ({count(tied)} tied)</span>}
-      </td>
-    );
+  const cell = (row: number, column: number): string => {
+    const [won, tied, lost] = [wins[row]?.[column] ?? 0, ties[row]?.[column] ?? 0, wins[column]?.[row] ?? 0];
+    return row === column || !(won + tied + lost) ? "–" : `${count(won)}–${count(lost)}${tied ? ` (${count(tied)} tied)` : ""}`;
   };
-  return (
-    <figure class="table">
-      <figcaption>Wins–losses of the row against the column</figcaption>
-      <div class="scroll" tabIndex={0} role="region" aria-label="win matrix">
-        <table class="wins" aria-label="win matrix">
-          <thead>
-            <tr>
-              <td />
-              {players.map((name) => (
-                <th key={name} scope="col">
-                  {oneLine(name, 30)}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {players.map((name, row) => (
-              <tr key={name}>
-                <th scope="row">{oneLine(name, 30)}</th>
-                {players.map((_, column) => cell(row, column))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-    </figure>
-  );
+  const columns: Column<number>[] = [{ name: "player", text: (row) => players[row]! }, ...players.map((name, column) => ({ name: oneLine(name, 40), text: (row: number) => cell(row, column) }))];
+  return <Table caption="Wins–losses of the row against the column" name="win matrix" columns={columns} rows={players.map((_, row) => row)} />;
 }

@@ -1,46 +1,10 @@
 // The numbers of all experiments: each with its interval, what is missing behind it, and whether it is really the best.
-import { Line, Visible, oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import { Interval, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
-import { change, chosen, href, queryOf, route } from "../router";
-import { ChartOf, Choice, Notes, Show, Table, count, money, number, scope, seconds, usePage, type Column, type Loaded } from "../ui";
-
-export interface Measure {
-  metric: string;
-  label: string;
-}
-
-export function measuresOf(rows: Measure[]): Measure[] {
-  const measures = new Map<string, Measure>();
-  for (const { metric, label } of rows) measures.set(JSON.stringify([metric, label]), { metric, label });
-  return [...measures.values()];
-}
-
-export const measureName = ({ metric, label }: Measure): string => (label ? `${metric} · ${label}` : metric);
-
-// The metric and label of the address; by default the first there is.
-export function currentMeasure(measures: Measure[]): Measure | undefined {
-  const { query } = route.value;
-  const [metric, label] = [query.get("metric"), query.get("label")];
-  return measures.find((each) => (metric === null || each.metric === metric) && (label === null || each.label === label)) ?? measures[0];
-}
-
-// A link for each metric and label.
-export function Measures({ measures, current, all }: { measures: Measure[]; current?: Measure; all?: boolean }) {
-  if (measures.length < 2) return null;
-  const query = { ...queryOf(route.value.query), all: undefined };
-  const link = (name: string, changes: Record<string, string | undefined>, is: boolean) => (
-    <a key={name} href={href(route.value.view, { ...query, ...changes })} aria-current={is ? "true" : undefined}>
-      <Visible text={name} />
-    </a>
-  );
-  return (
-    <nav class="tabs" aria-label="metrics">
-      {measures.map((each) => link(measureName(each), { ...each }, each === current))}
-      {all !== undefined && link("all", { metric: undefined, label: undefined, all: "1" }, all)}
-    </nav>
-  );
-}
+import { change, chosen, href, route } from "../router";
+import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
+import { GridChoice, Measures, currentMeasure, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
   const { query } = route.value;
@@ -69,13 +33,11 @@ function Board({ board, facet }: { board: Page; facet: string[] }) {
     );
   return (
     <>
-      <div class="controls">
-        <FacetChoice choices={board.choices} facets={board.facets} />
-      </div>
+      {useSource().live && <FacetChoice choices={board.choices} facets={board.facets} />}
       <Measures measures={measures} current={current} all={all} />
       {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
       <Notes notes={board.notes} />
-      {current && <Pictures board={board} facet={facet} measure={current} />}
+      {current && <Pictures board={board} rows={rows} facet={facet} measure={current} />}
       <UsageTable usage={board.usage.filter((each) => !ids.length || ids.includes(each.experiment))} />
     </>
   );
@@ -86,7 +48,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
   if (!names.length) return null;
   const choose = (name: string, wanted: boolean) => change({ facet: names.filter((each) => (each === name ? wanted : facets.includes(each))) });
   return (
-    <fieldset class="checks">
+    <fieldset class="checks controls">
       <legend>facets</legend>
       {names.map((name) => (
         <label key={name}>
@@ -100,7 +62,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
 }
 
 // A section of which one knows, as soon as it is computed, which rows can be told apart.
-function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
+export function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const standing = usePage("standing", { ...scope(), facet: props.facet, ...props.measure });
   return <Section {...props} standing={standing} />;
 }
@@ -116,13 +78,13 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
   return (
     <section aria-label={name}>
       <h2>
-        <Visible text={name} />
+        <bdi>{oneLine(name)}</bdi>
         {lower && <span class="quiet"> (lower is better)</span>}
       </h2>
       <Table
         caption={`${count(own.length)} ${own.length === 1 ? "row" : "rows"}; intervals at ${percent(own)}`}
         name={name}
-        columns={columns(board, own, scale, standing ? ranks : undefined)}
+        columns={columns(board, own, scale, standing && (standing.loading || ranks.size) ? ranks : undefined)}
         rows={own}
         sorted={route.value.query.get("sort") ?? ""}
         onSort={(sort) => change({ sort })}
@@ -186,15 +148,15 @@ function Legend({ standing, scale, bounded }: { standing?: Loaded<Standing>; sca
       )}
       {standing?.error && <span class="problem">no ranks: {standing.error.message}</span>}
       {standing && !standing.value && !standing.error && <span role="status">which of them is really the best is being computed …</span>}
-      {standing?.value && (
-        <span>
-          <span class="badge good">best</span> better than every other beyond chance
-        </span>
-      )}
-      {standing?.value && (
-        <span>
-          <span class="badge">may be best</span> not told apart from the best
-        </span>
+      {standing?.value && standing.value.ranks.length > 0 && (
+        <>
+          <span>
+            <span class="badge good">best</span> better than every other beyond chance
+          </span>
+          <span>
+            <span class="badge">may be best</span> not told apart from the best
+          </span>
+        </>
       )}
     </div>
   );
@@ -209,7 +171,7 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   const several = new Set(rows.map((each) => each.experiment)).size > 1;
   const list: Column<LeaderRow>[] = [];
   if (several) list.push({ name: "experiment", text: (row) => row.experiment, sort: (row) => row.experiment });
-  for (const facet of board.facets)
+  for (const facet of facetsOf(board, rows))
     list.push({ name: facet, text: (row) => row.facets[facet] ?? "", sort: (row) => row.facets[facet] ?? "", cell: (row) => <Line text={row.facets[facet] ?? ""} longest={60} /> });
   const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
   list.push(
@@ -240,11 +202,10 @@ const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
   </span>
 );
 
-function Pictures({ board, facet, measure }: { board: Page; facet: string[]; measure: Measure }) {
-  const { query } = route.value;
+function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const asked = { ...scope(), facet, ...measure };
-  const [rows, columns] = [query.get("rows") ?? "", query.get("columns") ?? ""];
-  const names = board.facets;
+  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const grid = useGrid(board, own);
   return (
     <>
       <h2>Pictures</h2>
@@ -252,13 +213,10 @@ function Pictures({ board, facet, measure }: { board: Page; facet: string[]; mea
         <ChartOf query={{ ...asked, name: "intervals" }} />
         <ChartOf query={{ ...asked, name: "scatter" }} />
       </div>
-      {names.length > 1 && (
+      {grid.rows && grid.columns && (
         <>
-          <div class="controls">
-            <Choice name="rows of the heat map" value={rows || names[0]!} options={names} onChange={(value) => change({ rows: value })} />
-            <Choice name="columns of the heat map" value={columns || names[1]!} options={names} onChange={(value) => change({ columns: value })} />
-          </div>
-          <ChartOf query={{ ...asked, name: "heat", rows, columns }} />
+          <GridChoice {...grid} />
+          <ChartOf query={{ ...asked, name: "heat", rows: grid.rows, columns: grid.columns }} />
         </>
       )}
     </>

@@ -1,14 +1,14 @@
 // Pictures of the chosen experiments, one at a time, with what each of them can be asked.
-import { measureName, measuresOf, currentMeasure } from "./leaderboard";
 import type { Leaderboard, Query } from "../pages";
 import { change, chosen, href, queryOf, route } from "../router";
-import { ChartOf, Choice, Show, scope, usePage } from "../ui";
+import { ChartOf, Choice, Show, scope, usePage, useSource } from "../ui";
+import { GridChoice, currentMeasure, measureName, measuresOf, useGrid } from "./measures";
 
-type Ask = "measure" | "label" | "grid" | "by";
+type Ask = "measure" | "label" | "grid" | "by" | "paid";
 
 const PLOTS: Record<string, { title: string; about: string; asks: Ask[] }> = {
   intervals: { title: "Intervals", about: "Each value with its interval.", asks: ["measure"] },
-  scatter: { title: "Quality and cost", about: "What one gets for the money; the line joins what nothing else beats in both.", asks: ["measure"] },
+  scatter: { title: "Quality and cost", about: "What one gets for the money or the time; the line joins what nothing else beats in both.", asks: ["measure", "paid"] },
   heat: { title: "Heat map", about: "A metric by two facets.", asks: ["measure", "grid"] },
   scores: { title: "Scores", about: "How the scores of a label are distributed.", asks: ["label", "by"] },
   latency: { title: "Latency", about: "How long responses took.", asks: ["by"] },
@@ -38,7 +38,8 @@ export function Plots() {
 
 function Plot({ name, board }: { name: string; board: Leaderboard }) {
   const { query } = route.value;
-  const { title, about, asks } = PLOTS[name]!;
+  const { title, about, asks: all } = PLOTS[name]!;
+  const asks = useSource().live ? all : all.filter((each) => each !== "by" && each !== "paid"); // what a report carries
   const ids = chosen();
   const rows = board.rows.filter((each) => !ids.length || ids.includes(each.experiment));
   const measures = measuresOf(rows);
@@ -48,8 +49,10 @@ function Plot({ name, board }: { name: string; board: Leaderboard }) {
   const asked: Query = { ...scope() };
   if (asks.includes("measure")) Object.assign(asked, measure);
   if (asks.includes("label")) asked.label = get("label");
-  if (asks.includes("grid")) Object.assign(asked, { rows: get("rows"), columns: get("columns") });
+  const grid = useGrid(board, rows.filter((each) => each.metric === measure?.metric && each.label === measure.label));
+  if (asks.includes("grid")) Object.assign(asked, { rows: grid.rows, columns: grid.columns });
   if (asks.includes("by")) asked.by = get("by");
+  if (asks.includes("paid")) asked.by = get("paid");
   const facets = [...new Set([...board.facets, ...board.choices])];
   return (
     <section aria-label={title}>
@@ -65,14 +68,10 @@ function Plot({ name, board }: { name: string; board: Leaderboard }) {
           />
         )}
         {asks.includes("label") && labels.length > 1 && <Choice name="label" value={get("label") || labels[0]!} options={labels} onChange={(label) => change({ label })} />}
-        {asks.includes("grid") && board.facets.length > 1 && (
-          <>
-            <Choice name="rows" value={get("rows") || board.facets[0]!} options={board.facets} onChange={(value) => change({ rows: value })} />
-            <Choice name="columns" value={get("columns") || board.facets[1]!} options={board.facets} onChange={(value) => change({ columns: value })} />
-          </>
-        )}
-        {asks.includes("by") && facets.length > 0 && <Choice name="split by" value={get("by")} options={[{ value: "", text: "the usual" }, ...facets]} onChange={(by) => change({ by })} />}
+        {asks.includes("paid") && <Choice name="against" value={get("paid")} options={[{ value: "", text: "cost" }, "latency"]} onChange={(paid) => change({ paid })} />}
+        {asks.includes("by") && facets.length > 0 && <Choice name="split by" value={get("by")} options={[{ value: "", text: "model" }, ...facets]} onChange={(by) => change({ by })} />}
       </div>
+      {asks.includes("grid") && grid.options.length > 1 && <GridChoice {...grid} />}
       <ChartOf query={{ ...asked, name }} />
     </section>
   );

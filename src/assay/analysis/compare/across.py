@@ -13,6 +13,7 @@ import msgspec
 from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides, find_sides
 from assay.analysis.compare.paired import Side
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.registry import nearest
 from assay.stats.student import holm
 
@@ -29,7 +30,7 @@ class AcrossValue(msgspec.Struct, kw_only=True):
     partial: str = ""
 
 
-class Across(msgspec.Struct, kw_only=True):
+class Across(Shown, kw_only=True):
     """`sides` in the order in which they were named, each with its cells by label. `lower`: labels where less is
     better. `tests` is how many pairs were tested."""
 

@@ -15,9 +15,10 @@ import msgspec
 from assay.analysis.compare.measured import Matched, Measured, bound_metric, matched, measured, shared_policy
 from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
 from assay.analysis.compare.paired import Side, checked_level, read_side, read_sides_by, shared_label
-from assay.engine.aggregate.measure import Policy
+from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.registry import nearest
 from assay.stats.paired import equivalent, interval, significance
 from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
@@ -68,7 +69,7 @@ class Pair(msgspec.Struct, kw_only=True):
     flips: list[Flip] = []
 
 
-class Comparison(msgspec.Struct, kw_only=True):
+class Comparison(Shown, kw_only=True):
     """`standings` from the best to the worst; `pairs` in the order in which the sides were named."""
 
     metric: str
@@ -133,10 +134,14 @@ def checked(chosen: CompareOptions) -> CompareOptions:
     return chosen
 
 
-def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
-    """Compare sides that were read before."""
+def compare_sides(
+    sides: Sequence[Side], chosen: CompareOptions, bound: BoundMetric | None = None, *, noting: bool = True
+) -> Comparison:
+    """Compare sides that were read before, by the metric of this name or one that is `bound` already; without `noting`
+    what they were made of is not looked at."""
     policy, differing = shared_policy([side.source for side in sides])
-    bound = bound_metric(chosen.metric, policy, chosen.level)
+    if bound is None:
+        bound = bound_metric(chosen.metric, policy, chosen.level)
     label, scorer = shared_label(sides, chosen.label, bound)
     values = [_with_value(measured(bound, side, label, scorer)) for side in sides]
     pairs = _pairs(values, chosen)
@@ -146,10 +151,10 @@ def compare_sides(sides: Sequence[Side], chosen: CompareOptions) -> Comparison:
         lower_is_better=values[0].lower_is_better,
         level=chosen.level,
         margin=chosen.margin,
-        policy=policy,
+        policy=bound.policy,
         standings=_standings(values, pairs, 1 - chosen.level),
         pairs=pairs,
-        notes=[*differing, *notes(sides, scorer), *unmatched(pairs)],
+        notes=[*differing, *(notes(sides, scorer) if noting else ()), *unmatched(pairs)],
     )
 
 

@@ -22,6 +22,7 @@ from assay.engine.experiment.bind import bind_metrics
 from assay.engine.experiment.sources import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.records import MetricRow
 from assay.registry import nearest
 from assay.stats.paired import interval
@@ -34,7 +35,7 @@ Kind = Literal["min", "max", "max_drop"]
 Values = tuple[float | None, float | None, float | None]  # a number, and the ends of its interval
 
 
-class Gated(msgspec.Struct, kw_only=True):
+class Gated(Shown, kw_only=True):
     """All checks of an experiment: one that fails fails all, and one that is inconclusive leaves the rest open.
     `reasons` says why rows of it are errors."""
 

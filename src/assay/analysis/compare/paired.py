@@ -122,21 +122,24 @@ def read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
 
 def read_side(source: Source, where: Mapping[str, Any]) -> Side:
     """The rows of a source whose facets have these values."""
+    return read_sides(source, {source.name: where})[0]
+
+
+def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]]) -> list[Side]:
+    """Sides by name, each the rows whose facets have its values; the source is read once."""
     log = rows_of(source)
-    columns = read_columns(source, log, list(where))
-    side = Side(
-        name=source.name,
-        source=source,
-        log=log,
-        columns=columns,
-        chosen=_all(columns),
-        directions=Directions([source.manifest("evaluation")]),
-    )
-    for at, (facet, value) in enumerate(where.items()):
-        side.chosen &= having(columns, at, facet, value, str(source.path))
-    if not side.chosen.any():
-        raise UserError(f"no row has all of {dict(where)!r}", where=str(source.path))
-    return side
+    facets = list(dict.fromkeys(facet for where in sides.values() for facet in where))
+    columns = read_columns(source, log, facets)
+    directions = Directions([source.manifest("evaluation")])
+    read: list[Side] = []
+    for name, where in sides.items():
+        chosen = _all(columns)
+        for facet, value in where.items():
+            chosen &= having(columns, facets.index(facet), facet, value, str(source.path))
+        if not chosen.any():
+            raise UserError(f"no row has all of {dict(where)!r}", where=str(source.path))
+        read.append(Side(name=name, source=source, log=log, columns=columns, chosen=chosen, directions=directions))
+    return read
 
 
 def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:

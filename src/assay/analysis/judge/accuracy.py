@@ -20,6 +20,7 @@ from assay.stats.intervals import bootstrap_statistic, effective_samples, mean_i
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 KINDS = (0.0, 0.5, 1.0)  # fail, tie, pass
+_STEPS = 10  # of a curve
 
 
 class Estimate(msgspec.Struct, kw_only=True):
@@ -50,6 +51,31 @@ class Verdicts(NamedTuple):
     def decided(self) -> "Verdicts":
         """Those that neither calls a tie."""
         return self.where((self.truth != 0.5) & (self.judge != 0.5))
+
+
+class CurvePoint(msgspec.Struct, kw_only=True):
+    """Answers that the judge gave about this score, and the share of them that people passed."""
+
+    score: float
+    passed: Estimate
+
+
+def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
+    """What people said of answers with low and with high scores: by score where there are few, else by tenths. None
+    where the judge only says pass or fail, or is not on a scale from 0 to 1."""
+    graded = [answer for answer in answers if answer.score is not None and answer.truth in (0, 1)]
+    scores = np.array([answer.score for answer in graded], np.float64)
+    if len(np.unique(scores)) < 3 or scores.min() < 0 or scores.max() > 1:
+        return []
+    steps = scores if len(np.unique(scores)) <= _STEPS else np.minimum(np.floor(scores * _STEPS), _STEPS - 1)
+    item, truth = item_codes(graded), np.array([answer.truth for answer in graded], np.float64)
+    weight = np.array([answer.weight for answer in graded])
+    points: list[CurvePoint] = []
+    for step in np.unique(steps):
+        at = steps == step
+        passed = mean_of(item[at], truth[at], weight[at], level, "")
+        points.append(CurvePoint(score=float(np.average(scores[at], weights=weight[at])), passed=passed))
+    return points
 
 
 def item_codes(answers: Sequence[Answer]) -> Ints:

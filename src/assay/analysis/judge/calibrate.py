@@ -15,10 +15,12 @@ import numpy as np
 from assay.analysis.compare.paired import checked_level
 from assay.analysis.judge.accuracy import (
     Corrected,
+    CurvePoint,
     Estimate,
     Verdicts,
     confusion,
     corrected,
+    curve_of,
     item_codes,
     kappa,
     mean_of,
@@ -31,6 +33,7 @@ from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.sources import Source, find_source
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
@@ -89,9 +92,10 @@ class Calibration(msgspec.Struct, kw_only=True):
     length_bias: Estimate
     self_preference: Estimate
     corrected: dict[str, Corrected]
+    curve: list[CurvePoint] = []
 
 
-class Calibrated(msgspec.Struct, kw_only=True):
+class Calibrated(Shown, kw_only=True):
     """A calibration for each label; `stored` is the manifest that has them, if one does."""
 
     path: str
@@ -117,11 +121,12 @@ def calibrate(
     threshold: float | None = None,
     level: float = 0.95,
     seed: int = 0,
+    keep: bool = True,
 ) -> Calibrated:
     """Compare the judges of an experiment with people's labels: a file, rows, or what `assay judge label` left there.
 
     `label`: only this judge's; `annotators`: only these people's labels; `threshold`: where labels are numbers, the
-    least that is a pass.
+    least that is a pass; `keep`: store what was found.
     """
     checked_level(level)
     source = find_source(path, "evaluation")
@@ -152,7 +157,8 @@ def calibrate(
     result = Calibrated(
         path=str(path), source=read.source, level=level, calibrations=calibrations, notes=[*notes, *why]
     )
-    _keep(source, result)
+    if keep:
+        _keep(source, result)
     return result
 
 
@@ -228,6 +234,7 @@ def _calibration(
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level),
         corrected=corrected(judged, counts, level),
+        curve=curve_of(answers, level),
     )
 
 

@@ -56,8 +56,8 @@ class JudgedRow(msgspec.Struct, gc=False):
 
 class Answer(msgspec.Struct, gc=False):
     """A judged answer, or in a match a pair of them. `judge` and `truth` are 1 for a pass (the first player) and 0 for
-    a fail; 0.5 is a tie, None no verdict. `responses` has the beginnings of their keys, in the order of the players,
-    `seats` the judge's verdict in each seat, `votes` that of each annotator."""
+    a fail; 0.5 is a tie, None no verdict; `score` is the judge's own number. `responses` has the beginnings of their
+    keys, in the order of the players, `seats` the judge's verdict in each seat, `votes` that of each annotator."""
 
     item: str
     sample: int
@@ -65,6 +65,7 @@ class Answer(msgspec.Struct, gc=False):
     players: tuple[str, ...]
     responses: tuple[int, ...]
     judge: float | None = None
+    score: float | None = None
     truth: float | None = None
     weight: float = 1.0
     seats: dict[int, float] = {}
@@ -129,6 +130,7 @@ def _add(row: JudgedRow, judged: Judged, places: dict[tuple[Any, ...], Answer], 
             mean = sum(answer.seats.values()) / len(answer.seats)
             verdict = 1.0 if mean > 0.5 else 0.0 if mean < 0.5 else 0.5
         answer.judge = verdict
+        answer.score = row.score
     elif row.outcome in ("unparsed", "refused") and not judged.match:
         answer.judge = 0.0
 

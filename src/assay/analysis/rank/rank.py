@@ -15,6 +15,7 @@ from assay.analysis.compare.paired import checked_level
 from assay.analysis.rank.match_rows import Played, label_of, played, read_verdicts
 from assay.engine.experiment.sources import find_sources
 from assay.errors import UserError
+from assay.interfaces import Shown
 from assay.registry import nearest
 from assay.stats.elo import START, elo
 from assay.stats.matches import Counted, Matches, bounded, counted, pieces, rungs
@@ -53,7 +54,7 @@ class WinMatrix(msgspec.Struct):
     ties: list[list[int]]
 
 
-class Ranking(msgspec.Struct, kw_only=True):
+class Ranking(Shown, kw_only=True):
     """`standings` from the best to the worst. `verdicts` are rows, `matches` pairs of answers with a verdict:
     `disagreements` of them are ties because the two orders of the seats disagree, `one_sided` because only one order
     has a verdict; `unread` pairs have none. `tie_parameter` is Davidson's ν, `prior` the weight of virtual matches;

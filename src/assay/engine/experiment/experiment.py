@@ -32,7 +32,7 @@ from assay.engine.experiment.status import log_to
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
 from assay.errors import ConfigError, UserError
-from assay.interfaces import Model, Task
+from assay.interfaces import Model, Shown, Task
 from assay.records import Manifest, MetricRow
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
@@ -53,7 +53,7 @@ class Options(msgspec.Struct, kw_only=True):
     max_error_rate: float | None = None
 
 
-class Result(msgspec.Struct, kw_only=True):
+class Result(Shown, kw_only=True):
     """What a run left behind; `folder` is empty if nothing was stored. `failures` says why rows are errors, `failed`
     names the tasks and scorers of which every row is one: the command line exits with 1 then."""
 

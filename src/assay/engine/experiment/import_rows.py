@@ -20,7 +20,7 @@ from assay.config import load
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import UserError
-from assay.interfaces import Store
+from assay.interfaces import Shown, Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.store.files import safe_name
 from assay.store.keys import canonical, digest
@@ -53,7 +53,7 @@ class Foreign(Protocol):
         ...
 
 
-class Imported(msgspec.Struct, kw_only=True):
+class Imported(Shown, kw_only=True):
     """What one import left behind."""
 
     folder: str

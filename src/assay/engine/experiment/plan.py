@@ -12,6 +12,7 @@ from assay.engine.experiment.models import bind_limits
 from assay.engine.experiment.responses import Bound
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import estimated_tokens, marked
+from assay.interfaces import Shown
 from assay.records import Manifest
 from assay.store.index import ItemIndex
 from assay.tasks.prompt import PromptTask
@@ -39,7 +40,7 @@ class CallPlan(msgspec.Struct):
     answer_tokens: int = 0
 
 
-class Plan(msgspec.Struct, kw_only=True):
+class Plan(Shown, kw_only=True):
     """Counts of cells: `planned` in the whole plan, `selected` by the flags, of which `present` have rows and
     `missing` would run (`retried` of them because they failed); `stale` rows would be set aside, `returning` ones
     brought back. Tokens, dollars and seconds are estimates for the missing ones; null where nobody can know."""

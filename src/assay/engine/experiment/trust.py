@@ -276,6 +276,7 @@ def _owner(path: Path) -> str:
 
 
 def state_folder() -> Path:
+    """Where this user's Assay remembers what no experiment's folder is to hold."""
     outer = os.environ.get("XDG_STATE_HOME", "")
     usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
     return Path(os.environ.get("ASSAY_STATE_DIR") or usual)

@@ -1,0 +1,236 @@
+"""The metric rows of experiments: as they are stored, or by other facets, computed by the engine, written nowhere."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, cast
+
+import msgspec
+
+from assay import reading, registry
+from assay.engine.aggregate.aggregate import Aggregator
+from assay.engine.aggregate.measure import BoundMetric, bind_metric
+from assay.engine.evaluate.directions import LOWER, Directions
+from assay.engine.experiment.runs import answers_of
+from assay.engine.experiment.sources import Source, newest_inside
+from assay.engine.run.evidence import partial_of
+from assay.errors import UserError
+from assay.interfaces import Log
+from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
+from assay.store.stores import MemoryStore
+from assay.viewer.experiments import Experiments
+
+LOOKED_AT = 1000  # rows at the beginning of a file that tell what rows look like
+_FEW = 20  # values that a facet may have to be offered
+
+
+class Stored(msgspec.Struct, kw_only=True):
+    """What the files of an experiment say without a look at its rows."""
+
+    id: str
+    rows: list[MetricRow]
+    manifests: dict[Kind, Manifest]
+    partial: str
+    notes: list[str]
+
+
+def stored(experiments: Experiments, id: str) -> Stored:
+    folder = newest_inside(experiments.folder(id))
+    notes: list[str] = []
+    manifests: dict[Kind, Manifest] = {}
+    files: dict[Kind, Any] = {kind: folder / name for kind, name in ROWS_FILE.items()}
+    try:
+        manifests = msgspec.json.decode(reading.content(folder / "manifest.json"), type=dict[Kind, Manifest])
+    except FileNotFoundError:  # rows of a format, which are ours only as long as this process lasts
+        files = dict(experiments.source(id).files)
+    except (ValueError, OSError) as error:
+        notes.append(f"{id}: the manifest cannot be read: {error}")
+    if "evaluation" in manifests and "run" not in manifests:
+        behind = experiments.source(id).manifest("run")
+        manifests |= {"run": behind} if behind is not None else {}
+    log = FileLog(files["aggregation"]) if "aggregation" in files else None
+    rows = [cast("MetricRow", row) for _, row in read_rows(log, dict)] if log else []
+    if rows and (note := _outdated(manifests, FileLog(files["evaluation"]) if "evaluation" in files else None)):
+        notes.append(f"{id}: {note}")
+    partial = partial_of([manifests.get("evaluation")])
+    return Stored(id=id, rows=rows, manifests=manifests, partial=partial, notes=notes)
+
+
+def _outdated(manifests: dict[Kind, Manifest], evaluations: Log | None) -> str:
+    """What to say where the evaluations are not those that the metrics were computed from."""
+    aggregation = manifests.get("aggregation")
+    if aggregation is None or evaluations is None or len(aggregation.inputs) != 1:
+        return ""
+    now = [[segment.name, segment.size, segment.mtime_ns] for segment in evaluations.segments()]
+    same = not now or aggregation.inputs[0].get("rows") == now
+    return "" if same else "its rows have changed since its metrics were computed: `assay aggregate` computes them anew"
+
+
+# ---- by other facets
+
+
+class Shown(MemoryStore):
+    """Rows of a source beside an aggregation that ends with the process."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.ids_of: dict[Kind, list[str]] = {}
+        self._shown: dict[tuple[Kind, str], Log] = {}
+        for kind in ("evaluation", "run", "dataset"):
+            logs: list[Log] = list(source.logs(kind))
+            if kind == "run" and logs:
+                logs[0] = answers_of(source)
+            self.ids_of[kind] = [str(number) for number in range(len(logs))]
+            self._shown |= {(kind, str(number)): log for number, log in enumerate(logs)}
+            manifest = source.evidence(kind).manifest if logs else None
+            if manifest is not None:
+                self.put_manifest(msgspec.structs.replace(manifest, id="0"))
+
+    def log(self, kind: Kind, id: str, name: str = "") -> Log:
+        return self._shown.get((kind, id)) or super().log(kind, id, name)
+
+
+def measured(source: Source, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
+    """The rows of these metrics, as `assay aggregate` would store them."""
+    source.log("evaluation", f"score its responses first: assay evaluate {source.path}")
+    store = Shown(source)
+    evaluations, runs, datasets = (store.ids_of[kind] for kind in ("evaluation", "run", "dataset"))
+    return Aggregator(store).aggregate(evaluations, metrics, id="view", runs=runs, datasets=datasets)
+
+
+def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str]) -> list[BoundMetric]:
+    """The metrics of an experiment bound to other facets; a user's own code is not run to look at something."""
+    bound: list[BoundMetric] = []
+    for entry in (manifest.plan.get("metrics") or []) if manifest else []:
+        kind = str(entry.get("type"))
+        if kind not in registry.metric.names():
+            notes.append(f"the metric {entry.get('name')!r} is code of yours: `assay aggregate` computes it by facets")
+            continue
+        given = {key: entry[key] for key in ("name", "params", "policy", "level", "interval") if key in entry}
+        bound.append(bind_metric(type=kind, facets=facets, **given, **(entry.get("labels") or {})))
+    return bound or [bind_metric(type="mean", facets=facets)]
+
+
+class Board(msgspec.Struct):
+    """Metric rows of several experiments, each with its experiment, in order; `beside` are rows of latency and cost of
+    the same groups that the experiments' own metrics do not have."""
+
+    rows: list[tuple[Stored, MetricRow]]
+    beside: list[tuple[Stored, MetricRow]]
+    stored: list[Stored]
+    notes: list[str]
+
+
+def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = ()) -> Board:
+    """The rows of these experiments or of all: as stored, or anew by facets."""
+    chosen = list(dict.fromkeys(ids)) or list(experiments.list())
+    made = Board([], [], [], [])
+    for id in chosen:
+        entry = stored(experiments, id)
+        made.stored.append(entry)
+        made.notes += entry.notes
+        rows, beside, notes = _by_facets(experiments, entry, facets) if facets else (entry.rows, [], [])
+        made.rows += [(entry, row) for row in rows]
+        made.beside += [(entry, row) for row in beside]
+        made.notes += [f"{id}: {note}" for note in notes]
+    return made
+
+
+def _by_facets(
+    experiments: Experiments, entry: Stored, facets: Sequence[str]
+) -> tuple[list[MetricRow], list[MetricRow], list[str]]:
+    notes: list[str] = []
+    bound = metrics_of(entry.manifests.get("aggregation"), facets, notes)
+    further = [
+        bind_metric(name=f"{kind} beside", type=kind, facets=facets, params=params)
+        for kind, params in (("latency", {"statistic": "median"}), ("cost", {}))
+    ]
+
+    def make() -> list[MetricRow]:
+        return measured(experiments.source(entry.id), [*bound, *further])
+
+    try:
+        rows = experiments.cached(("metrics", entry.id, *facets), [entry.id], make)
+    except UserError as error:
+        return [], [], [*notes, f"{error.what}; {error.fix}" if error.fix else error.what]
+    names = {each.name for each in further}
+    beside = [row for row in rows if row["metric_name"] in names]
+    return [row for row in rows if row["metric_name"] not in names], beside, notes
+
+
+# ---- which way is better
+
+
+class _Label(msgspec.Struct):
+    label: str = ""
+    scorer: str = ""
+    players: tuple[str, str] | None = None
+
+
+def first_labels(source: Source) -> Iterator[_Label]:
+    """Labels and scorers of the first evaluations."""
+    file = source.files.get("evaluation")
+    return (row for _, row in islice(read_rows(FileLog(file), _Label), LOOKED_AT)) if file else iter(())
+
+
+class Ways:
+    """Whether less is better in a metric row, as `compare` decides it: by the metric, or else by the label's scorer."""
+
+    def __init__(self, experiments: Experiments) -> None:
+        self._experiments = experiments
+        self._known: dict[tuple[str, str, str], bool] = {}
+        self._scorers: dict[str, tuple[Directions, dict[str, set[str]]]] = {}
+
+    def lower(self, entry: Stored, row: MetricRow) -> bool:
+        place = entry.id, str(row.get("metric_type")), str(row.get("label"))
+        if place not in self._known:
+            kind = place[1]
+            function = registry.metric.get(kind) if kind in registry.metric.names() else None
+            marked = getattr(function, "__assay__", {}).get(LOWER)
+            self._known[place] = self._by_scorer(entry, place[2]) if marked is None else bool(marked)
+        return self._known[place]
+
+    def _by_scorer(self, entry: Stored, label: str) -> bool:
+        if entry.id not in self._scorers:
+            scorers: dict[str, set[str]] = {}
+            for row in first_labels(self._experiments.source(entry.id)):
+                scorers.setdefault(row.label, set()).add(row.scorer)
+            self._scorers[entry.id] = Directions([entry.manifests.get("evaluation")]), scorers
+        directions, scorers = self._scorers[entry.id]
+        return directions.lower(scorers.get(label, set()))
+
+
+# ---- what one could choose
+
+
+def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
+    """Facets with few values: of the tasks, of the first items, and of the first responses' metadata."""
+    names: dict[str, None] = {name: None for entry in entries for row in entry.rows for name in row.get("facets") or ()}
+    rows = max(20, LOOKED_AT // max(len(entries), 1))
+    for entry in entries:
+        files = experiments.source(entry.id).files
+        seen: dict[str, set[Any]] = {}
+        for kind in ("run", "dataset"):
+            found = islice(read_rows(FileLog(files[kind]), dict), rows) if kind in files else ()
+            for _, row in found:
+                _see(seen, kind, cast("dict[str, Any]", row))
+        for name, values in seen.items():
+            if 1 < len(values) <= _FEW and name.removeprefix("metadata.") not in names:
+                names[name] = None
+    return list(names)
+
+
+_NOT_FACETS = {"id", "data", "ground_truth", "metadata"}
+
+
+def _see(seen: dict[str, set[Any]], kind: Kind, row: dict[str, Any]) -> None:
+    inner = cast("dict[str, Any]", row["metadata"] if isinstance(row.get("metadata"), dict) else {})
+    fields = {f"metadata.{key}": value for key, value in inner.items()}
+    if kind == "run":
+        fields |= {key: row.get(key) for key in ("model_name", "task", "served_model")}
+    else:
+        fields |= {key: value for key, value in row.items() if key not in _NOT_FACETS}
+    for key, value in fields.items():
+        if isinstance(value, (str, int, float, bool)) and len(seen.setdefault(key, set())) <= _FEW:
+            seen[key].add(value if not isinstance(value, str) else value[:200])

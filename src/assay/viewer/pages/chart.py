@@ -1,0 +1,269 @@
+"""Charts of experiments: `name` says which, the other fields what of them.
+
+`intervals`, `heat` (facets `rows` × `columns`) and `scatter` (quality against cost or latency) draw the leaderboard's
+rows of one metric and label; `scores`, `latency` and `tokens` are distributions `by` a facet; `pass_at_k` goes over k.
+"""
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
+
+from assay.analysis.compare.paired import text_of
+from assay.engine.aggregate.fields import read_columns
+from assay.engine.aggregate.measure import bind_metric
+from assay.errors import UserError
+from assay.interfaces import FloatArray
+from assay.records import Kind
+from assay.reports.charts import Cell, Chart, Dot, Line, Point, curve, heat, histogram, intervals, scatter
+from assay.viewer.experiments import Experiments
+from assay.viewer.metrics import board, measured, stored
+from assay.viewer.pages.leaderboard import facets_of, leader_rows, number
+
+_MOST_GROUPS = 12
+_MOST_CELLS = 2500
+_BARS = 30
+EXPERIMENT = "experiment"  # may stand for a facet where there are several
+
+
+class Query(msgspec.Struct, kw_only=True):
+    """`metric` and `label` choose among the leaderboard's rows, by default the first; `facet` are its facets. `by` of
+    `scatter` is what is paid: cost or latency."""
+
+    name: Literal["intervals", "heat", "scatter", "scores", "latency", "tokens", "pass_at_k"] = "intervals"
+    experiment: list[str] = []
+    metric: str = ""
+    label: str = ""
+    facet: list[str] = []
+    rows: str = ""
+    columns: str = ""
+    by: str = ""
+
+
+def page(experiments: Experiments, query: Query) -> Chart:
+    if query.name in ("intervals", "heat"):  # what is dear in them is kept by facets
+        return _CHARTS[query.name](experiments, query)
+    ids = query.experiment or list(experiments.list())
+    return experiments.cached(msgspec.json.encode(query), ids, lambda: _CHARTS[query.name](experiments, query))
+
+
+# ---- the leaderboard's rows
+
+
+def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> list[dict[str, Any]]:
+    """The leaderboard's rows of one metric and label."""
+    made = board(experiments, query.experiment, facets)
+    rows = leader_rows(experiments, made)
+    if not rows:
+        why = "; ".join(made.notes)
+        fix = why or "`assay aggregate` computes them, with `metrics:` in the config"
+        raise UserError("there are no metrics to draw", fix=fix)
+    metric = query.metric or rows[0]["metric"]
+    of_metric = [row for row in rows if row["metric"] == metric]
+    label = query.label or (of_metric[0]["label"] if of_metric else "")
+    chosen = [row for row in of_metric if row["label"] == label]
+    if not chosen:
+        pairs = ", ".join(sorted({f"{row['metric']} of {row['label']}" for row in rows}))
+        raise UserError(f"no row has the metric {metric!r} and the label {label!r}", fix=f"choose one of {pairs}")
+    return chosen
+
+
+def _title(row: dict[str, Any]) -> str:
+    return f"{row['metric']} of {row['label']}"
+
+
+def _counts(row: dict[str, Any]) -> str:
+    failed = [f"{count:,} {name}" for name, count in row["counts"].items() if count and name != "scored"]
+    return ", ".join(filter(None, [f"{row['items']:,} items", f"{row['samples']:,} samples", *failed, row["partial"]]))
+
+
+def _intervals(experiments: Experiments, query: Query) -> Chart:
+    rows = _chosen(experiments, query, query.facet)
+    several = len({row["experiment"] for row in rows}) > 1
+    dots = [
+        Dot(
+            name=", ".join(row["facets"].values()) or row["experiment"],
+            value=row["value"],
+            low=row["ci_low"],
+            high=row["ci_high"],
+            wrong=row["if_wrong"],
+            right=row["if_right"],
+            group=row["experiment"] if several else "",
+            note=_counts(row),
+        )
+        for row in rows
+    ]
+    first = rows[0]
+    level = f", {first['ci_level']:.0%} intervals" if first["ci_level"] else ""
+    less = "; less is better" if first["lower_is_better"] else ""
+    about = "Bars are intervals; faint lines end where a value would be if all that is missing were wrong or right."
+    return intervals(_title(first), dots, axis=f"{first['metric']}{level}{less}", about=about)
+
+
+def _heat(experiments: Experiments, query: Query) -> Chart:
+    if not query.rows or not query.columns or query.rows == query.columns:
+        raise UserError("a heat map needs two facets", fix="choose `rows` and `columns`, two different facets")
+    wanted = [facet for facet in (query.rows, query.columns) if facet != EXPERIMENT]
+    rows = _chosen(experiments, query, wanted)
+    ids = {row["experiment"] for row in rows}
+    if len(ids) > 1 and EXPERIMENT not in (query.rows, query.columns):
+        raise UserError("several experiments do not fit into one cell", fix="choose one, or `experiment` as a facet")
+    placed = {(_side(row, query.rows), _side(row, query.columns)): row for row in rows}
+    down, across = (list(dict.fromkeys(place[at] for place in placed)) for at in (0, 1))
+    if len(down) * len(across) > _MOST_CELLS:
+        raise UserError(f"{len(down):,} × {len(across):,} cells are too many", fix="choose facets with fewer values")
+    cells = [
+        [Cell(value=row["value"], note=_tip(row)) if (row := placed.get((y, x))) else None for x in across]
+        for y in down
+    ]
+    values = [row["value"] for row in rows if row["value"] is not None]
+    ends = (0.0, 1.0) if all(0 <= value <= 1 for value in values) else None
+    title = f"{_title(rows[0])} by {query.rows} and {query.columns}"
+    return heat(title, down, across, cells, ends=ends, about="Darker is more; a dash is a cell without a value.")
+
+
+def _side(row: dict[str, Any], facet: str) -> str:
+    return row["experiment"] if facet == EXPERIMENT else row["facets"].get(facet, "")
+
+
+def _tip(row: dict[str, Any]) -> str:
+    interval = (
+        "" if row["ci_low"] is None or row["ci_high"] is None else f"{row['ci_low']:.3f} to {row['ci_high']:.3f}, "
+    )
+    return f"{interval}{_counts(row)}"
+
+
+def _scatter(experiments: Experiments, query: Query) -> Chart:
+    paid = query.by or "cost"
+    if paid not in ("cost", "latency"):
+        raise UserError(f"quality cannot be drawn against {paid!r}", fix="choose cost or latency")
+    facets = query.facet or list(_chosen(experiments, query, ())[0]["facets"]) or ["model_name"]
+    rows = _chosen(experiments, query, facets)
+    if all(row[paid] is None for row in rows):
+        raise UserError(f"the {paid} of no row is known", fix="`prices:` in the config tells what tokens cost")
+    several = len({row["experiment"] for row in rows}) > 1
+    points = [
+        Point(
+            x=row[paid],
+            y=row["value"],
+            low=row["ci_low"],
+            high=row["ci_high"],
+            name=", ".join([*([row["experiment"]] if several else []), *row["facets"].values()]),
+            note=_counts(row),
+        )
+        for row in rows
+    ]
+    across = "cost of the responses in dollars" if paid == "cost" else "median seconds of a response"
+    about = "The dashed line joins what no other is better and cheaper than."
+    title, less = f"{_title(rows[0])} against {paid}", rows[0]["lower_is_better"]
+    return scatter(title, points, across=across, upwards=rows[0]["metric"], less=less, about=about)
+
+
+# ---- distributions
+
+
+_FIELDS: dict[str, tuple[Kind, tuple[str, ...]]] = {
+    "scores": ("evaluation", ("score", "passed", "label")),
+    "latency": ("run", ("inference_time", "error")),
+    "tokens": ("run", ("completion_tokens", "error")),
+}
+
+
+def _distribution(experiments: Experiments, query: Query) -> Chart:
+    by = query.by or "model_name"
+    groups: dict[str, array[float]] = {}
+    failed: dict[str, int] = {}
+    kind, fields = _FIELDS[query.name]
+    logs = [log for id in query.experiment or list(experiments.list()) for log in experiments.source(id).logs(kind)]
+    for columns, (names,) in read_columns(logs, "rows", fields, (by,)):
+        for name, *row in zip(names, *columns, strict=True):
+            if kind == "evaluation" and query.label not in ("", row[2]):
+                continue
+            value = _score(*row) if kind == "evaluation" else None if row[1] else number(row[0])
+            group = "" if name is UNSET else text_of(name)
+            if value is None:
+                failed[group] = failed.get(group, 0) + 1
+            else:
+                groups.setdefault(group, array("d")).append(value)
+    if not groups:
+        raise UserError(f"no row has {query.name} to draw", fix="choose another label or experiment")
+    if len(groups) > _MOST_GROUPS:
+        raise UserError(f"{by!r} has {len(groups):,} values", fix="choose `by`, a facet with few values")
+    return _drawn(query, by, {name: np.frombuffer(groups[name], np.float64) for name in sorted(groups)}, failed)
+
+
+def _score(score: Any, passed: Any, label: Any) -> float | None:
+    """The score of an evaluation, or 1 and 0 for a verdict without one."""
+    return number(score) if score is not None else None if passed is None else float(bool(passed))
+
+
+def _drawn(query: Query, by: str, groups: dict[str, FloatArray], failed: dict[str, int]) -> Chart:
+    everything = np.concatenate(list(groups.values()))
+    low, high = float(everything.min()), float(everything.max())
+    log = low > 0 and high / low > 50
+    if log:
+        edges = np.geomspace(low, high, _BARS + 1)
+    elif query.name == "tokens" and high - low < _BARS:
+        edges = np.arange(low, high + 2) - 0.5
+    else:
+        low, high = (0.0, 1.0) if query.name == "scores" and low >= 0 and high <= 1 else (low, high)
+        edges = np.linspace(low, high if high > low else low + 1, _BARS + 1)
+    edges[-1] = max(edges[-1], high)
+    counts = [
+        (f"{name} ({failed[name]:,} without)" if failed.get(name) else name, np.histogram(values, edges)[0].tolist())
+        for name, values in groups.items()
+    ]
+    axis = {"scores": "score", "latency": "seconds", "tokens": "tokens of the answer"}[query.name]
+    what = f"scores of {query.label}" if query.name == "scores" and query.label else query.name
+    about = f"Bars are as tall as their share of the tallest of the same {by}."
+    return histogram(f"{what} by {by}", edges.tolist(), counts, axis=axis, log=log, about=about)
+
+
+# ---- pass@k
+
+
+def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
+    lines: list[Line] = []
+    labels: dict[str, None] = {}
+    ids = query.experiment or list(experiments.list())
+    for id in ids:
+        source = experiments.source(id)
+        own = next((row.get("facets") for row in stored(experiments, id).rows if row.get("facets")), None)
+        facets = query.facet or own or ["model_name"]
+        first = measured(source, [bind_metric(type="pass_at_k", facets=facets)])
+        most = int(max((number(row.get("average_sample_count")) or 0 for row in first), default=0))
+        ks = [2**power for power in range(1, 12) if 2**power < most] + ([most] if most > 1 else [])
+        later = [bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets) for k in ks]
+        rows = [*first, *(measured(source, later) if later else [])]
+        labels |= dict.fromkeys(str(row["label"]) for row in rows)
+        label = query.label or next(iter(labels), "")
+        groups: dict[str, list[Point]] = {}
+        for row in rows:
+            if row["label"] == label:
+                name = ", ".join([*([id] if len(ids) > 1 else []), *facets_of(row).values()])
+                point = Point(x=row["k"], y=row["value"], low=row["ci_low"], high=row["ci_high"])
+                groups.setdefault(name, []).append(point)
+        lines += [Line(name=name, points=points) for name, points in groups.items()]
+    if not any(len(line.points) > 1 for line in lines):
+        raise UserError(
+            "every item has one sample, so there is no pass@k to draw", fix="`num_samples: 8` in the config"
+        )
+    if len(lines) > _MOST_GROUPS:
+        raise UserError(f"{len(lines):,} lines are too many", fix="choose one experiment, or a facet with fewer values")
+    title = f"pass@k of {query.label or next(iter(labels))}"
+    about = "The chance that at least one of k samples passes; bands are 95% intervals."
+    return curve(title, lines, across="k", upwards="pass@k", about=about)
+
+
+_CHARTS: dict[str, Callable[[Experiments, Query], Chart]] = {
+    "intervals": _intervals,
+    "heat": _heat,
+    "scatter": _scatter,
+    "scores": _distribution,
+    "latency": _distribution,
+    "tokens": _distribution,
+    "pass_at_k": _pass_at_k,
+}

@@ -1,0 +1,232 @@
+"""Two sides: the paired difference with its verdict, also by a facet, and what they were made of."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, cast
+
+import msgspec
+
+from assay.analysis.compare.compare import CompareOptions, Comparison, compare_sides
+from assay.analysis.compare.measured import bound_metric, shared_policy
+from assay.analysis.compare.paired import Side, read_side, read_sides_by, text_of
+from assay.config.environment import shown, stays_reference
+from assay.config.source import read
+from assay.engine.aggregate.measure import BoundMetric
+from assay.engine.experiment.trust import CONFIG
+from assay.errors import AssayError, UserError
+from assay.records import find_in_row
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
+from assay.viewer.experiments import Experiments
+from assay.viewer.metrics import LOOKED_AT, Stored, choices, metrics_of, stored
+
+_MOST_VALUES = 50
+_LONGEST = 2000
+_NOT_COMPARED = ("output_dir", "name")
+
+
+class Query(msgspec.Struct, kw_only=True):
+    """`a` is the baseline, `b` the candidate: an experiment's id, or `id::facet=value`."""
+
+    a: str
+    b: str
+    label: str = ""
+    metric: str = ""
+    facet: str = ""
+
+
+class Spec(msgspec.Struct):
+    """A side as an address names it."""
+
+    text: str
+    id: str
+    where: dict[str, str]
+
+
+def spec_of(text: str) -> Spec:
+    id, *parts = text.split("::")
+    where: dict[str, str] = {}
+    for part in parts:
+        facet, equals, value = part.partition("=")
+        if not equals:
+            raise UserError(f"{text!r} does not name a side", fix="write id::facet=value")
+        where[facet] = value
+    return Spec(text, id, where)
+
+
+def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+    if query.a == query.b:
+        raise UserError("both sides are the same", fix="choose another experiment, or id::facet=value")
+    first, second = spec_of(query.a), spec_of(query.b)
+    ids = list(dict.fromkeys([first.id, second.id]))
+    return experiments.cached(msgspec.json.encode(query), ids, lambda: _page(experiments, query, first, second))
+
+
+def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> dict[str, Any]:
+    entries = [stored(experiments, spec.id) for spec in (first, second)]
+    sides = [_named(read_side(experiments.source(spec.id), spec.where), spec.text) for spec in (first, second)]
+    labels = sorted(set(sides[0].labels()) & set(sides[1].labels()))
+    metric = query.metric or "mean"
+    options = CompareOptions(metric=metric, label=query.label or next(iter(labels), ""), flips=0)
+    notes: list[str] = []
+    comparison, bound = None, None
+    try:
+        bound = _metric(metric, entries[0], sides)
+        comparison = compare_sides(sides, options, bound)
+    except UserError as error:
+        notes.append(f"{error.what}; {error.fix}" if error.fix else error.what)
+    by: list[dict[str, Any]] = []
+    if query.facet:
+        by = _by(experiments, query.facet, first, second, options, bound, notes)
+    return {
+        "a": query.a,
+        "b": query.b,
+        "label": comparison.label if comparison else options.label,
+        "labels": labels,
+        "metric": metric,
+        "comparison": comparison,
+        "facets": choices(experiments, entries[: 1 + (first.id != second.id)]),
+        "by": by,
+        "differences": [
+            {"what": what, "a": a, "b": b} for what, a, b in _differences(experiments, (first, second), entries)
+        ],
+        "notes": notes,
+    }
+
+
+def _named(side: Side, name: str) -> Side:
+    return msgspec.structs.replace(side, name=name)
+
+
+def _metric(name: str, entry: Stored, sides: list[Side]) -> BoundMetric:
+    """The baseline's own metric of this name, or a metric that is called so."""
+    own = [bound for bound in metrics_of(entry.manifests.get("aggregation"), [], []) if bound.name == name]
+    return own[0] if own else bound_metric(name, shared_policy([side.source for side in sides])[0], 0.95)
+
+
+def _by(
+    experiments: Experiments,
+    facet: str,
+    first: Spec,
+    second: Spec,
+    options: CompareOptions,
+    bound: BoundMetric | None,
+    notes: list[str],
+) -> list[dict[str, Any]]:
+    """The same comparison for each value of a facet."""
+    try:
+        both = [
+            {side.name: _named(side, spec.text) for side in read_sides_by(source, facet, (), spec.where)}
+            for spec in (first, second)
+            if (source := experiments.source(spec.id))
+        ]
+    except UserError as error:
+        notes.append(f"{error.what}; {error.fix}" if error.fix else error.what)
+        return []
+    values = list(dict.fromkeys([*both[0], *both[1]]))
+    if len(values) > _MOST_VALUES:
+        notes.append(f"{facet!r} has {len(values):,} values; the first {_MOST_VALUES} are compared")
+    made: list[dict[str, Any]] = []
+    for value in values[:_MOST_VALUES]:
+        comparison: Comparison | None = None
+        lacking = [spec.text for spec, sides in zip((first, second), both, strict=True) if value not in sides]
+        reason = f"{' and '.join(lacking)} has no such row" if lacking else ""
+        if not lacking:
+            try:
+                comparison = compare_sides([sides[value] for sides in both], options, bound, noting=False)
+            except UserError as error:
+                reason = error.what
+        made.append({"facet": facet, "value": value, "comparison": comparison, "reason": reason})
+    return made
+
+
+# ---- what differs
+
+
+Difference = tuple[str, str, str]
+
+
+def _differences(experiments: Experiments, specs: tuple[Spec, Spec], entries: list[Stored]) -> Iterator[Difference]:
+    parts = [_parts(experiments, spec, entry) for spec, entry in zip(specs, entries, strict=True)]
+    yield from _unequal("", parts[0], parts[1])
+    if specs[0].id != specs[1].id:
+        configs = [_config(experiments, spec.id) for spec in specs]
+        yield from _unequal("config", configs[0], configs[1])
+
+
+def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> dict[str, Any]:
+    """What a side was made of: its tasks' prompts, models and parameters, its data, the models served, its scorers."""
+    run, data, scored = (entry.manifests.get(kind) for kind in ("run", "dataset", "evaluation"))
+    texts: dict[str, dict[str, None]] = {}
+    for task in (run.plan.get("tasks") or []) if run else []:
+        facets = task.get("facets") or {}
+        row = {"task": task.get("name"), "model_name": facets.get("model_id"), "metadata": facets}
+        if _has(row, spec.where):
+            for name, value in (task.get("identity") or {}).items():
+                texts.setdefault(str(name), {})[_text(value)] = None
+    for served in _served(experiments, spec):
+        texts.setdefault("served model", {})[served] = None
+    parts: dict[str, Any] = {name: "\n".join(sorted(values)) for name, values in texts.items()}
+    if data is not None:
+        parts |= {"data": data.digest[:12], "items": f"{data.counts.get('items', 0):,}"}
+    for scorer in cast("list[dict[str, Any]]", scored.plan.get("scorers") or []) if scored else []:
+        code, params = str(scorer.get("identity") or "")[:12], scorer.get("params")
+        parts[f"scorer {scorer.get('name')}"] = {"code": code, "params": params}
+    return parts
+
+
+def _has(row: Mapping[str, Any], where: Mapping[str, str]) -> bool:
+    """Whether a row has these values of facets, as far as it tells."""
+    found = {facet: find_in_row(row, facet) for facet in where}
+    return all(value is msgspec.UNSET or text_of(value) == where[facet] for facet, value in found.items())
+
+
+def _served(experiments: Experiments, spec: Spec) -> Iterator[str]:
+    """Of the first responses."""
+    file = experiments.source(spec.id).files.get("run")
+    for _, row in islice(read_rows(FileLog(file), dict), LOOKED_AT) if file else ():
+        fields = cast("dict[str, Any]", row)
+        served = [str(fields[name]) for name in ("served_model", "served_fingerprint") if fields.get(name)]
+        if served and _has(fields, spec.where):
+            yield f"{fields.get('model_name')}: {' '.join(served)}"
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _config(experiments: Experiments, id: str) -> Any:
+    """The resolved config without anything that may be secret; entries with a name stand under it."""
+    folder = experiments.source(id).folder
+    try:
+        data = read(folder / CONFIG).data if folder is not None else {}
+    except (AssayError, OSError):
+        return {}
+    return _without_secrets({key: value for key, value in data.items() if key not in _NOT_COMPARED}, ())
+
+
+def _without_secrets(value: Any, key: tuple[Any, ...]) -> Any:
+    if key and stays_reference(key):
+        return "(not shown)"
+    if isinstance(value, dict):
+        return {str(name): _without_secrets(part, (*key, name)) for name, part in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        parts = cast("list[Any]", value)
+        names = [part.get("name") if isinstance(part, dict) else None for part in parts]
+        if parts and all(names) and len(set(map(str, names))) == len(names):
+            return {
+                str(name): _without_secrets(part, (*key, at))
+                for at, (name, part) in enumerate(zip(names, parts, strict=True))
+            }
+        return [_without_secrets(part, (*key, at)) for at, part in enumerate(parts)]
+    return "(not shown)" if isinstance(value, str) and shown(value).startswith("a value") else value
+
+
+def _unequal(what: str, a: Any, b: Any) -> Iterator[Difference]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        left, right = cast("dict[str, Any]", a), cast("dict[str, Any]", b)
+        for key in dict.fromkeys([*left, *right]):
+            yield from _unequal(f"{what}.{key}".lstrip("."), left.get(key), right.get(key))
+    elif a != b:
+        yield what, "–" if a is None else _text(a), "–" if b is None else _text(b)

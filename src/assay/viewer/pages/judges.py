@@ -1,0 +1,81 @@
+"""How far to believe the judges of an experiment: stored calibrations, or, where people's labels are, computed anew and
+stored nowhere."""
+
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from assay.analysis.judge.calibrate import Calibrated, Calibration, calibrate
+from assay.analysis.judge.judged import JudgedRow
+from assay.datasets._labels import FILE
+from assay.engine.evaluate.judges import CALIBRATIONS
+from assay.errors import UserError
+from assay.reports.judge import measures, missing
+from assay.reports.notebook import judge_pictures
+from assay.reports.sheet import text_of
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
+from assay.viewer.experiments import Experiments
+from assay.viewer.metrics import LOOKED_AT
+
+
+class Query(msgspec.Struct, kw_only=True):
+    experiment: str = ""
+
+
+def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+    id = query.experiment or next(iter(experiments.list()), "")
+    reason, notes = "", list[str]()
+    calibrations: list[Calibration] = []
+    try:
+        calibrated = experiments.cached(("judges", id), [id], lambda: _calibrated(experiments, id))
+        calibrations, notes = calibrated.calibrations, calibrated.notes
+    except UserError as error:
+        reason = f"{error.what}; {error.fix}" if error.fix else error.what
+    judges = [
+        {
+            "label": each.label,
+            "scorer": each.scorer,
+            "facts": _facts(each),
+            "charts": judge_pictures(each),
+        }
+        for each in calibrations
+    ]
+    return {"judges": judges, "notes": notes, "reason": reason}
+
+
+def _calibrated(experiments: Experiments, id: str) -> Calibrated:
+    source = experiments.source(id)
+    folder = source.folder or source.path.parent
+    if (folder / FILE).is_file():
+        return calibrate(source.path, keep=False)
+    manifest = source.manifest("evaluation")
+    try:
+        kept = msgspec.convert((manifest.metadata.get(CALIBRATIONS) or {}) if manifest else {}, dict[str, Calibration])
+    except msgspec.ValidationError as error:
+        fix = f"calibrate again: assay judge calibrate {source.path}"
+        raise UserError(f"a stored calibration cannot be read: {error}", fix=fix) from None
+    if not kept:
+        file = source.files.get("evaluation")
+        rows = islice(read_rows(FileLog(file), JudgedRow), LOOKED_AT) if file else ()
+        if not any(row.judge() for _, row in rows):
+            fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
+            raise UserError("no judge gave a label here", fix=fix)
+        fix = f"`assay judge label {source.path}`, or `assay judge calibrate {source.path} --labels FILE`"
+        raise UserError("no judge was compared with people's labels", fix=fix)
+    level = next(iter(kept.values())).level
+    return Calibrated(path=str(source.path), source="", level=level, calibrations=list(kept.values()), notes=[])
+
+
+def _facts(calibration: Calibration) -> list[tuple[str, str, str]]:
+    """What, value and interval; what could not be made has the reason in place of its value."""
+    rows = [[text_of(cell) for cell in row] for row in measures(calibration).rows]
+    known = [(row[0].strip(), row[1], row[2]) for row in rows]
+    counts = [("labelled answers", f"{calibration.labels:,}", ""), ("items", f"{calibration.items:,}", "")]
+    left_out = [
+        (what, f"{count:,}", "")
+        for what, count in (("labelled answers without a verdict", calibration.errored), ("ties", calibration.ties))
+        if count
+    ]
+    return [*known, *counts, *left_out, *((name, f"none: {why}", "") for name, why in missing(calibration))]

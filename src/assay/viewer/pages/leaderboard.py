@@ -1,0 +1,143 @@
+"""Metric rows of experiments with their counts, bounds, cost and latency. No row of theirs is read, unless other facets
+are asked for: then the engine computes the metrics by those."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from assay.analysis.compare.paired import text_of
+from assay.engine.calls.usage import CALLS, USAGE
+from assay.engine.run.evidence import PARTIAL
+from assay.records import OUTCOMES, MetricRow
+from assay.viewer.experiments import Experiments
+from assay.viewer.metrics import Board, Stored, Ways, board, choices
+
+_MODEL = ("model_name", "metadata.model_id", "model_id")
+
+
+class Query(msgspec.Struct, kw_only=True):
+    experiment: list[str] = []
+    facet: list[str] = []
+
+
+def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+    made = board(experiments, query.experiment, query.facet)
+    rows = leader_rows(experiments, made)
+    return {
+        "facets": list(dict.fromkeys(name for row in rows for name in row["facets"])),
+        "choices": choices(experiments, made.stored),
+        "rows": rows,
+        "usage": [used for entry in made.stored for used in _usage(entry)],
+        "notes": made.notes,
+    }
+
+
+def leader_rows(experiments: Experiments, made: Board) -> list[dict[str, Any]]:
+    """The rows of a board as the page has them."""
+    ways, beside = Ways(experiments), _beside(made)
+    return [_row(entry, row, ways.lower(entry, row), beside) for entry, row in made.rows]
+
+
+def facets_of(row: MetricRow) -> dict[str, str]:
+    """The facets of a metric row with their values as texts."""
+    names = [name for name in row.get("facets") or () if isinstance(name, str)]
+    return {name: text_of(row.get(name)) for name in names}
+
+
+Beside = dict[tuple[str, str, str], MetricRow]
+
+
+def _beside(made: Board) -> Beside:
+    """Rows of latency and cost, which also stand beside the other metrics of their group."""
+    kinds = ("latency", "cost")
+    rows = [(entry, row) for entry, row in (*made.rows, *made.beside) if row.get("metric_type") in kinds]
+    return {(entry.id, str(row["metric_type"]), _group(row)): row for entry, row in reversed(rows)}
+
+
+def _group(row: MetricRow) -> str:
+    return msgspec.json.encode(sorted(facets_of(row).items())).decode()
+
+
+def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str, Any]:
+    group = _group(row)
+    latency, cost = (beside.get((entry.id, kind, group), {}) for kind in ("latency", "cost"))
+    total = _count(row, "total_sample_count")
+    planned = row.get("planned_sample_count")
+    policy = row.get("policy")
+    return {
+        "experiment": entry.id,
+        "facets": facets_of(row),
+        "metric": str(row.get("metric_name") or row.get("metric_type") or ""),
+        "label": str(row.get("label") or ""),
+        **{name: number(row.get(name)) for name in ("value", "ci_low", "ci_high", "ci_level")},
+        "ci_method": str(row.get("ci_method") or ""),
+        "lower_is_better": lower,
+        "items": _count(row, "total_item_count"),
+        "samples": total,
+        "planned": planned if isinstance(planned, int) else total,
+        "counts": {name: _count(row, f"{name}_count") for name in OUTCOMES},
+        "if_wrong": number(row.get("value_if_missing_wrong")),
+        "if_right": number(row.get("value_if_missing_right")),
+        "policy": {str(key): str(value) for key, value in cast("dict[Any, Any]", policy).items()}
+        if isinstance(policy, dict)
+        else {},
+        "partial": str(row.get(PARTIAL) or entry.partial),
+        "latency": number(latency.get("median")),
+        "cost": _whole_cost(cost) if cost else _cost(entry, row),
+    }
+
+
+def number(value: Any) -> float | None:
+    """A finite number of a row that anybody may have written."""
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def _count(row: MetricRow, name: str) -> int:
+    value = row.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _whole_cost(cost: MetricRow) -> float | None:
+    """The sum of a cost row, if every response that succeeded has a price."""
+    priced = sum(_count(cost, name) for name in ("response_count", "errored_count", "skipped_count"))
+    return number(cost.get("sum")) if priced >= _count(cost, "total_sample_count") else None
+
+
+def _cost(entry: Stored, row: MetricRow) -> float | None:
+    """What the row's responses cost, if they are all responses of a model, or of the run, and every price is known."""
+    used = _used(entry)
+    names = [text_of(row[name]) for name in _MODEL if name in (row.get("facets") or ()) and name in row]
+    behind = [used[name] for name in names[:1] if name in used] if names else list(used.values())
+    whole = behind and sum(_count(each, "responses") for each in behind) == _count(row, "total_sample_count")
+    costs = [_known_cost(each) for each in behind]
+    return sum(cost for cost in costs if cost is not None) if whole and None not in costs else None
+
+
+def _used(entry: Stored) -> dict[str, dict[str, Any]]:
+    run = entry.manifests.get("run")
+    return dict(run.metadata.get(USAGE) or {}) if run else {}
+
+
+def _known_cost(used: Mapping[str, Any]) -> float | None:
+    return None if used.get("unpriced") else number(used.get("cost"))
+
+
+def _usage(entry: Stored) -> list[dict[str, Any]]:
+    """Of responses by model, then of the calls inside of tasks and scorers."""
+    used = _used(entry)
+    for kind in ("run", "evaluation"):
+        manifest = entry.manifests.get(kind)
+        for owner, models in (manifest.metadata.get(CALLS) or {}).items() if manifest else ():
+            used |= {f"{model} for {owner}": usage for model, usage in models.items()}
+    counts = ("responses", "errors", "prompt_tokens", "completion_tokens")
+    return [
+        {
+            "experiment": entry.id,
+            "model": model,
+            **{name: _count(each, name) for name in counts},
+            "cost": _known_cost(each),
+        }
+        for model, each in used.items()
+    ]

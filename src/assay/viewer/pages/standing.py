@@ -1,0 +1,95 @@
+"""Which ranks the leaderboard's rows of a metric and label may have: the paired tests of `compare` over all of them."""
+
+from typing import Any
+
+import msgspec
+
+from assay.analysis.compare.compare import MOST_SIDES, CompareOptions, compare_sides
+from assay.analysis.compare.paired import Side, read_sides
+from assay.engine.aggregate.measure import BoundMetric
+from assay.errors import UserError
+from assay.records import MetricRow
+from assay.store.keys import canonical
+from assay.viewer.experiments import Experiments
+from assay.viewer.metrics import Stored, board, metrics_of
+from assay.viewer.pages.leaderboard import facets_of
+
+
+class Query(msgspec.Struct, kw_only=True):
+    experiment: list[str] = []
+    facet: list[str] = []
+    metric: str = ""
+    label: str = ""
+
+
+Rows = list[tuple[Stored, MetricRow]]
+
+
+def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+    made = board(experiments, query.experiment, query.facet)
+    rows = [pair for pair in made.rows if _is_of(pair[1], query)]
+    counted = [(entry, row) for entry, row in rows if row.get("value") is not None]
+    notes = [f"{len(rows) - len(counted)} rows without a value have no rank"] if len(counted) < len(rows) else []
+    ranks: list[tuple[int, int]] = []
+    if len(counted) < 2:
+        notes.append("there are no two rows to compare")
+    elif len(counted) > MOST_SIDES:
+        notes.append(
+            f"{len(counted):,} rows are too many to compare each with each; choose fewer, at most {MOST_SIDES}"
+        )
+    else:
+        key = ("standing", *query.experiment, "", *query.facet, "", query.metric, query.label)
+        ids = list(dict.fromkeys(entry.id for entry, _ in counted))
+        try:
+            ranks, told = experiments.cached(key, ids, lambda: _ranks(experiments, counted))
+            notes += told
+        except UserError as error:
+            notes.append(f"no ranks: {error.what}" + (f"; {error.fix}" if error.fix else ""))
+    places = [(entry.id, facets_of(row)) for entry, row in counted]
+    return {
+        "ranks": [
+            {"experiment": id, "facets": facets, "ranks": span}
+            for (id, facets), span in zip(places, ranks, strict=False)
+        ],
+        "notes": notes,
+    }
+
+
+def _is_of(row: MetricRow, query: Query) -> bool:
+    return row.get("metric_name") == query.metric and row.get("label") == query.label
+
+
+def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[tuple[int, int]], list[str]]:
+    """Ranks in the order of the rows, and what was noted."""
+    bound = _metric(rows)
+    names = [", ".join([entry.id, *facets_of(row).values()]) for entry, row in rows]
+    names = [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names)]
+    sides: dict[str, Side] = {}
+    for id in dict.fromkeys(entry.id for entry, _ in rows):
+        own = {name: _where(row) for name, (entry, row) in zip(names, rows, strict=True) if entry.id == id}
+        sides |= {side.name: side for side in read_sides(experiments.source(id), own)}
+    label = str(rows[0][1].get("label"))
+    compared = compare_sides([sides[name] for name in names], CompareOptions(label=label, flips=0), bound)
+    ranks = {standing.name: standing.ranks for standing in compared.standings}
+    open_ranks = any(pair.verdict == "incomplete" for pair in compared.pairs)
+    more = ["ranks stay open where evidence is unfinished"] if open_ranks else []
+    return [ranks[name] for name in names], [*compared.notes, *more]
+
+
+def _metric(rows: Rows) -> BoundMetric:
+    """The metric of the rows, if it is one and the same."""
+    notes: list[str] = []
+    plans: dict[bytes, BoundMetric] = {}
+    for entry in {entry.id: entry for entry, _ in rows}.values():
+        for bound in metrics_of(entry.manifests.get("aggregation"), [], notes):
+            if bound.name == rows[0][1].get("metric_name"):
+                plans[canonical(bound.plan())] = bound
+    if not plans:
+        raise UserError("the metric cannot be computed here", fix="; ".join(notes))
+    if len(plans) > 1:
+        raise UserError("the experiments compute this metric in different ways", fix="compare rows of one experiment")
+    return next(iter(plans.values()))
+
+
+def _where(row: MetricRow) -> dict[str, Any]:
+    return {name: row.get(name) for name in row.get("facets") or ()}

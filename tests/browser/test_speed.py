@@ -1,0 +1,46 @@
+"""A list of 100,000 rows scrolls without a pause that one notices."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.browser.conftest import MANY, Site, Tab
+
+LONGEST = 200  # ms
+
+
+def test_scrolling_many_rows(serve: Callable[..., Site], many: Path, tab: Callable[..., Tab]) -> None:
+    site = serve(str(many))
+    opened = tab(of=site)
+    page = opened.open(site.url("samples"))
+    page.wait_for_function(
+        "count => document.querySelector('[role=status]')?.innerText.startsWith(count)",
+        arg=f"{MANY:,}",
+        timeout=120_000,
+    )
+    page.wait_for_timeout(1000)
+    page.evaluate(
+        """() => {
+            window.pauses = [];
+            new PerformanceObserver(list => window.pauses.push(...list.getEntries().map(e => e.duration)))
+                .observe({type: "longtask"});
+        }"""
+    )
+    table = page.locator("[role=table], [role=grid]").first
+    table.hover()
+    for _ in range(60):
+        page.mouse.wheel(0, 3000)
+        page.wait_for_timeout(30)
+    for share in (0.25, 0.9, 0.5, 1.0):
+        page.evaluate(
+            """share => {
+                const tall = e => e.scrollHeight > 100000 && e.clientHeight < 2000;
+                const place = [...document.querySelectorAll("main *")].find(tall) ?? document.scrollingElement;
+                place.scrollTop = share * place.scrollHeight;
+            }""",
+            share,
+        )
+        page.wait_for_timeout(300)
+    page.get_by_text(f"i{MANY - 1:06}").first.wait_for()
+    pauses = page.evaluate("window.pauses")
+    assert max(pauses, default=0) <= LONGEST, pauses
+    assert page.locator("[role=row]").count() < 500
