@@ -6,7 +6,7 @@ import { version } from "./live";
 import type { PageTypes, Query } from "./pages";
 import { change, route } from "./router";
 import { queryText, type PageError } from "./source";
-import { count, useSource } from "./ui";
+import { Copy, count, csv, markdown, useSource, type Column } from "./ui";
 
 type Name = "samples" | "matrix";
 type RowOf<Of extends Name> = PageTypes[Of]["rows"][number];
@@ -103,6 +103,21 @@ export function useList<Of extends Name>(name: Of, query: Query): { list: List<O
   useEffect(() => list.renew(), [version.value]);
   head.current = list.head ?? head.current;
   return { list, head: head.current };
+}
+
+const MOST_COPIED = 500;
+
+export function CopyRows<Of extends Name>({ name, query, columns }: { name: Of; query: Query; columns: (page: PageTypes[Of]) => Column<RowOf<Of>>[] }): JSX.Element {
+  const rows = async (write: (columns: Column<RowOf<Of>>[], rows: RowOf<Of>[]) => string): Promise<string> => {
+    const page = await useSource().page(name, { ...query, offset: 0, limit: MOST_COPIED });
+    return write(columns(page), page.rows);
+  };
+  return (
+    <span class="actions" title={`at most ${MOST_COPIED} rows are copied`}>
+      <Copy name="Markdown" text={() => rows(markdown)} />
+      <Copy name="CSV" text={() => rows(csv)} />
+    </span>
+  );
 }
 
 const TALLEST = 8_000_000; // pixels; browsers stop laying out at 16 to 33 million

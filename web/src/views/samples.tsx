@@ -1,16 +1,29 @@
 // Every sample: filters, a list of any length, and the way to one of them.
 import type { JSX } from "preact";
 import { Filters, Totals, listQuery } from "../filters";
-import { Rows, useList } from "../list";
+import { CopyRows, Rows, useList } from "../list";
 import { listed } from "../live";
 import type { Outcome, SampleRow } from "../pages";
 import { chosen, go, href, route } from "../router";
 import { queryText } from "../source";
 import { oneLine } from "../line";
-import { count, number, seconds } from "../ui";
+import { count, number, seconds, type Column } from "../ui";
 
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
 const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "latency", "length"];
+
+const COPIED: Column<SampleRow>[] = [
+  { name: "experiment", text: (row) => row.experiment },
+  { name: "task", text: (row) => row.task },
+  { name: "item", text: (row) => row.item },
+  { name: "sample", text: (row) => String(row.sample), number: true },
+  { name: "verdict", text: (row) => wordOf(row.verdict || row.outcome, row.passed) },
+  { name: "score", text: (row) => number(row.score), number: true },
+  { name: "seconds", text: (row) => String(row.latency), number: true },
+  { name: "length", text: (row) => String(row.length), number: true },
+  { name: "question", text: (row) => row.question },
+  { name: "answer", text: (row) => row.answer },
+];
 
 export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
@@ -21,7 +34,9 @@ export function Samples(): JSX.Element {
   return (
     <>
       <Filters choices={head} sorts={SORTS} error={list.error} />
-      <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} error={list.error} again={() => list.again()} />
+      <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} error={list.error} again={() => list.again()}>
+        <CopyRows name="samples" query={query} columns={() => COPIED} />
+      </Totals>
       {head && (
         <Rows
           key={from}
@@ -82,12 +97,16 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
 
 const LETTERS: Record<string, string> = { passed: "P", failed: "F", scored: "S", unparsed: "U", refused: "R", errored: "E", skipped: "–", ok: "·", "no verdict": "?" };
 
+const wordOf = (outcome: Outcome, passed: boolean | null): string =>
+  passed !== null && (outcome === "scored" || outcome === "ok") ? (passed ? "passed" : "failed") : outcome || "no verdict";
+
 // What became of a sample, in a word and a letter: colour is never alone.
 export function Mark({ outcome, passed }: { outcome: Outcome; passed: boolean | null }): JSX.Element {
-  const word = passed !== null && (outcome === "scored" || outcome === "ok") ? (passed ? "passed" : "failed") : outcome || "no verdict";
+  const word = String(wordOf(outcome, passed));
+  const letter = Object.hasOwn(LETTERS, word) ? LETTERS[word] : undefined;
   return (
-    <span class={`mark ${word.replace(" ", "-")}`}>
-      <b aria-hidden="true">{LETTERS[word] ?? "?"}</b> {word}
+    <span class={`mark ${letter ? word.replace(" ", "-") : ""}`}>
+      <b aria-hidden="true">{letter ?? "?"}</b> {oneLine(word, 30)}
     </span>
   );
 }
