@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from assay.store.stores import FlatStore, FolderStore, MemoryStore, open_store
     from assay.tasks.function import function as function_task
     from assay.tasks.prompt import prompt as prompt_task
+    from assay.viewer.report import report
     from assay.viewer.server import view
 
     Source = str | Path | Mapping[str, Any] | Config
@@ -99,6 +100,7 @@ __all__ = [
     "query",
     "rank",
     "reader",
+    "report",
     "run",
     "run_async",
     "save",
@@ -144,7 +146,7 @@ _HOMES = {
     "reports.junit": "junit",
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
-    "reports.writers.csv": "csv_lines",
+    "reports.documents": "csv_lines",
     "server.process": "mock_server",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
@@ -152,6 +154,7 @@ _HOMES = {
     "tasks.function": "function=function_task",
     "tasks.prompt": "prompt=prompt_task",
     "text.plain": "plain plain_json",
+    "viewer.report": "report",
     "viewer.server": "view",
 }
 
@@ -163,9 +166,8 @@ def __getattr__(name: str) -> Any:
         for entry in names.split():
             there, _, here = entry.partition("=")
             if name == (here or there):
-                found = import_module(f"assay.{module}")
-                globals()[name] = value = getattr(found, there, None) or import_module(f"assay.{module}.{there}")
-                return value
+                value = getattr(import_module(f"assay.{module}"), there, None)
+                return globals().setdefault(name, value or import_module(f"assay.{module}.{there}"))
     raise AttributeError(f"module 'assay.api' has no attribute {name!r}")
 
 

@@ -82,7 +82,7 @@ def test_every_verb_is_accounted_for() -> None:
 
 @pytest.mark.parametrize("name", writer.names())
 def test_a_writer_replaces_only_what_it_wrote(folder: Path, name: str) -> None:
-    whole = getattr(writer.get(name), "__assay__", {}).get("folder")
+    whole = getattr(writer.get(name), "__assay__", {}).get("whole")
     target = folder / "place" / ("" if whole else "file")
 
     def write(force: bool = False) -> None:

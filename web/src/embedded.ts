@@ -22,12 +22,13 @@ export class EmbeddedSource implements Source {
 
   async page<Name extends PageName>(name: Name, query: Query = {}): Promise<PageTypes[Name]> {
     const key = `${name}?${queryText(query)}`;
-    if (this.elements.has(key) || !this.elements.has("report")) return JSON.parse(await this.text(key));
+    if (this.elements.has(key) || !this.elements.has("report")) return answered(JSON.parse(await this.text(key)));
     const make: { [Of in PageName]?: () => Promise<PageTypes[Of]> } = {
       samples: async () => (await this.soFar()).samples(query),
       matrix: async () => (await this.soFar()).matrix(query),
       flips: async () => (await this.soFar(true)).flips(query),
       sample: () => this.sample(query),
+      report: () => this.json<Report>("report"),
     };
     return (await (make[name]?.() ?? this.text(key))) as PageTypes[Name];
   }
@@ -87,6 +88,12 @@ export class EmbeddedSource implements Source {
     }
     return decoded;
   }
+}
+
+// What could not be made is carried as its problem.
+function answered<Value>(value: Value & { problem?: { what: string; fix: string } }): Value {
+  if (value.problem) throw new PageError(value.problem.what, value.problem.fix);
+  return value;
 }
 
 async function inflate(base64: string): Promise<string> {

@@ -13,6 +13,7 @@ import { Judges } from "./views/judges";
 import { Leaderboard } from "./views/leaderboard";
 import { Matrix } from "./views/matrix";
 import { Plots } from "./views/plots";
+import { Report } from "./views/report";
 import { Review } from "./views/review";
 import { Sample } from "./views/sample";
 import { Samples } from "./views/samples";
@@ -21,11 +22,12 @@ interface View {
   title: string;
   view: FunctionComponent;
   key?: string; // after `g`; views without one are reached from others
-  live?: boolean; // needs a server
+  live?: boolean; // only with a server; false: only in a report
 }
 
 // The views, in the order of the navigation.
 const VIEWS: Record<string, View> = {
+  report: { title: "Report", view: Report, key: "o", live: false },
   experiments: { title: "Experiments", view: Experiments, key: "e" },
   leaderboard: { title: "Leaderboard", view: Leaderboard, key: "l" },
   samples: { title: "Samples", view: Samples, key: "s" },
@@ -76,14 +78,17 @@ function App() {
   const { view: name } = route.value;
   const { live } = useSource();
   const main = useRef<HTMLElement>(null);
-  const names = Object.keys(VIEWS).filter((each) => live || !VIEWS[each]!.live);
+  const names = Object.keys(VIEWS).filter((each) => (VIEWS[each]!.live ?? live) === live);
   const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : undefined;
   const experiment = chosen();
   useKeys(shellKeys(names));
   useEffect(() => {
     document.title = [view?.title ?? "Not here", ...experiment.slice(0, 3).map((each) => oneLine(each)), TITLE].join(" · ");
   }, [name, experiment.join()]);
-  useEffect(() => scrollTo(0, 0), [name]);
+  useEffect(() => {
+    scrollTo(0, 0);
+    document.querySelector("nav [aria-current=page]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [name]);
   const skip = (event: Event) => {
     event.preventDefault();
     main.current?.focus();
@@ -94,7 +99,7 @@ function App() {
         Skip to the content
       </a>
       <header>
-        <a class="name" href={href("experiments", { experiment })}>
+        <a class="name" href={href("", { experiment })}>
           Assay
         </a>
         <nav aria-label="views">
@@ -115,7 +120,7 @@ function App() {
         </div>
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        <h1 class="hidden">{view?.title ?? "Not here"}</h1>
+        {name !== "report" && <h1 class="hidden">{view?.title ?? "Not here"}</h1>}
         <Boundary key={name}>{view ? <view.view /> : <p class="problem">There is no view “{oneLine(name)}”.</p>}</Boundary>
       </main>
       <KeysDialog />

@@ -309,6 +309,7 @@ export interface PageTypes {
   ranking: Ranking;
   judges: Judges;
   review: Review;
+  report: Report; // only a report has it
 }
 
 export type PageName = keyof PageTypes;
@@ -321,6 +322,7 @@ export interface Report {
   made: string; // when, in ISO 8601
   reproduce: string[]; // commands
   config: { experiment: string; yaml: string }[];
+  comparisons: { a: string; b: string }[];
   rows: number; // how many are carried, failures first
   all: number; // how many there are
   chunks: number; // of `rows/<n>`, 2,000 rows each

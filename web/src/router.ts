@@ -8,9 +8,11 @@ export interface Route {
   query: URLSearchParams;
 }
 
+const FIRST = document.getElementById("pages") ? "report" : "experiments";
+
 function read(): Route {
   const [view = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2) as [string?, string?];
-  return { view: view || "experiments", query: new URLSearchParams(query) };
+  return { view: view || FIRST, query: new URLSearchParams(query) };
 }
 
 export const route = signal<Route>(read());

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # The order in which commands are listed. One that is not named here comes last: its file is enough.
 ORDER = (
-    *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "trace", "view"),
-    *("ls", "sql", "export", "dataset", "init", "list", "show", "schema", "completion", "mock-server"),
+    *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "view", "report"),
+    *("trace", "ls", "sql", "export", "dataset", "init", "list", "show", "schema", "completion", "mock-server"),
 )
 
 

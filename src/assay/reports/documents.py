@@ -1,10 +1,17 @@
 """A sheet as a document: Markdown, LaTeX, CSV, HTML. Lines of a sheet become paragraphs, lists or comments."""
 
+import csv
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
+import msgspec
+
 from assay.reports.sheet import Line, Sheet, Style, Table, clean, style_of, text_of
+from assay.text.plain import plain_cell
+
+_BATCH = 256
 
 # ---- Markdown, as GitHub shows it
 
@@ -90,8 +97,6 @@ def _latex_table(table: Table) -> str:
 
 def _csv(sheet: Sheet) -> str:
     """The tables with unrounded values, if there are such, as one where they have the same columns; else the first."""
-    from assay.reports.writers.csv import csv_lines
-
     exact = [table.data for table in sheet.tables if table.data is not None]
     if exact:
         names = exact[0][0]
@@ -102,6 +107,39 @@ def _csv(sheet: Sheet) -> str:
     else:
         names, rows = ["depth", "line"], [[line.depth, line.text] for line in sheet.lines]
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
+
+
+class _Lines(list[str]):
+    """What a CSV writer takes for a file."""
+
+    def write(self, line: str) -> None:
+        self.append(line)
+
+
+def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, keep_formulas: bool = False) -> Iterator[bytes]:
+    """The lines of a CSV file."""
+    lines = _Lines()
+    # Only a writer that ends its lines with both characters quotes each of them in a text.
+    write = csv.writer(lines, lineterminator="\r\n").writerows
+    made = ([_cell(value, keep_formulas) for value in row] for row in chain([columns], rows))
+    while batch := list(islice(made, _BATCH)):
+        write(batch)
+        yield "".join(f"{line[:-2]}\n" for line in lines).encode("utf-8", "replace")
+        lines.clear()
+
+
+def _cell(value: Any, keep_formulas: bool) -> Any:
+    kind = type(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if value is None or kind is int or kind is float:
+        return value
+    text: str = value if kind is str else _json_text(value)
+    return text if keep_formulas else plain_cell(text)
+
+
+def _json_text(value: Any) -> str:
+    return msgspec.json.encode(value).decode() if isinstance(value, (list, dict, tuple)) else str(value)
 
 
 # ---- HTML: a fragment that needs no other file

@@ -4,8 +4,15 @@
 No part of the engine imports it.
 """
 
+from typing import Any
+
 from assay.server.options import Options
 from assay.server.process import running, serve, stats
 from assay.server.server import MockServer
 
-__all__ = ["MockServer", "Options", "running", "serve", "stats"]
+__all__ = ["MockServer", "Options", "mock_server", "running", "serve", "stats"]
+
+
+def mock_server(**options: Any) -> None:
+    """Serve an OpenAI-compatible demo model on loopback until it is interrupted; options as those of the command."""
+    serve(Options(**options))

@@ -3,13 +3,38 @@ import { Line, oneLine } from "../line";
 import { Interval, scaleOf } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard } from "../pages";
 import { change, chosen, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, usePage, type Column, type Option } from "../ui";
+import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column, type Option } from "../ui";
 import { Flips } from "./flips";
 import { Missing, missing } from "./leaderboard";
 
 type Pair = Comparison["pairs"][number];
 
-export function Compare() {
+export const Compare = () => (useSource().live ? <Live /> : <Carried />);
+
+// A report has some pairs, each as it is compared by default.
+function Carried() {
+  const { query } = route.value;
+  return (
+    <Show page={usePage("report")}>
+      {({ comparisons }) => {
+        const at = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
+        const pair = comparisons[Math.max(at, 0)];
+        if (!pair) return <p class="quiet">This report compares nothing.</p>;
+        const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
+        return (
+          <>
+            <div class="controls">
+              <Choice name="a, b" value={String(Math.max(at, 0))} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
+            </div>
+            <Result {...pair} />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+function Live() {
   const board = usePage("leaderboard", {});
   return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
 }
@@ -82,22 +107,23 @@ function Sides({ board }: { board: Leaderboard }) {
   );
 }
 
-function Result({ a, b, metrics }: { a: string; b: string; metrics: string[] }) {
+function Result({ a, b, metrics = [] }: { a: string; b: string; metrics?: string[] }) {
+  const { live } = useSource();
   const { query } = route.value;
-  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => query.get(name) ?? "");
+  const [metric, label, facet] = ["metric", "label", "facet"].map((name) => (live && query.get(name)) || "");
   const page = usePage("compare", { a, b, metric, label, facet });
   return (
     <Show page={page}>
       {(value) => (
         <>
-          <div class="controls">
+          <div class="controls" hidden={!live}>
             <Choice name="metric" value={value.metric} options={[...new Set([value.metric, ...metrics])]} onChange={(name) => change({ metric: name })} />
             {value.labels.length > 1 && <Choice name="label" value={value.label} options={value.labels} onChange={(name) => change({ label: name, offset: undefined })} />}
           </div>
           {value.comparison ? <Verdicts comparison={value.comparison} /> : <p class="nothing box">These two cannot be compared; the notes say why.</p>}
           <Notes notes={[...new Set([...value.notes, ...(value.comparison?.notes ?? [])])]} />
-          {value.comparison && <Standings comparison={value.comparison} />}
-          <ByFacet page={value} facet={facet ?? ""} />
+          {value.comparison && <Standings comparison={value.comparison} a={a} />}
+          {live && <ByFacet page={value} facet={facet ?? ""} />}
           <Differences page={value} />
           {value.comparison && <Flips a={a} b={b} label={value.label} />}
         </>
@@ -110,12 +136,18 @@ const signed = (value: number): string => `${value > 0 ? "+" : value < 0 ? "−"
 const pText = (p: number): string => (p < 0.001 ? "p < 0.001" : `p = ${p.toPrecision(2)}`);
 const rangeText = (pair: Pair): string => `${signed(pair.ci_low)} to ${signed(pair.ci_high)}`;
 
+// "Worse by 0.2" needs no signs, unless the interval has both.
+function sizeText({ difference, ci_low, ci_high }: Pair): string {
+  if (ci_low * ci_high < 0) return `${signed(difference)} (${signed(ci_low)} to ${signed(ci_high)})`;
+  const [low, high] = [Math.abs(ci_low), Math.abs(ci_high)].sort((a, b) => a - b) as [number, number];
+  return `${number(Math.abs(difference))} (${number(low)} to ${number(high)})`;
+}
+
 function verdictText(pair: Pair): string {
-  const size = Math.abs(pair.difference).toFixed(3);
   switch (pair.verdict) {
     case "better":
     case "worse":
-      return `b is ${pair.verdict} by ${size} (${rangeText(pair)}), ${pText(pair.p_corrected)}`;
+      return `b is ${pair.verdict} by ${sizeText(pair)}, ${pText(pair.p_corrected)}`;
     case "equivalent":
       return `a and b are equivalent: ${signed(pair.difference)} (${rangeText(pair)}) is within the margin`;
     case "inconclusive":
@@ -125,7 +157,7 @@ function verdictText(pair: Pair): string {
   }
 }
 
-function Verdicts({ comparison }: { comparison: Comparison }) {
+export function Verdicts({ comparison }: { comparison: Comparison }) {
   return (
     <>
       {comparison.pairs.map((pair) => (
@@ -153,15 +185,20 @@ const WIDE = 480;
 function WideInterval({ pair, lower }: { pair: Pair; lower: boolean }) {
   const most = 1.15 * Math.max(Math.abs(pair.ci_low), Math.abs(pair.ci_high), Math.abs(pair.difference), 1e-9);
   const x = (value: number) => WIDE / 2 + (value / most) * (WIDE / 2 - 10);
+  const [left, right] = lower ? ["b is better", "a is better"] : ["a is better", "b is better"];
   return (
-    <svg class="wide-interval" viewBox={`0 0 ${WIDE} 48`} role="img" aria-label={`difference ${signed(pair.difference)}, interval ${rangeText(pair)}`}>
-      <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={34} />
-      <text x={4} y={10}>{lower ? "b better" : "a better"}</text>
-      <text x={WIDE - 4} y={10} text-anchor="end">{lower ? "a better" : "b better"}</text>
-      <line class="range" x1={x(pair.ci_low)} x2={x(pair.ci_high)} y1={22} y2={22} />
-      <circle cx={x(pair.difference)} cy={22} r={5} />
-      <text x={x(0)} y={46} text-anchor="middle">0</text>
-    </svg>
+    <div class="wide-interval">
+      <div class="ends" aria-hidden="true">
+        <span>← {left}</span>
+        <span>0</span>
+        <span>{right} →</span>
+      </div>
+      <svg viewBox={`0 0 ${WIDE} 24`} role="img" aria-label={`difference ${signed(pair.difference)}, interval ${rangeText(pair)}`}>
+        <line class="zero" x1={x(0)} x2={x(0)} y1={0} y2={24} />
+        <line class="range" x1={x(pair.ci_low)} x2={x(pair.ci_high)} y1={12} y2={12} />
+        <circle cx={x(pair.difference)} cy={12} r={5} />
+      </svg>
+    </div>
   );
 }
 
@@ -186,12 +223,13 @@ function FlipCounts({ pair }: { pair: Pair }) {
   );
 }
 
-function Standings({ comparison }: { comparison: Comparison }) {
+function Standings({ comparison, a }: { comparison: Comparison; a: string }) {
   type Standing = Comparison["standings"][number];
   const scale = scaleOf(comparison.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
   const range = (each: Standing) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
   const columns: Column<Standing>[] = [
-    { name: "name", text: (each) => each.name },
+    { name: "side", text: (each) => (each.name === a ? "a" : "b") },
+    { name: "what", text: (each) => each.name },
     { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
     { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },
     { name: "from – to", text: range },

@@ -165,7 +165,6 @@ function columns(): Column<Experiment>[] {
               {reason}
             </div>
           ))}
-          {progress.value[each.id]?.waiting && <div class="open">waits: {progress.value[each.id]!.waiting}</div>}
         </div>
       ),
     },

@@ -4,7 +4,7 @@ import { Interval, scaleOf } from "../marks";
 import type { Judges as JudgesPage, Ranking as RankingPage } from "../pages";
 import { change, chosen, route } from "../router";
 import { Line, Prose, oneLine } from "../line";
-import { Choice, Notes, Picture, Show, Table, count, number, usePage, type Column } from "../ui";
+import { Choice, Notes, Picture, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
 
 // Both are of one experiment: the first that was chosen, else the first there is.
 export function Judges() {
@@ -81,12 +81,13 @@ function Judge({ judge }: { judge: JudgesPage["judges"][number] }) {
   );
 }
 
-const METHODS = ["", "bradley-terry", "elo", "win-rate"];
+const METHODS = ["bradley-terry", "elo", "win-rate"];
 
 function Ranking({ experiment }: { experiment: string }) {
   const { query } = route.value;
   const [label, method] = [query.get("label") ?? "", query.get("method") ?? ""];
-  const page = usePage("ranking", { experiment: [experiment], label, method });
+  const { live } = useSource();
+  const page = usePage("ranking", { experiment: [experiment], ...(live && { label, method }) });
   return (
     <section aria-label="ranking">
       <h2>Ranking</h2>
@@ -94,9 +95,7 @@ function Ranking({ experiment }: { experiment: string }) {
         {(value) =>
           value.standings.length ? (
             <>
-              <div class="controls">
-                <Choice name="method" value={method} options={[...new Set([...METHODS, method])].map((each) => ({ value: each, text: each || `as usual (${value.method})` }))} onChange={(name) => change({ method: name })} />
-              </div>
+              {live && <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />}
               <Players ranking={value} />
               <Wins matrix={value.win_matrix} />
               <div class="pictures">

@@ -3,7 +3,7 @@ import { Line, oneLine } from "../line";
 import { Interval, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, type Column, type Loaded } from "../ui";
+import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
 import { GridChoice, Measures, currentMeasure, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
@@ -33,9 +33,7 @@ function Board({ board, facet }: { board: Page; facet: string[] }) {
     );
   return (
     <>
-      <div class="controls">
-        <FacetChoice choices={board.choices} facets={board.facets} />
-      </div>
+      {useSource().live && <FacetChoice choices={board.choices} facets={board.facets} />}
       <Measures measures={measures} current={current} all={all} />
       {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
       <Notes notes={board.notes} />
@@ -50,7 +48,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
   if (!names.length) return null;
   const choose = (name: string, wanted: boolean) => change({ facet: names.filter((each) => (each === name ? wanted : facets.includes(each))) });
   return (
-    <fieldset class="checks">
+    <fieldset class="checks controls">
       <legend>facets</legend>
       {names.map((name) => (
         <label key={name}>
@@ -64,7 +62,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
 }
 
 // A section of which one knows, as soon as it is computed, which rows can be told apart.
-function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
+export function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const standing = usePage("standing", { ...scope(), facet: props.facet, ...props.measure });
   return <Section {...props} standing={standing} />;
 }

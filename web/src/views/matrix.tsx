@@ -73,9 +73,8 @@ function Cells({ row, page, address }: { row: MatrixRow; page: Page; address: (c
       {row.cells.map((cell, column) => (
         <div role="cell" class="value">
           {cell ? (
-            <a tabIndex={-1} class={tone(cell)} href={address(column)} title={`${oneLine(page.columns[column]?.task ?? "", 80)}: ${words(cell)}`} aria-label={words(cell)}>
+            <a tabIndex={-1} class={tone(cell)} data-failed={cell.failed ? (cell.failed > 9 ? "!" : cell.failed) : undefined} href={address(column)} title={`${oneLine(page.columns[column]?.task ?? "", 80)}: ${words(cell)}`} aria-label={words(cell)}>
               {cell.value === null ? "–" : number(cell.value, 2)}
-              {cell.failed > 0 && <sup>{cell.failed > 9 ? "!" : cell.failed}</sup>}
             </a>
           ) : (
             <span class="quiet" title="no sample">

@@ -2,7 +2,7 @@
 import { oneLine } from "../line";
 import type { Leaderboard as Page, LeaderRow } from "../pages";
 import { change, href, queryOf, route } from "../router";
-import { Choice } from "../ui";
+import { Choice, useSource } from "../ui";
 
 export interface Measure {
   metric: string;
@@ -50,12 +50,12 @@ interface Grid {
   columns: string;
 }
 
-// What the rows and columns of a heat map may be, and are.
+// What the rows and columns of a heat map may be, and are; a report has those of the facets as they were computed.
 export function useGrid(board: Page, rows: LeaderRow[]): Grid {
   const { query } = route.value;
   const several = new Set(rows.map((each) => each.experiment)).size > 1;
   const first = [...(several ? ["experiment"] : []), ...facetsOf(board, rows)];
-  const options = [...new Set([...first, ...board.choices])];
+  const options = [...new Set([...first, ...(useSource().live ? board.choices : [])])];
   return { options, rows: query.get("rows") ?? first[0] ?? "", columns: query.get("columns") ?? first[1] ?? "" };
 }
 

@@ -1,7 +1,7 @@
 // Pictures of the chosen experiments, one at a time, with what each of them can be asked.
 import type { Leaderboard, Query } from "../pages";
 import { change, chosen, href, queryOf, route } from "../router";
-import { ChartOf, Choice, Show, scope, usePage } from "../ui";
+import { ChartOf, Choice, Show, scope, usePage, useSource } from "../ui";
 import { GridChoice, currentMeasure, measureName, measuresOf, useGrid } from "./measures";
 
 type Ask = "measure" | "label" | "grid" | "by" | "paid";
@@ -38,7 +38,8 @@ export function Plots() {
 
 function Plot({ name, board }: { name: string; board: Leaderboard }) {
   const { query } = route.value;
-  const { title, about, asks } = PLOTS[name]!;
+  const { title, about, asks: all } = PLOTS[name]!;
+  const asks = useSource().live ? all : all.filter((each) => each !== "by" && each !== "paid"); // what a report carries
   const ids = chosen();
   const rows = board.rows.filter((each) => !ids.length || ids.includes(each.experiment));
   const measures = measuresOf(rows);

@@ -53,7 +53,9 @@ def _served(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
-        for model, served in sorted({pair for log in source.logs("run") for pair in _served_in(log)}):
+        if "served" not in source.facts:
+            source.facts["served"] = sorted({pair for log in source.logs("run") for pair in _served_in(log)})
+        for model, served in source.facts["served"]:
             by_model.setdefault(model, {})[served] = None
     for model, served in by_model.items():
         if len(served) > 1:

@@ -23,6 +23,7 @@ from assay.text.plain import plain_json
 from assay.usercode import failing
 
 SUFFIXES = {".md": "markdown", ".ndjson": "jsonl"}
+_CALLED = {"html": "report"}  # a file of this kind is the whole report
 TABLES: dict[str, Kind] = {noun: kind for kind, noun in NOUNS.items()}
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -236,10 +237,11 @@ def export(
     folder or standard output; returns what there is to know about it. `force` replaces files of others."""
     suffix = Path(output).suffix if output else ""
     name = format or SUFFIXES.get(suffix) or suffix.removeprefix(".")
+    name = _CALLED.get(name, name)
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")
-    whole = bool(getattr(write, "__assay__", {}).get("folder"))
+    whole = bool(getattr(write, "__assay__", {}).get("whole"))
     source = find_source(path, foreign=not whole)
     rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
     chosen = check_params(write, params or {}, where="--set")

@@ -163,7 +163,8 @@ class BoundOutput(msgspec.Struct):
 
 
 def bind_outputs(config: Config) -> list[BoundOutput]:
-    """Every output of a config; a format that makes a folder gets one of its name, any other a file of its table's."""
+    """Every output of a config; one that writes the `whole` experiment says what to call it, any other gets a
+    file named like its table."""
     problems = Problems(config)
     bound: list[BoundOutput] = []
     for number, output in enumerate(config.outputs):
@@ -172,7 +173,7 @@ def bind_outputs(config: Config) -> list[BoundOutput]:
             params = registry.check_params(write, output.params, where="outputs.params")
             marks: dict[str, Any] = getattr(write, "__assay__", {})
             name = output.type.rpartition(":")[2].rpartition(".")[2]
-            own = name if marks.get("folder") else f"{output.table}.{name}"
+            own = marks.get("whole") or f"{output.table}.{name}"
             bound.append(BoundOutput(write, params, output.table, Path(output.path or Path(config.output_dir, own))))
     problems.raise_any()
     return bound

@@ -29,7 +29,8 @@ ELSEWHERE = "rows"  # the key of an evaluation's metadata under which the files 
 
 class Source(msgspec.Struct, kw_only=True):
     """`files` has the rows of each kind, `more` further files where an evaluation was made from several runs. `folder`
-    is None for a file that is not part of an experiment's folder."""
+    is None for a file that is not part of an experiment's folder. `facts` is what a reader of all rows learned, for the
+    next one that asks."""
 
     path: Path
     name: str
@@ -37,6 +38,7 @@ class Source(msgspec.Struct, kw_only=True):
     folder: Path | None = None
     more: dict[Kind, list[Path]] = {}
     examined: dict[Path, Evidence] = {}
+    facts: dict[str, Any] = {}
 
     def logs(self, kind: Kind) -> list[FileLog]:
         """All rows of a kind that count, file by file; none if there are none."""

@@ -32,7 +32,7 @@ _JSON: Any = Any  # the type of a value that is read as it is
 _OWN = "skipped_evaluation_count"  # a field of our overviews that the original does not have
 
 
-@writer(name="intelligence_layer", folder=True)
+@writer(name="intelligence_layer", whole="intelligence_layer")
 def intelligence_layer(export: Export) -> list[str]:
     """The Intelligence Layer's own folder: datasets, runs, evaluations and aggregations, a file for each example."""
     if export.path is None:

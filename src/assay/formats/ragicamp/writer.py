@@ -34,7 +34,7 @@ _ID = "scores"
 Scored = tuple[str, str, float | None, EvaluationOutcome]  # metric, scorer, score, outcome
 
 
-@writer(name="ragicamp", folder=True)
+@writer(name="ragicamp", whole="ragicamp")
 def ragicamp(
     export: Export, *, samples: Samples = "separate", plain_names: bool = False, dataset: str = "", extras: bool = True
 ) -> list[str]:

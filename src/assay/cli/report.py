@@ -1,0 +1,35 @@
+"""`assay report`: write what the viewer shows to one file that can be sent."""
+
+from typing import Any
+
+import click
+
+from assay import api
+from assay.cli import Command
+from assay.cli._options import force_option, trust_option
+from assay.cli._output import print_notes
+
+
+class _Samples(click.ParamType):
+    name = "N|all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        if value == "all":
+            return None
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is not a number of samples, nor `all`", param, ctx)
+        return int(value)
+
+
+@click.command("report", cls=Command)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("-o", "--output", type=click.Path(), default="report.html", show_default=True, help="The file.")
+@click.option("--format", "form", type=click.Choice(["html", "pdf", "markdown"]), help="Default: the suffix of -o.")
+@click.option("--samples", type=_Samples(), default="200", show_default=True, help="To carry, failures first.")
+@click.option("--title", default="", help="Default: the names of the experiments.")
+@trust_option
+@force_option
+def command(paths: tuple[str, ...], output: str, form: str | None, **options: Any) -> None:
+    """Write a report of the experiments in and below each PATH (by default this folder): one file, no network."""
+    print_notes(api.report(paths or (".",), output, format=form or "", **options))
+    click.echo(f"written to {api.plain(output)}")

@@ -1,0 +1,233 @@
+"""`assay report`: what `assay view` shows, in one file that needs no server: HTML, a PDF of it, or Markdown.
+
+Equal rows give equal bytes: the date is that of the newest rows. Pages are compressed and written as they are made, so
+that memory does not grow with the samples.
+"""
+
+import gzip
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import combinations, islice, permutations
+from pathlib import Path
+from shlex import quote as shell_quoted
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from assay import reading
+from assay.engine.experiment.trust import CONFIG
+from assay.errors import AssayError, UserError
+from assay.registry import nearest
+from assay.store.written import write_named
+from assay.viewer.document import asset, document
+from assay.viewer.experiments import Experiments
+from assay.viewer.pages import page
+from assay.viewer.rows import carried
+
+SAMPLES = 200
+FORMATS = {".html": "html", ".pdf": "pdf", ".md": "markdown"}
+_ROWS, _ITEMS = 2_000, 50  # in a chunk
+_MOST_VALUES, _MOST_PAIRS = 4, 12
+_LONGEST_CONFIG = 100_000
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+
+Asked = tuple[str, dict[str, Any]]
+
+
+def report(
+    paths: Sequence[str | Path] = (".",),
+    output: str | Path = "report.html",
+    *,
+    format: str = "",
+    samples: int | None = SAMPLES,
+    title: str = "",
+    force: bool = False,
+) -> list[str]:
+    """Write a report of the experiments below some paths; returns what there is to know about it. `format` is html,
+    pdf or markdown, by default what the suffix says; `samples` is how many to carry, failures first (None: all)."""
+    file = Path(output)
+    form = format or FORMATS.get(file.suffix.lower(), "")
+    if form not in FORMATS.values():
+        raise UserError(f"a report cannot be {form or file.name!r}", fix=nearest(form, FORMATS.values()))
+    experiments = Experiments(paths)
+    if not experiments.list():
+        raise UserError(f"there are no experiments below {', '.join(experiments.names)}", fix="`assay run` makes one")
+    if form == "markdown":
+        from assay.viewer.markdown import write_markdown
+
+        return write_markdown(experiments, file, title or _title(experiments), force=force)
+    content = html(experiments, file, samples=samples, title=title)
+    write_named(file, content if form == "html" else [_printed(content)], force=force)
+    return []
+
+
+def html(experiments: Experiments, file: Path, *, samples: int | None, title: str) -> Iterator[bytes]:
+    """The report in pieces; `file` is what it will be called."""
+    name = title or _title(experiments)
+    return document(name, _pages(experiments, samples, name, file))
+
+
+def _title(experiments: Experiments) -> str:
+    names = list(experiments.list())
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+# ---- the pages that a report carries
+
+
+def _pages(experiments: Experiments, samples: int | None, title: str, file: Path) -> Iterator[tuple[str, bytes]]:
+    """Keys and compressed content, in the order in which the app asks for them."""
+    board = msgspec.to_builtins(page(experiments, "leaderboard", {}))
+    pairs = pairs_of(experiments, board)
+    for name, query in asked(experiments.list(), board, pairs):
+        yield f"{name}?{query_text(query)}", _packed(_page(experiments, name, query))
+    rows = items = 0
+    details: dict[str, int] = {}
+    listed = experiments.list()
+    stream = carried(experiments, list(listed), samples)
+    while chunk := list(islice(stream, _ROWS)):
+        yield f"rows/{rows // _ROWS}", _packed(chunk)
+        rows += len(chunk)
+        fresh = [
+            item
+            for item in dict.fromkeys(row["item"] for row in map(msgspec.to_builtins, chunk))
+            if item not in details
+        ]
+        for start in range(0, len(fresh), _ITEMS):
+            part = fresh[start : start + _ITEMS]
+            details |= dict.fromkeys(part, items)
+            yield f"details/{items}", _packed({item: _page(experiments, "sample", {"item": item}) for item in part})
+            items += 1
+    yield "rich.js", gzip.compress(asset("rich.js").encode(), mtime=0)
+    yield (
+        "report",
+        _packed(
+            {
+                "title": title,
+                "made": _made(max(entry.updated for entry in listed.values())),
+                "reproduce": reproduce(experiments, file, samples),
+                "config": [{"experiment": id, "yaml": config_text(Path(entry.folder))} for id, entry in listed.items()],
+                "comparisons": [{"a": a, "b": b} for a, b in pairs],
+                "rows": rows,
+                "all": sum(entry.responses or entry.evaluations for entry in listed.values()),
+                "chunks": -(-rows // _ROWS),
+                "details": details,
+            }
+        ),
+    )
+
+
+def asked(experiments: Iterable[str], board: dict[str, Any], pairs: Iterable[tuple[str, str]]) -> Iterator[Asked]:
+    """What the views ask for when they are opened, experiments not chosen."""
+    yield "experiments", {}
+    yield "leaderboard", {}
+    for id in experiments:
+        yield "judges", {"experiment": id}
+        yield "ranking", {"experiment": id}
+    for metric, label in dict.fromkeys((row["metric"], row["label"]) for row in board["rows"]):
+        of = {"metric": metric, "label": label}
+        yield "standing", of
+        for name in ("intervals", "scatter", "heat"):
+            yield "chart", {"name": name, **of}
+        for rows, columns in permutations(["experiment", *board["facets"]], 2):
+            yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
+    for label in dict.fromkeys(["", *(row["label"] for row in board["rows"])]):
+        for name in ("scores", "pass_at_k"):
+            yield "chart", {"name": name, "label": label}
+    for name in ("latency", "tokens"):
+        yield "chart", {"name": name}
+    for a, b in pairs:
+        yield "compare", {"a": a, "b": b}
+
+
+def pairs_of(experiments: Experiments, board: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a report compares."""
+    return list(islice(_pairs(experiments, board), _MOST_PAIRS))
+
+
+def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The first experiment against the others, then the values of facets that have only a few."""
+    first, *others = experiments.list()
+    yield from ((first, other) for other in others)
+    for id in (first, *others):
+        rows = [row for row in board["rows"] if row["experiment"] == id]
+        for facet in board["facets"]:
+            values = list(dict.fromkeys(row["facets"][facet] for row in rows if facet in row["facets"]))
+            if len(values) <= _MOST_VALUES:
+                yield from ((f"{id}::{facet}={a}", f"{id}::{facet}={b}") for a, b in combinations(values, 2))
+
+
+def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
+    """A page, or why there is none, which the app shows in its place."""
+    try:
+        return page(experiments, name, {key: [str(value)] for key, value in query.items() if value != ""})
+    except AssayError as error:
+        return {"problem": {"what": str(error), "fix": getattr(error, "fix", "")}}
+
+
+def query_text(query: dict[str, Any]) -> str:
+    """As `queryText` in web/src/source.ts writes it."""
+    return "&".join(f"{_quoted(name)}={_quoted(str(query[name]))}" for name in sorted(query) if query[name] != "")
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="!'()*~-._")
+
+
+def _packed(value: Any) -> bytes:
+    return gzip.compress(msgspec.json.encode(value), mtime=0)
+
+
+def _made(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+
+
+def reproduce(experiments: Experiments, file: Path, samples: int | None = SAMPLES) -> list[str]:
+    """Commands that make the report again, and that show more."""
+    paths = " ".join(map(shell_quoted, experiments.names))
+    number = "all" if samples is None else str(samples)
+    return [f"assay report {paths} -o {shell_quoted(file.name)} --samples {number}", f"assay view {paths}"]
+
+
+def config_text(folder: Path) -> str:
+    """The config that made an experiment; Assay writes no secrets into it."""
+    try:
+        return reading.content(folder / CONFIG)[:_LONGEST_CONFIG].decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+# ---- PDF
+
+
+def _printed(content: Iterable[bytes]) -> bytes:
+    """The document as a browser of this machine prints it."""
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
+        fix = f"install one ({_BROWSERS[0]}), or write a .html file and print it"
+        raise UserError("there is no browser here that prints a PDF", fix=fix)
+    with TemporaryDirectory(prefix="assay-") as place:
+        page, printed = Path(place, "report.html"), Path(place, "report.pdf")
+        with page.open("wb") as file:
+            file.writelines(content)
+        command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        command += ["--disable-component-update", "--disable-sync", f"--user-data-dir={place}/profile"]
+        command += ["--no-sandbox"] if os.geteuid() == 0 else []
+        command += ["--no-pdf-header-footer", "--virtual-time-budget=60000", f"--print-to-pdf={printed}", page.as_uri()]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=180, check=False)
+        except subprocess.TimeoutExpired:
+            raise UserError(
+                f"{browser} did not print the report within three minutes", fix="write a .html file"
+            ) from None
+        if not printed.is_file():
+            reason = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [
+                f"exit code {done.returncode}"
+            ]
+            raise UserError(f"{browser} did not print the report: {reason[0]}", fix="write a .html file and print it")
+        return printed.read_bytes()

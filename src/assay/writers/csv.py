@@ -1,0 +1,13 @@
+"""CSV for spreadsheets, which take a text for a formula if it begins like one."""
+
+from assay.analysis.look.export import Export
+from assay.registry import writer
+from assay.reports.documents import csv_lines
+
+
+@writer
+def csv(export: Export, *, keep_formulas: bool = False) -> None:
+    """Comma-separated values with a header; nested values are JSON text, null is empty."""
+    columns = list(export.columns())
+    rows = ([row.get(name) for name in columns] for row in export.rows())
+    export.write(csv_lines(columns, rows, keep_formulas=keep_formulas))
