@@ -11,6 +11,7 @@ import select
 import subprocess
 import sys
 import threading
+from typing import Any
 
 Found = tuple[str, list[str | None]]
 """What was found, and its groups."""
@@ -20,6 +21,9 @@ import json, re, sys
 for line in sys.stdin:
     pattern, flags, text, full = json.loads(line)
     compiled = re.compile(pattern, flags)
+    if isinstance(text, list):
+        print(json.dumps([compiled.search(one) is not None for one in text]), flush=True)
+        continue
     found = compiled.fullmatch(text) if full else compiled.search(text)
     print(json.dumps(found and [found.group(), found.groups()]), flush=True)
 """
@@ -37,7 +41,16 @@ def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> F
         found = pattern.fullmatch(text) if full else pattern.search(text)
         return None if found is None else (found.group(), list(found.groups()))
     with _guard:
-        return _ask(json.dumps([pattern.pattern, pattern.flags, text, full]), seconds)
+        found = _ask(json.dumps([pattern.pattern, pattern.flags, text, full]), seconds)
+        return None if found is None else (found[0], found[1])
+
+
+def matching(pattern: re.Pattern[str], texts: list[str], seconds: float) -> list[bool]:
+    """Which of the texts match somewhere; TimeoutError after `seconds`."""
+    if is_quick(pattern, max(map(len, texts), default=0)):
+        return [pattern.search(text) is not None for text in texts]
+    with _guard:
+        return _ask(json.dumps([pattern.pattern, pattern.flags, texts, False]), seconds)
 
 
 def is_quick(pattern: re.Pattern[str], length: int) -> bool:
@@ -50,7 +63,7 @@ def is_quick(pattern: re.Pattern[str], length: int) -> bool:
     return max(length, 2) ** (len(_CHOICES.findall(text)) + 1) <= _MOST_STEPS
 
 
-def _ask(question: str, seconds: float) -> Found | None:
+def _ask(question: str, seconds: float) -> Any:
     child = _running[0] if _running else _start()
     assert child.stdin is not None
     assert child.stdout is not None
@@ -65,8 +78,7 @@ def _ask(question: str, seconds: float) -> Found | None:
     if not answer:
         _stop()
         raise TimeoutError(f"gave up on the pattern after {seconds:g} s" if not ready else "lost its child process")
-    found = json.loads(answer)
-    return None if found is None else (found[0], found[1])
+    return json.loads(answer)
 
 
 def _start() -> "subprocess.Popen[str]":

@@ -70,7 +70,7 @@ class FileLog:
         return (pair for pair in self._scan() if pair[0] not in hidden) if hidden else self._scan()
 
     def _scan(self) -> Iterator[tuple[int, bytes]]:
-        for number, path in self._numbered():
+        for number, path in self.numbered():
             try:
                 with reading.opened(path, _SCAN_BUFFER) as file:
                     position = number << _OFFSET_BITS
@@ -94,7 +94,7 @@ class FileLog:
             while block := b"".join(islice(lines, 256)):
                 yield block
             return
-        for _, path in self._numbered():
+        for _, path in self.numbered():
             checksums = Checksums(lines=None)
             try:
                 with reading.opened(path, 0) as file:
@@ -153,7 +153,7 @@ class FileLog:
         return {segment.name: self._summed(path, segment.size).text(path) for segment, path in files}
 
     def damage(self, manifest: Manifest) -> list[Damage]:
-        numbers = {path: number for number, path in self._numbered()}
+        numbers = {path: number for number, path in self.numbered()}
         sealed = {segment.name: segment.size for segment in manifest.segments}
         damage: list[Damage] = []
         for segment in self.segments():
@@ -205,7 +205,7 @@ class FileLog:
     def _listed(self) -> list[Path]:
         return [self.path, *sorted(self._folder.glob("*.jsonl"))]
 
-    def _numbered(self) -> list[tuple[int, Path]]:
+    def numbered(self) -> list[tuple[int, Path]]:
         """Files in reading order. A number, once given, stays: positions outlive a new segment's arrival."""
         with self._guard:
             listed = self._listed()

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from assay.analysis.look.ls import Listed, ls
 from assay.engine.experiment.sources import Source, find_source, newest_inside
@@ -21,6 +22,7 @@ class Experiments:
         self.names = [str(root) for root in self.roots]
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
+        self.kept: dict[Any, Any] = {}  # what pages keep from one request to the next
 
     def list(self) -> dict[str, Listed]:
         """Every experiment, read anew, by id."""

@@ -1,14 +1,15 @@
 """What a reader of a comparison must know: data, scorers and models that differ between the sides, and the items whose
 value changed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from assay.analysis.compare.measured import Matched, Measured
-from assay.analysis.compare.paired import Side
+from assay.analysis.compare.paired import Hashes, Side
 from assay.engine.aggregate.columns import decode_row
 from assay.engine.aggregate.groups import verdicts
 from assay.engine.experiment.sources import Source
@@ -97,12 +98,12 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     changed = np.flatnonzero(changes)
     ordered = changed[np.lexsort((match.items[changed], match.gains[changed] > 0, -np.abs(changes[changed])))][:count]
     shown: list[tuple[Flip, dict[str, Any], dict[str, Any]]] = []
-    for at in ordered.tolist():
-        rose = bool(changes[at] > 0)
-        first = _telling_row(match.candidate, match.items[at], highest=rose)
-        second = _telling_row(match.baseline, match.items[at], highest=not rose)
+    rose = changes[ordered] > 0
+    first = telling_rows(match.candidate, match.items[ordered], highest=rose)
+    second = telling_rows(match.baseline, match.items[ordered], highest=~rose)
+    for at, one, other in zip(ordered.tolist(), first, second, strict=True):
         values = float(match.candidate.own[at]), float(match.baseline.own[at])
-        shown.append((Flip(item_id=str(first["item_id"]), candidate=values[0], baseline=values[1]), first, second))
+        shown.append((Flip(item_id=str(one["item_id"]), candidate=values[0], baseline=values[1]), one, other))
     candidate = _answers(match.candidate.side, (row for _, row, _ in shown))
     baseline = _answers(match.baseline.side, (row for *_, row in shown))
     for flip, first, second in shown:
@@ -110,14 +111,19 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     return [flip for flip, _, _ in shown]
 
 
-def _telling_row(measure: Measured, item: Any, *, highest: bool) -> dict[str, Any]:
-    """The sample of an item with its highest or lowest score; the first of them, if there are several."""
+def telling_rows(measure: Measured, items: Hashes, highest: npt.NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
     side, columns = measure.side, measure.side.columns
     at = side.rows(measure.label)
-    at = at[columns.ids[columns.item[at]] == item]
+    at = at[np.isin(columns.ids[columns.item[at]], items)]
     outcome, _, score = verdicts(columns)
     value = np.where(outcome[at] == 0, score[at], min(0.0, float(score.min(initial=0.0))))
-    return side.row(int(at[np.lexsort((columns.sample[at], -value if highest else value))[0]]))
+    owner, sample = columns.ids[columns.item[at]], columns.sample[at]
+    rows: list[dict[str, Any]] = []
+    for item, high in zip(items, highest.tolist(), strict=True):
+        own = np.flatnonzero(owner == item)
+        rows.append(side.row(int(at[own[np.lexsort((sample[own], -value[own] if high else value[own]))[0]]])))
+    return rows
 
 
 def _place(row: dict[str, Any]) -> Place:
@@ -147,11 +153,12 @@ def _answers(side: Side, rows: Iterable[dict[str, Any]]) -> dict[Place, str]:
             row = decode_row(line, str(side.source.path))
             for place in ((str(row.get("key") or ""), "", 0), _stands(row)):
                 if place in wanted:
-                    answers[place] = _answer(row)
+                    answers[place] = answer_of(row)
     return answers
 
 
-def _answer(row: dict[str, Any]) -> str:
+def answer_of(row: Mapping[str, Any]) -> str:
+    """What a response shows as its answer."""
     if row.get("response"):
         return str(row["response"])
     if row.get("output") is not None:

@@ -1,13 +1,13 @@
 """One item through all steps: what was asked, what was called, answered and judged, and the numbers it entered.
 
-Files are scanned once each; only an id is decoded of rows that belong to other items.
+Without an index, files are scanned once each; only an id is decoded of rows that belong to other items.
 """
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -49,6 +49,9 @@ class _Mark(msgspec.Struct):
     label: str = ""
 
 
+_mark = row_decoder(_Mark)
+
+
 class Sample(msgspec.Struct, kw_only=True):
     """A response with all that led to it and followed from it."""
 
@@ -77,46 +80,68 @@ class Trace(msgspec.Struct, kw_only=True):
     calls: list[Row] = []
 
 
+class ItemLines(Protocol):
+    """Finds the lines of an item's rows. `ids` are those of other items, as far as they were met; `labels` the labels
+    of each scorer, once evaluations were looked for."""
+
+    @property
+    def ids(self) -> Collection[str]: ...
+
+    @property
+    def labels(self) -> Mapping[str, Collection[str]]: ...
+
+    def of(self, kind: Kind, item_id: str) -> Iterable[bytes]: ...
+
+
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
     if not os.path.isdir(folder):
         raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
     folder = newest_inside(Path(folder))
     store = open_store(folder)
-    items = _Scan(store, "dataset")
-    traced = Trace(folder=str(folder), item_id=item_id, item=next(items.of(item_id), None))
-    responses = _Scan(store, "run")
-    every = list(responses.of(item_id)) or _only_judged(store, item_id)
+    return follow(store, folder, item_id, _Scan(store), sample=sample, model=model)
+
+
+def follow(
+    store: Store, folder: Path, item_id: str, lines: ItemLines, *, sample: int | None = None, model: str | None = None
+) -> Trace:
+    """What `trace` gives, of the lines that `lines` finds."""
+    item = next(_rows(lines, "dataset", item_id), None)
+    traced = Trace(folder=str(folder), item_id=item_id, item=item)
+    every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
     if not every and traced.item is None:
-        raise _unknown(item_id, items.ids | responses.ids, folder)
+        raise unknown_item(item_id, lines.ids, folder)
     chosen = [row for row in every if _selected(row, sample, model)]
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
     traced.calls = _logged(store, "calls", item_id)
     _add_spans(traced, _logged(store, "traces", item_id))
-    _add_evaluations(traced, store, every)
+    _add_evaluations(traced, store, every, list(_rows(lines, "evaluation", item_id)), lines.labels)
     return traced
 
 
-class _Scan:
-    """The rows of one kind. `ids` fills with those of other items, `labels` with the labels of each scorer."""
+def _rows(lines: ItemLines, kind: Kind, item_id: str) -> Iterator[Row]:
+    return (_fitting(_row(line), _KINDS.get(kind, Item)) for line in lines.of(kind, item_id))
 
-    def __init__(self, store: Store, kind: Kind) -> None:
+
+class _Scan:
+    """Looks at every row of a kind."""
+
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.kind: Kind = kind
         self.ids: set[str] = set()
         self.labels: dict[str, set[str]] = {}
 
-    def of(self, item_id: str) -> Iterator[Row]:
-        for log in _logs(self.store, self.kind):
+    def of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
+        for log in _logs(self.store, kind):
             for position, mark in read_rows(log, _Mark):
-                owner = mark.item_id if self.kind != "dataset" else _id_text(mark.id)
+                owner = mark.item_id if kind != "dataset" else _id_text(mark.id)
                 if mark.scorer and mark.label:
                     self.labels.setdefault(mark.scorer, set()).add(mark.label)
                 if owner == item_id:
-                    yield _fitting(_row(log.read(position)), _KINDS.get(self.kind, Item))
-                else:
+                    yield log.read(position)
+                elif kind != "evaluation":
                     self.ids.add(owner)
 
 
@@ -138,7 +163,8 @@ def _id_text(id: str | int | float | bool | None) -> str:
     return id if isinstance(id, str) else msgspec.json.encode(id).decode()
 
 
-def _unknown(item_id: str, ids: set[str], folder: str | Path) -> UserError:
+def unknown_item(item_id: str, ids: Collection[str], folder: str | Path) -> UserError:
+    """The error for an item that is not there, with the ids that are nearest."""
     near = difflib.get_close_matches(item_id, sorted(ids), n=MOST_NEAR, cutoff=0.4)
     names = ", ".join(map(repr, near or sorted(ids)[:MOST_NEAR]))
     fix = (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}") if ids else ""
@@ -168,18 +194,26 @@ def _sample_of(row: Row) -> int:
     return int(row.get("sample_index") or 0)
 
 
-def _only_judged(store: Store, item_id: str) -> list[Row]:
+def _only_judged(rows: Iterable[Row]) -> list[Row]:
     """A response without content for each that there are only labels of."""
-    places = {(row.get("model_name"), _sample_of(row)): None for row in _Scan(store, "evaluation").of(item_id)}
+    places = {(row.get("model_name"), _sample_of(row)): None for row in rows}
     return [{"model_name": model, "sample_index": sample} for model, sample in places]
 
 
 def _logged(store: Store, name: str, item_id: str) -> list[Row]:
     """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
-    marks = ((log, position, mark) for log in logs for position, mark in read_rows(log, _Mark))
-    lines = dict.fromkeys(log.read(position) for log, position, mark in marks if mark.item_id == item_id)
-    return [_fitting(_row(line), _Step) for line in lines]
+    wanted = msgspec.json.encode(item_id)
+    blocks = (block for log in logs for block in log.blocks() if wanted in block)
+    lines = dict.fromkeys(line for block in blocks for line in block.split(b"\n") if wanted in line)
+    return [_fitting(_row(line), _Step) for line in lines if _is_of(line, item_id)]
+
+
+def _is_of(line: bytes, item_id: str) -> bool:
+    try:
+        return _mark(line).item_id == item_id
+    except (ValueError, RecursionError):
+        return False
 
 
 def _add_spans(trace: Trace, traces: list[Row]) -> None:
@@ -190,14 +224,15 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
         sample.spans = by_key.get(sample.response.get("key"), [])
 
 
-def _add_evaluations(trace: Trace, store: Store, responses: list[Row]) -> None:
-    scan = _Scan(store, "evaluation")
-    rows = sorted(scan.of(trace.item_id), key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
+def _add_evaluations(
+    trace: Trace, store: Store, responses: list[Row], rows: list[Row], labels: Mapping[str, Collection[str]]
+) -> None:
+    rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
     metrics = [_fitting(row, _Step) for log in logs for _, row in read_rows(log, Row)]
 
     def with_metrics(row: Row, response: Row) -> Row:
-        entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, scan.labels)]
+        entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, labels)]
         return {**row, "metrics": entered}
 
     for sample in trace.samples:
@@ -231,7 +266,9 @@ def _judges(evaluation: Row, response: Row) -> bool:
     return bool(same_model) and _sample_of(evaluation) == _sample_of(response)
 
 
-def _enters(evaluation: Row, metric: Row, response: Row, item: Row | None, labels: dict[str, set[str]]) -> bool:
+def _enters(
+    evaluation: Row, metric: Row, response: Row, item: Row | None, labels: Mapping[str, Collection[str]]
+) -> bool:
     """Whether the row is in the metric's group; a failure without a label counts under all its scorer's labels."""
     label = str(evaluation.get("label") or "")
     possible = {label} if label else labels.get(str(evaluation.get("scorer")), {""})

@@ -275,19 +275,20 @@ def _owner(path: Path) -> str:
         return f"user {path.stat().st_uid}"
 
 
-def _state() -> Path:
+def state_folder() -> Path:
+    """Where this user's Assay remembers what no experiment's folder is to hold."""
     outer = os.environ.get("XDG_STATE_HOME", "")
     usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
     return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
 
 
 def _is_remembered(key: str) -> bool:
-    return os.path.isfile(_state() / "trust" / key)
+    return os.path.isfile(state_folder() / "trust" / key)
 
 
 def _remember(key: str, folder: str) -> str:
     """Keep a digest; a note, the first time, if the state directory cannot be written."""
-    file = _state() / "trust" / key
+    file = state_folder() / "trust" / key
     try:
         if not os.path.isfile(file):
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,0 +1,99 @@
+"""The items whose value changed between two sides: those that `compare` counts as gained and lost."""
+
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from assay.analysis.compare.measured import Matched, bound_metric, matched, measured, shared_policy
+from assay.analysis.compare.notes import answer_of, telling_rows
+from assay.analysis.compare.paired import Side, read_side, shared_label
+from assay.errors import UserError
+from assay.viewer.experiments import Experiments
+from assay.viewer.indexing import open_index
+from assay.viewer.query import MOST_ROWS, Rows
+from assay.viewer.rows import beginning, question_of, read_row
+
+_LEVEL = 0.95
+_MOST_KEPT = 4
+
+
+class Query(msgspec.Struct, kw_only=True):
+    """A side is an experiment, or the part of it that has a facet's value: `id::facet=value`."""
+
+    a: str
+    b: str
+    label: str = ""
+    direction: Literal["gained", "lost", ""] = ""
+    offset: int = 0
+    limit: int = 50
+
+
+def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+    if not 0 <= query.limit <= MOST_ROWS or query.offset < 0:
+        raise UserError(f"a page has at most {MOST_ROWS} rows from 0 on", fix=f"limit={MOST_ROWS}")
+    match = _matched(experiments, query)
+    gains = match.gains
+    wanted = {"gained": gains > 0, "lost": gains < 0, "": gains != 0}[query.direction]
+    rows = np.flatnonzero(wanted)
+    rows = rows[np.lexsort((match.items[rows], gains[rows] > 0, -np.abs(gains[rows])))]
+    shown = _rows(experiments, query, match, rows[query.offset : query.offset + query.limit])
+    return {"total": len(rows), "gained": int((gains > 0).sum()), "lost": int((gains < 0).sum()), "rows": shown}
+
+
+def _matched(experiments: Experiments, query: Query) -> Matched:
+    """Both sides on the items that they share; kept until a file changes, because one pages through it."""
+    named = [_split(text) for text in (query.a, query.b)]
+    sources = [experiments.source(id) for id, _ in named]
+    kept: dict[Any, Matched] = experiments.kept.setdefault("flips", {})
+    key = (query.a, query.b, query.label, *map(id, sources))
+    match = kept.pop(key, None)
+    if match is None:
+        sides = [read_side(source, where) for source, (_, where) in zip(sources, named, strict=True)]
+        policy, _ = shared_policy(sources)
+        bound = bound_metric("mean", policy, _LEVEL)
+        label, scorer = shared_label(sides, query.label or _first_label(sides), bound)
+        baseline, candidate = (measured(bound, side, label, scorer) for side in sides)
+        for side in (baseline, candidate):
+            if side.values is None:
+                raise UserError(
+                    f"there is no mean score of {side.side.name!r} under {label!r}", fix="choose another label"
+                )
+        match = matched(candidate, baseline)
+    kept[key] = match
+    while len(kept) > _MOST_KEPT:
+        kept.pop(next(iter(kept)))
+    return match
+
+
+def _split(text: str) -> tuple[str, dict[str, str]]:
+    id, _, condition = text.partition("::")
+    facet, equals, value = condition.partition("=")
+    if condition and not equals:
+        raise UserError(f"a side is an experiment, or id::facet=value, got {text!r}", fix="correct the address")
+    return id, {facet: value} if condition else {}
+
+
+def _first_label(sides: list[Side]) -> str:
+    shared = [label for label in sides[0].labels() if all(label in side.labels() for side in sides)]
+    return shared[0] if shared else ""
+
+
+def _rows(experiments: Experiments, query: Query, match: Matched, rows: Rows) -> list[dict[str, Any]]:
+    """Each item with a sample of each side that shows the change."""
+    rose, items = match.changes[rows] > 0, match.items[rows]
+    shown: list[dict[str, Any]] = [
+        {"item": "", "question": "", "direction": "gained" if gain > 0 else "lost"} for gain in match.gains[rows]
+    ]
+    for name, text, side, highest in (("a", query.a, match.baseline, ~rose), ("b", query.b, match.candidate, rose)):
+        id = _split(text)[0]
+        index, _ = open_index(experiments, id)
+        for flip, at, evaluation in zip(shown, rows.tolist(), telling_rows(side, items, highest), strict=True):
+            row = index.judged_by(evaluation)
+            response = {} if row < 0 else read_row(index, row)
+            number = index.number(str(evaluation["item_id"]))
+            flip["item"] = str(evaluation["item_id"])
+            if number >= 0 and not flip["question"]:
+                flip["question"] = beginning(question_of(index, number, response))
+            flip[name] = {"value": float(side.own[at]), "answer": beginning(answer_of(response)), "experiment": id}
+    return shown

@@ -1,0 +1,152 @@
+"""Text in answers, prompts, questions and ids. Bytes are looked at first; only lines that may match are decoded."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from assay.analysis.compare.notes import answer_of
+from assay.errors import UserError
+from assay.scorers._regex_child import matching
+from assay.store.items import decode_item
+from assay.store.log import FileLog
+from assay.text.messages import messages_text
+from assay.text.template import question, variables
+from assay.viewer.decode import lines_from, row_of, starts_of
+from assay.viewer.index import Index
+
+_MOST_KEPT = 8
+_SECONDS = 5.0  # for a block of rows
+_LONGEST = 100_000  # characters of a text that a pattern is tried on
+_SAFE = re.compile(r"[a-z0-9 .,:;!?()\[\]{}*+=_%#@$|~^-]+")  # what every writer of JSON leaves as it is
+_DISGUISED = (b"\\u", "\u212a".encode(), "\u0130".encode())  # ASCII letters may be written so, or become so
+
+
+class _Text(msgspec.Struct, gc=False):
+    """What is searched of a response."""
+
+    item_id: str
+    prompt: str | None = ""
+    response: str | None = ""
+    error: str | None = None
+    output: Any = None
+    messages: list[dict[str, Any]] | None = None
+
+
+_decode = msgspec.json.Decoder(_Text).decode
+
+
+def found_by(index: Index, text: str, *, regex: bool = False) -> npt.NDArray[np.bool_]:
+    """The rows with this text, in either case, or with a match of a regular expression. The newest few are kept."""
+    kept: dict[Any, npt.NDArray[np.bool_]] = index.kept
+    mask = kept.pop((text, regex), None)
+    if mask is None:
+        mask = _search(index, _pattern(text) if regex else _plain(text), "" if regex else _rarest(text))
+    kept[text, regex] = mask
+    while len(kept) > _MOST_KEPT:
+        kept.pop(next(iter(kept)), None)
+    return mask
+
+
+Matches = Callable[[Sequence[str]], Sequence[bool]]
+
+
+def _plain(text: str) -> Matches:
+    wanted = text.lower()
+    return lambda texts: [wanted in text.lower() for text in texts]
+
+
+def _pattern(text: str) -> Matches:
+    try:
+        pattern = re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UserError(
+            f"this is not a regular expression: {error}", fix="correct it, or search for plain text"
+        ) from None
+
+    def matches(texts: Sequence[str]) -> Sequence[bool]:
+        try:
+            return matching(pattern, [text[:_LONGEST] for text in texts], _SECONDS)
+        except TimeoutError:
+            fix = "avoid repetitions within repetitions, or search for plain text"
+            raise UserError("this regular expression takes too long on these rows", fix=fix) from None
+
+    return matches
+
+
+def _rarest(text: str) -> str:
+    """The longest part of a text that stands in JSON as it is, in lower case; maybe none."""
+    parts = _SAFE.findall(text.lower())
+    # Letters beyond ASCII that have no case are what they are in UTF-8.
+    parts += re.findall(r"[^\x00-\x7f]+", "".join(c if c.lower() == c.upper() else "\0" for c in text))
+    return max(parts, key=lambda part: len(part.encode()), default="")
+
+
+def _search(index: Index, matches: Matches, part: str) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(len(index), np.bool_)
+    arrays = index.arrays
+    for number, log in enumerate(index.files["run"]):
+        rows = np.flatnonzero(arrays["response.log"] == number)
+        places = np.array(list(_places(index, log, matches, part, _response_texts)), np.int64)
+        mask[rows] = np.isin(arrays["response.position"][rows], places)
+    items = np.zeros(len(arrays["item.hash"]), np.bool_)
+    for number, log in enumerate(index.files["dataset"]):
+        places = np.array(list(_places(index, log, matches, part, _item_texts)), np.int64)
+        items |= np.isin(arrays["item.position"], places) & (arrays["item.log"] == number)
+    if index.judged and len(items):
+        items |= np.array(matches(list(index.item_ids())), np.bool_)
+    return mask | items[arrays["response.item"]]
+
+
+def _places(
+    index: Index, log: FileLog, matches: Matches, part: str, texts_of: Callable[[bytes], list[str]]
+) -> Iterator[int]:
+    """Positions of the lines of which a text matches."""
+    read = max(index.ends.get(str(log.path), {}).values(), default=0)
+    for position, block in lines_from(log, {}, read):
+        texts: list[str] = []
+        owners: list[int] = []
+        for start in _candidates(block, part.encode()):
+            end = block.find(b"\n", start)
+            own = texts_of(block[start : end if end >= 0 else None])
+            texts += own
+            owners += [start] * len(own)
+        hits = matches(texts) if texts else ()
+        yield from (
+            position + start for start in dict.fromkeys(start for start, hit in zip(owners, hits, strict=True) if hit)
+        )
+
+
+def _candidates(block: bytes, part: bytes) -> list[int]:
+    """Where lines begin that may have the text: those with the part of it that cannot be written otherwise."""
+    if not part:
+        return starts_of(block).tolist()
+    lowered = block.lower()
+    starts: dict[int, None] = {}
+    for needle, within in ((part, lowered), *((each, block) for each in _DISGUISED)):
+        at = within.find(needle)
+        while at >= 0:
+            starts[within.rfind(b"\n", 0, at) + 1] = None
+            end = within.find(b"\n", at)
+            at = within.find(needle, end) if end >= 0 else -1
+    return sorted(starts)
+
+
+def _response_texts(line: bytes) -> list[str]:
+    try:
+        row = msgspec.structs.asdict(_decode(line))
+    except (ValueError, RecursionError):
+        row = row_of(line) or {}
+    messages = row.get("messages")
+    asked = row.get("prompt") or (messages_text(messages) if isinstance(messages, list) else "")
+    return [str(row.get("item_id")), str(asked), answer_of(row)]
+
+
+def _item_texts(line: bytes) -> list[str]:
+    try:
+        return [question(variables(decode_item(line)))]
+    except Exception:  # what is not an item has no question
+        return []
