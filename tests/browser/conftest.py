@@ -126,7 +126,7 @@ class Tab:
 
     def at(self, part: str) -> "Page":
         """Wait until the address has this part, and all that belongs to it is there."""
-        self.page.wait_for_function("part => location.href.includes(part)", arg=part)
+        self.page.wait_for_function("part => location.href.includes(part)", arg=part, timeout=10_000)
         self.settle()
         return self.page
 

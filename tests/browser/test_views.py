@@ -100,6 +100,7 @@ def test_everything_by_keyboard(site: Site, tab: New) -> None:
     keys.press("?")
     assert page.get_by_role("dialog").is_visible()
     keys.press("Escape")
+    page.wait_for_function("() => document.activeElement === document.body")
     keys.press("g")
     keys.press("m")
     opened.at("matrix")
