@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+import assay
 from tests.browser import lab
 from tests.cli.shell import COMMAND
 
@@ -70,6 +71,14 @@ def serve() -> Iterator[Callable[..., Site]]:
 @pytest.fixture(scope="session")
 def site(serve: Callable[..., Site], labs: Path) -> Site:
     return serve(str(labs))
+
+
+@pytest.fixture(scope="session")
+def report(labs: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The same experiments as a file, opened from the disk."""
+    file = tmp_path_factory.mktemp("report") / "report #1 50%.html"
+    assay.report([labs], file, samples=None)
+    return Site(file.as_uri())
 
 
 @pytest.fixture(scope="session")
