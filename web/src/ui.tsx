@@ -1,5 +1,5 @@
 // What several views share: loading a page of data, tables that can be copied, pictures that can be saved.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
 import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
@@ -20,9 +20,12 @@ export const scope = (): { experiment: string[] } => ({ experiment: current.live
 export function usePage<Name extends PageName>(name: Name, query: Query = {}, again: unknown = version.value): Loaded<PageTypes[Name]> {
   const [state, setState] = useState<Loaded<PageTypes[Name]>>({ loading: true });
   const key = `${name}?${queryText(query)}`;
+  const shown = useRef("");
   useEffect(() => {
     let wanted = true;
-    setState((before) => ({ ...before, loading: true }));
+    const other = shown.current !== key; // a page that is only renewed does not look as if it were another
+    shown.current = key;
+    if (other) setState((before) => ({ ...before, loading: true }));
     current.page(name, query).then(
       (value) => wanted && setState({ value, loading: false }),
       (error) => wanted && setState({ error, loading: false }),
