@@ -80,9 +80,12 @@ export interface Option {
   group?: string;
 }
 
+const MOST_OPTIONS = 2000; // that one can choose; an address can name any
+
 // A labelled choice of one value.
 export function Choice(props: { name: string; value: string; options: (string | Option)[]; onChange: (value: string) => void }): JSX.Element {
-  const options = props.options.map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  const options = props.options.slice(0, MOST_OPTIONS).map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  if (!options.some((each) => each.value === props.value)) options.push({ value: props.value });
   const groups = [...new Set(options.map((each) => each.group ?? ""))];
   const shown = (group: string) =>
     options

@@ -44,7 +44,6 @@ function Sides({ board }: { board: Leaderboard }) {
   const sides = sidesOf(board);
   const [a, b] = pairOf(board, sides);
   const options = [{ value: "", text: "choose …" }, ...sides];
-  for (const value of [a, b]) if (value && !sides.some((each) => each.value === value)) options.push({ value });
   const metrics = [...new Set(board.rows.map((each) => each.metric))];
   return (
     <>

@@ -44,10 +44,8 @@ export function Measures({ measures, current, all }: { measures: Measure[]; curr
   );
 }
 
-const MOST_OPTIONS = 2000;
-
 export function MeasureChoice({ measures, current }: { measures: Measure[]; current?: Measure }) {
-  const options = measures.slice(0, MOST_OPTIONS).map((each, index) => ({ value: String(index), text: measureName(each) }));
+  const options = measures.map((each, index) => ({ value: String(index), text: measureName(each) }));
   return <Choice name="metric" value={String(current ? measures.indexOf(current) : 0)} options={options} onChange={(index) => change({ ...measures[Number(index)]!, all: undefined })} />;
 }
 

@@ -17,10 +17,9 @@ export function sidesOf(board: Leaderboard): Option[] {
   for (const row of board.rows) add(row, [], EXPERIMENTS);
   for (const facet of board.facets) for (const row of board.rows) if (Object.hasOwn(row.facets, facet)) add(row, [facet], `by ${facet}`);
   for (const row of board.rows) if (Object.keys(row.facets).length > 1) add(row, Object.keys(row.facets), "by all facets");
-  return [...sides.values()].slice(0, MOST_SIDES);
+  return [...sides.values()];
 }
 
-const MOST_SIDES = 2000; // that one can choose; an address can name any
 const EXPERIMENTS = "experiments";
 
 // What the address names; else the chosen experiments, else two that measure the same, else two parts of the first.
