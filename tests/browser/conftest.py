@@ -94,7 +94,7 @@ class Tab:
         self.page = page
         self.problems: list[str] = []
         page.on("console", lambda message: self._logged(message.type, message.text))
-        page.on("response", lambda answer: answer.ok or self._refused(f"{answer.status} {answer.url}"))
+        page.on("response", lambda answer: self._answered(answer.status, answer.url))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("dialog", lambda dialog: (self.problems.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: self._asked(request.url, origin))
@@ -103,9 +103,9 @@ class Tab:
         if kind in ("error", "warning") and not text.startswith("Failed to load resource"):  # answers are checked apart
             self.problems.append(text)
 
-    def _refused(self, answer: str) -> None:
-        if not answer.startswith("3"):
-            self.problems.append(answer)
+    def _answered(self, status: int, url: str) -> None:
+        if status >= 400 and status != 422:  # which is a plain word about the data, and shown
+            self.problems.append(f"{status} {url}")
 
     def _asked(self, url: str, origin: str) -> None:
         if not url.startswith((origin, "data:", "blob:", "file:///")):
@@ -123,6 +123,12 @@ class Tab:
                 && !document.querySelector("main").innerText.includes("loading …")""",
             timeout=60_000,
         )
+
+    def at(self, part: str) -> "Page":
+        """Wait until the address has this part, and all that belongs to it is there."""
+        self.page.wait_for_function("part => location.href.includes(part)", arg=part)
+        self.settle()
+        return self.page
 
     def check(self) -> None:
         assert self.page.evaluate("window.pwned") is None

@@ -36,7 +36,7 @@ def test_every_sample_rendered_and_raw(site: Site, tab: New) -> None:
     page = opened.open(site.url("samples", experiment="hostile"))
     total = 84
     page.locator("[role=row] a").first.click()
-    page.wait_for_url("**/sample?**")
+    opened.at("sample?")
     for number in range(total):
         opened.settle()
         page.keyboard.press("r")
@@ -61,8 +61,7 @@ def test_an_answer_of_ten_million_characters(site: Site, tab: New) -> None:
     started = time.monotonic()
     page = opened.open(site.url("samples", experiment="hostile", sort="length", descending="1"))
     page.locator("[role=row] a").first.click()
-    page.wait_for_url("**/sample?**")
-    opened.settle()
+    opened.at("sample?")
     for _ in range(2):
         page.keyboard.press("r")
         page.wait_for_timeout(200)
@@ -83,5 +82,4 @@ def test_addresses_cannot_carry_scripts(site: Site, tab: New, payload: str) -> N
     ):
         opened.page.goto(url)
         opened.page.wait_for_timeout(150)
-    assert opened.page.evaluate("window.pwned") is None
-    opened.problems[:] = [text for text in opened.problems if "422" not in text]  # the browser logs refused requests
+        opened.check()

@@ -69,7 +69,11 @@ class Experiments:
         with self._making.setdefault(key, threading.Lock()):
             state = [self._state(id) for id in ids]
             kept = self._kept.pop(key, None)
-            value: T = make() if kept is None or kept[0] != state else kept[1]
+            try:
+                value: T = make() if kept is None or kept[0] != state else kept[1]
+            except BaseException:
+                self._making.pop(key, None)
+                raise
             self._kept[key] = state, value
             for oldest in list(self._kept)[:-_MOST_KEPT]:
                 self._kept.pop(oldest, None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -13,7 +13,7 @@ from assay.engine.evaluate.directions import LOWER, Directions
 from assay.engine.experiment.runs import answers_of
 from assay.engine.experiment.sources import Source, newest_inside
 from assay.engine.run.evidence import partial_of
-from assay.errors import UserError
+from assay.errors import AssayError, UserError
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
 from assay.store.log import FileLog
@@ -21,6 +21,7 @@ from assay.store.repair import read_rows
 from assay.store.stores import MemoryStore
 from assay.viewer.experiments import Experiments
 
+T = TypeVar("T")
 LOOKED_AT = 1000  # rows at the beginning of a file that tell what rows look like
 _FEW = 20  # values that a facet may have to be offered
 
@@ -45,12 +46,12 @@ def stored(experiments: Experiments, id: str) -> Stored:
     except FileNotFoundError:  # rows of a format, which are ours only as long as this process lasts
         files = dict(experiments.source(id).files)
     except (ValueError, OSError) as error:
-        notes.append(f"{id}: the manifest cannot be read: {error}")
+        raise UserError(f"the manifest cannot be read: {error}", where=str(folder)) from None
     if "evaluation" in manifests and "run" not in manifests:
         behind = experiments.source(id).manifest("run")
         manifests |= {"run": behind} if behind is not None else {}
     log = FileLog(files["aggregation"]) if "aggregation" in files else None
-    rows = [cast("MetricRow", row) for _, row in read_rows(log, dict)] if log else []
+    rows = [row for _, row in read_rows(log, dict[str, Any])] if log else []
     if rows and (note := _outdated(manifests, FileLog(files["evaluation"]) if "evaluation" in files else None)):
         notes.append(f"{id}: {note}")
     partial = partial_of([manifests.get("evaluation")])
@@ -101,15 +102,16 @@ def measured(source: Source, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
 
 def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str]) -> list[BoundMetric]:
     """The metrics of an experiment bound to other facets; a user's own code is not run to look at something."""
+    planned: list[dict[str, Any]] = (manifest.plan.get("metrics") or []) if manifest else []
     bound: list[BoundMetric] = []
-    for entry in (manifest.plan.get("metrics") or []) if manifest else []:
+    for entry in planned:
         kind = str(entry.get("type"))
-        if kind not in registry.metric.names():
+        if kind not in registry.metric.names() or not str(entry.get("identity")).startswith(f"{kind}@"):
             notes.append(f"the metric {entry.get('name')!r} is code of yours: `assay aggregate` computes it by facets")
             continue
         given = {key: entry[key] for key in ("name", "params", "policy", "level", "interval") if key in entry}
         bound.append(bind_metric(type=kind, facets=facets, **given, **(entry.get("labels") or {})))
-    return bound or [bind_metric(type="mean", facets=facets)]
+    return bound if planned else [bind_metric(type="mean", facets=facets)]
 
 
 class Board(msgspec.Struct):
@@ -127,7 +129,13 @@ def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = 
     chosen = list(dict.fromkeys(ids)) or list(experiments.list())
     made = Board([], [], [], [])
     for id in chosen:
-        entry = stored(experiments, id)
+        try:
+            entry = stored(experiments, id)
+        except AssayError as error:
+            if id in ids:
+                raise
+            made.notes.append(f"{id} is left out: {error.what}")
+            continue
         made.stored.append(entry)
         made.notes += entry.notes
         rows, beside, notes = _by_facets(experiments, entry, facets) if facets else (entry.rows, [], [])
@@ -152,7 +160,7 @@ def _by_facets(
 
     try:
         rows = experiments.cached(("metrics", entry.id, *facets), [entry.id], make)
-    except UserError as error:
+    except AssayError as error:
         return [], [], [*notes, f"{error.what}; {error.fix}" if error.fix else error.what]
     names = {each.name for each in further}
     beside = [row for row in rows if row["metric_name"] in names]
@@ -162,16 +170,21 @@ def _by_facets(
 # ---- which way is better
 
 
-class _Label(msgspec.Struct):
+class FirstLabel(msgspec.Struct):
+    """What is read of the first evaluations."""
+
     label: str = ""
     scorer: str = ""
     players: tuple[str, str] | None = None
 
 
-def first_labels(source: Source) -> Iterator[_Label]:
-    """Labels and scorers of the first evaluations."""
-    file = source.files.get("evaluation")
-    return (row for _, row in islice(read_rows(FileLog(file), _Label), LOOKED_AT)) if file else iter(())
+def first_rows(experiments: Experiments, id: str, kind: Kind, form: type[T], most: int = LOOKED_AT) -> Iterator[T]:
+    """The beginning of an experiment's rows, as they are; none where they are missing or out of reach."""
+    try:
+        file = experiments.source(id).files.get(kind)
+    except AssayError:
+        return iter(())
+    return (row for _, row in islice(read_rows(FileLog(file), form), most)) if file else iter(())
 
 
 class Ways:
@@ -194,7 +207,7 @@ class Ways:
     def _by_scorer(self, entry: Stored, label: str) -> bool:
         if entry.id not in self._scorers:
             scorers: dict[str, set[str]] = {}
-            for row in first_labels(self._experiments.source(entry.id)):
+            for row in first_rows(self._experiments, entry.id, "evaluation", FirstLabel):
                 scorers.setdefault(row.label, set()).add(row.scorer)
             self._scorers[entry.id] = Directions([entry.manifests.get("evaluation")]), scorers
         directions, scorers = self._scorers[entry.id]
@@ -204,17 +217,21 @@ class Ways:
 # ---- what one could choose
 
 
+def facet_names(row: MetricRow) -> list[str]:
+    """The facets of a row that anybody may have written."""
+    names = row.get("facets")
+    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
+
+
 def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
     """Facets with few values: of the tasks, of the first items, and of the first responses' metadata."""
-    names: dict[str, None] = {name: None for entry in entries for row in entry.rows for name in row.get("facets") or ()}
+    names = dict.fromkeys(name for entry in entries for row in entry.rows for name in facet_names(row))
     rows = max(20, LOOKED_AT // max(len(entries), 1))
     for entry in entries:
-        files = experiments.source(entry.id).files
         seen: dict[str, set[Any]] = {}
         for kind in ("run", "dataset"):
-            found = islice(read_rows(FileLog(files[kind]), dict), rows) if kind in files else ()
-            for _, row in found:
-                _see(seen, kind, cast("dict[str, Any]", row))
+            for row in first_rows(experiments, entry.id, kind, dict[str, Any], rows):
+                _see(seen, kind, row)
         for name, values in seen.items():
             if 1 < len(values) <= _FEW and name.removeprefix("metadata.") not in names:
                 names[name] = None

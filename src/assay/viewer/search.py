@@ -126,7 +126,8 @@ def _candidates(block: bytes, part: bytes) -> list[int]:
         return starts_of(block).tolist()
     lowered = block.lower()
     starts: dict[int, None] = {}
-    for needle, within in ((part, lowered), *((each, block) for each in _DISGUISED)):
+    disguised = _DISGUISED[:1] if block.isascii() else _DISGUISED
+    for needle, within in ((part, lowered), *((each, block) for each in disguised)):
         at = within.find(needle)
         while at >= 0:
             starts[within.rfind(b"\n", 0, at) + 1] = None

@@ -65,11 +65,11 @@ class Answer(msgspec.Struct, gc=False):
     players: tuple[str, ...]
     responses: tuple[int, ...]
     judge: float | None = None
-    score: float | None = None
     truth: float | None = None
     weight: float = 1.0
     seats: dict[int, float] = {}
     votes: dict[str, float] = {}
+    score: float | None = None
 
 
 class Judged(msgspec.Struct):

@@ -1,4 +1,7 @@
-"""Charts as SVG: functions from plain values to a `Chart`, for the viewer, reports, notebooks and the docs alike."""
+"""Charts as SVG: functions from plain values to a `Chart`, for the viewer, reports, notebooks and the docs alike.
+
+Nothing here reads rows or computes a number.
+"""
 
 from assay.reports.charts.grids import Cell as Cell
 from assay.reports.charts.grids import heat as heat

@@ -57,8 +57,7 @@ def _cell(
     text = (cell.text if cell else "") or exactly(value)
     tip = f"{place}: {text}" + (f"; {cell.note}" if cell and cell.note else "")
     low, high = ends
-    reach = high / 2 - low / 2
-    share = 0.0 if value is None else (value / 2 - low / 2) / reach if reach > 0 else 0.5
+    share = 0.0 if value is None else (value - low) / (high - low) if high > low else 0.5
     shade = 0.0 if value is None else 0.06 + min(1.0, max(0.0, share)) * (_MOST_SHADE - 0.06)
     canvas.rect(x + 1, y + 1, wide - 2, _CELL - 2, "fill s0", tip, shade)
     canvas.text(
@@ -87,8 +86,8 @@ def histogram(
         canvas.text(16, base - tall - 6, f"{name or 'all'}, {total:,}", "strong", room=WIDTH - 32)
         for low, high, count in zip(edges, edges[1:], numbers, strict=False):
             if count:
-                start, height = scale.at(low), max(1.5, tall * count / most)
-                wide = max(scale.at(high) - start - 0.6, 0.8)
+                start, height = scale.at(finite(low) or 0.0), max(1.5, tall * count / most)
+                wide = max(scale.at(finite(high) or 0.0) - start - 0.6, 0.8)
                 tip = f"{name}: {count:,} of {total:,} from {number(low)} to {number(high)}".removeprefix(": ")
                 canvas.rect(start, base - height, wide, height, f"fill {series(at)}", tip)
         canvas.line(16, base, WIDTH - 16, base, "rule")

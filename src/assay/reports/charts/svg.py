@@ -18,6 +18,7 @@ from assay.reports.sheet import one_line
 
 WIDTH = 480.0  # what a chart is drawn for; it is shown at up to 640 pixels and is legible at 370
 SIZE = 12.5  # of the letters
+_LARGEST = 1e100
 _NOT_XML = dict.fromkeys([*range(9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF], "\ufffd")
 _PAIRS = {
     "paper": ("#ffffff", "#15181c"),
@@ -46,8 +47,10 @@ class Chart(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def finite(value: float | None) -> float | None:
-    """The number, if it can be drawn."""
-    return float(value) if value is not None and math.isfinite(value) else None
+    """The number, if it can be drawn: neither infinite nor beyond all measure."""
+    if value is None or not abs(value) < _LARGEST:
+        return None
+    return float(value) if abs(value) * _LARGEST > 1 else 0.0
 
 
 def number(value: float | None) -> str:
@@ -103,9 +106,8 @@ class Scale:
         low, high = min(known, default=0.0), max(known, default=1.0)
         if log:
             low, high = math.log10(min(known, default=1.0)), math.log10(max(known, default=10.0))
-        if not math.isfinite(high - low):  # further apart than a float can say
-            low, high = low / 4, high / 4
-        pad = (high - low) * 0.04 or abs(high) * 0.1 or 0.5
+        apart = high - low > max(abs(low), abs(high)) * 1e-9
+        pad = (high - low) * 0.04 if apart else abs(high) * 0.1 or 0.5
         rate = not log and low >= 0 and high <= 1
         self.low, self.high = (0.0, 1.0) if rate and high - low > 0.4 else (low - pad, high + pad)
         if rate:
@@ -116,7 +118,7 @@ class Scale:
         """Where a number stands; one outside stands at the edge."""
         if self.log:
             value = math.log10(value) if value > 0 else self.low
-        share = min(1.0, max(0.0, (value / 4 - self.low / 4) / ((self.high - self.low) / 4)))
+        share = min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
         return self.start + share * (self.stop - self.start)
 
     def ticks(self, most: int = 5) -> list[float]:
@@ -129,7 +131,7 @@ class Scale:
         places = [
             number * step for number in range(first, first + 2 * most) if number * step <= self.high + step * 1e-9
         ]
-        marks = [10.0**place if self.log else round(place, 12) for place in places if abs(place) < 300 or not self.log]
+        marks = [10.0**place if self.log else float(f"{place:.9g}") for place in places]
         return marks if len(marks) > 1 or not self.log else self._few()
 
     def _few(self) -> list[float]:

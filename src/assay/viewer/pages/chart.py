@@ -20,7 +20,7 @@ from assay.interfaces import FloatArray
 from assay.records import Kind
 from assay.reports.charts import Cell, Chart, Dot, Line, Point, curve, heat, histogram, intervals, scatter
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import board, measured, stored
+from assay.viewer.metrics import board, facet_names, measured, stored
 from assay.viewer.pages.leaderboard import facets_of, leader_rows, number
 
 _MOST_GROUPS = 12
@@ -231,8 +231,8 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
     ids = query.experiment or list(experiments.list())
     for id in ids:
         source = experiments.source(id)
-        own = next((row.get("facets") for row in stored(experiments, id).rows if row.get("facets")), None)
-        facets = query.facet or own or ["model_name"]
+        own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
+        facets = query.facet or own or ["task" if source.manifest("run") else "model_name"]
         first = measured(source, [bind_metric(type="pass_at_k", facets=facets)])
         most = int(max((number(row.get("average_sample_count")) or 0 for row in first), default=0))
         ks = [2**power for power in range(1, 12) if 2**power < most] + ([most] if most > 1 else [])

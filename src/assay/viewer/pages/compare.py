@@ -1,7 +1,6 @@
 """Two sides: the paired difference with its verdict, also by a facet, and what they were made of."""
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -15,10 +14,8 @@ from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, UserError
 from assay.records import find_in_row
-from assay.store.log import FileLog
-from assay.store.repair import read_rows
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import LOOKED_AT, Stored, choices, metrics_of, stored
+from assay.viewer.metrics import Stored, choices, first_rows, metrics_of, stored
 
 _MOST_VALUES = 50
 _LONGEST = 2000
@@ -183,12 +180,10 @@ def _has(row: Mapping[str, Any], where: Mapping[str, str]) -> bool:
 
 def _served(experiments: Experiments, spec: Spec) -> Iterator[str]:
     """Of the first responses."""
-    file = experiments.source(spec.id).files.get("run")
-    for _, row in islice(read_rows(FileLog(file), dict), LOOKED_AT) if file else ():
-        fields = cast("dict[str, Any]", row)
-        served = [str(fields[name]) for name in ("served_model", "served_fingerprint") if fields.get(name)]
-        if served and _has(fields, spec.where):
-            yield f"{fields.get('model_name')}: {' '.join(served)}"
+    for row in first_rows(experiments, spec.id, "run", dict[str, Any]):
+        served = [str(row[name]) for name in ("served_model", "served_fingerprint") if row.get(name)]
+        if served and _has(row, spec.where):
+            yield f"{row.get('model_name')}: {' '.join(served)}"
 
 
 def _text(value: Any) -> str:

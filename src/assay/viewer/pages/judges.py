@@ -1,7 +1,6 @@
 """How far to believe the judges of an experiment: stored calibrations, or, where people's labels are, computed anew and
 stored nowhere."""
 
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,10 +13,8 @@ from assay.errors import UserError
 from assay.reports.judge import measures, missing
 from assay.reports.notebook import judge_pictures
 from assay.reports.sheet import text_of
-from assay.store.log import FileLog
-from assay.store.repair import read_rows
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import LOOKED_AT
+from assay.viewer.metrics import first_rows
 
 
 class Query(msgspec.Struct, kw_only=True):
@@ -57,9 +54,7 @@ def _calibrated(experiments: Experiments, id: str) -> Calibrated:
         fix = f"calibrate again: assay judge calibrate {source.path}"
         raise UserError(f"a stored calibration cannot be read: {error}", fix=fix) from None
     if not kept:
-        file = source.files.get("evaluation")
-        rows = islice(read_rows(FileLog(file), JudgedRow), LOOKED_AT) if file else ()
-        if not any(row.judge() for _, row in rows):
+        if not any(row.judge() for row in first_rows(experiments, id, "evaluation", JudgedRow)):
             fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
             raise UserError("no judge gave a label here", fix=fix)
         fix = f"`assay judge label {source.path}`, or `assay judge calibrate {source.path} --labels FILE`"

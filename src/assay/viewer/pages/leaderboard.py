@@ -12,7 +12,7 @@ from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.run.evidence import PARTIAL
 from assay.records import OUTCOMES, MetricRow
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Board, Stored, Ways, board, choices
+from assay.viewer.metrics import Board, Stored, Ways, board, choices, facet_names
 
 _MODEL = ("model_name", "metadata.model_id", "model_id")
 
@@ -42,8 +42,7 @@ def leader_rows(experiments: Experiments, made: Board) -> list[dict[str, Any]]:
 
 def facets_of(row: MetricRow) -> dict[str, str]:
     """The facets of a metric row with their values as texts."""
-    names = [name for name in row.get("facets") or () if isinstance(name, str)]
-    return {name: text_of(row.get(name)) for name in names}
+    return {name: text_of(row.get(name)) for name in facet_names(row)}
 
 
 Beside = dict[tuple[str, str, str], MetricRow]
@@ -108,7 +107,7 @@ def _whole_cost(cost: MetricRow) -> float | None:
 def _cost(entry: Stored, row: MetricRow) -> float | None:
     """What the row's responses cost, if they are all responses of a model, or of the run, and every price is known."""
     used = _used(entry)
-    names = [text_of(row[name]) for name in _MODEL if name in (row.get("facets") or ()) and name in row]
+    names = [text_of(row.get(name)) for name in _MODEL if name in facet_names(row)]
     behind = [used[name] for name in names[:1] if name in used] if names else list(used.values())
     whole = behind and sum(_count(each, "responses") for each in behind) == _count(row, "total_sample_count")
     costs = [_known_cost(each) for each in behind]

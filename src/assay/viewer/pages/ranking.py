@@ -10,7 +10,7 @@ from assay.registry import nearest
 from assay.reports.charts import Chart
 from assay.reports.notebook import pictures
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import first_labels
+from assay.viewer.metrics import FirstLabel, first_rows
 
 
 class Query(msgspec.Struct, kw_only=True):
@@ -34,7 +34,7 @@ def page(experiments: Experiments, query: Query) -> Page:
         raise UserError(f"there is no method {query.method!r}", fix=nearest(query.method, METHODS))
     labels: dict[str, list[str]] = {}
     for id in query.experiment or list(experiments.list()):
-        for label in {row.label for row in first_labels(experiments.source(id)) if row.players}:
+        for label in {row.label for row in first_rows(experiments, id, "evaluation", FirstLabel) if row.players}:
             labels.setdefault(label, []).append(id)
     if not labels:
         fix = "judge pairs of answers, with an evaluation method such as `judge_pairwise`, then `assay evaluate`"

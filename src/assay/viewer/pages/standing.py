@@ -11,7 +11,7 @@ from assay.errors import UserError
 from assay.records import MetricRow
 from assay.store.keys import canonical
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Stored, board, metrics_of
+from assay.viewer.metrics import Stored, board, facet_names, metrics_of
 from assay.viewer.pages.leaderboard import facets_of
 
 
@@ -92,4 +92,4 @@ def _metric(rows: Rows) -> BoundMetric:
 
 
 def _where(row: MetricRow) -> dict[str, Any]:
-    return {name: row.get(name) for name in row.get("facets") or ()}
+    return {name: row.get(name) for name in facet_names(row)}
