@@ -169,14 +169,14 @@ function compare<Row>(column: Column<Row>, a: Row, b: Row, descending: boolean):
   return (first < second ? -1 : first > second ? 1 : 0) * (descending ? -1 : 1);
 }
 
-const markdown = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
+export const markdown = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
   [columns.map((each) => each.name), columns.map((each) => (each.number ? "--:" : ":--")), ...rows.map((row) => columns.map((each) => markdownText(each.text(row))))]
     .map((cells) => `| ${cells.join(" | ")} |\n`)
     .join("");
 
 const markdownText = (text: string): string => text.replace(/[\\`*_{}[\]<>|~#!&]/g, "\\$&").replace(/\s+/g, " ");
 
-const csv = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
+export const csv = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
   [columns.map((each) => each.name), ...rows.map((row) => columns.map((each) => each.text(row)))].map((cells) => `${cells.map(csvText).join(",")}\n`).join("");
 
 // A text that a spreadsheet would take for a formula gets an apostrophe, as in `assay export`.
@@ -185,10 +185,10 @@ const csvText = (text: string): string => {
   return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 };
 
-export function Copy({ name, text }: { name: string; text: () => string }): JSX.Element {
+export function Copy({ name, text }: { name: string; text: () => string | Promise<string> }): JSX.Element {
   const [done, setDone] = useState(false);
   const copy = async () => {
-    await copyText(text());
+    await copyText(await text());
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
