@@ -134,6 +134,7 @@ export function Totals(props: { total?: number; all?: number; what: string; inde
     <div class="totals">
       <p role="status">
         {error ? "" : total === undefined ? "loading …" : `${count(total)}${all === undefined ? "" : ` of ${count(all)}`} ${what}`}
+        {total === 0 && !error && " match"}
         {typeof indexed === "number" && <span class="open"> · index {Math.floor(indexed * 100)} % made: what is not in it yet is missing here</span>}
         {isPart && <span class="quiet"> · a report may carry a choice of the samples, failures first</span>}
       </p>
