@@ -1,7 +1,7 @@
 import { Component, render, type ComponentChildren, type FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { KeysDialog, keysShown, press, useKeys, type Keys } from "./keys";
-import { follow, listed } from "./live";
+import { follow, listed, lost } from "./live";
 import { chosen, go, href, route } from "./router";
 import { Chooser, ThemeButton, restoreTheme } from "./shell";
 import { openSource } from "./source";
@@ -112,6 +112,11 @@ function App() {
             ))}
         </nav>
         <div class="tools">
+          {lost.value && (
+            <span class="problem" role="status">
+              no connection
+            </span>
+          )}
           <Chooser experiments={listed.value.value?.experiments ?? []} />
           <ThemeButton />
           <button onClick={() => (keysShown.value = true)} aria-label="keys">

@@ -1,5 +1,5 @@
 // What several views share: loading a page of data, tables that can be copied, pictures that can be saved.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
 import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
@@ -20,9 +20,12 @@ export const scope = (): { experiment: string[] } => ({ experiment: current.live
 export function usePage<Name extends PageName>(name: Name, query: Query = {}, again: unknown = version.value): Loaded<PageTypes[Name]> {
   const [state, setState] = useState<Loaded<PageTypes[Name]>>({ loading: true });
   const key = `${name}?${queryText(query)}`;
+  const shown = useRef("");
   useEffect(() => {
     let wanted = true;
-    setState((before) => ({ ...before, loading: true }));
+    const other = shown.current !== key; // a page that is only renewed does not look as if it were another
+    shown.current = key;
+    if (other) setState((before) => ({ ...before, loading: true }));
     current.page(name, query).then(
       (value) => wanted && setState({ value, loading: false }),
       (error) => wanted && setState({ error, loading: false }),
@@ -77,9 +80,12 @@ export interface Option {
   group?: string;
 }
 
+const MOST_OPTIONS = 2000; // that one can choose; an address can name any
+
 // A labelled choice of one value.
 export function Choice(props: { name: string; value: string; options: (string | Option)[]; onChange: (value: string) => void }): JSX.Element {
-  const options = props.options.map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  const options = props.options.slice(0, MOST_OPTIONS).map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  if (!options.some((each) => each.value === props.value)) options.push({ value: props.value });
   const groups = [...new Set(options.map((each) => each.group ?? ""))];
   const shown = (group: string) =>
     options

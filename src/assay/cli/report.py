@@ -10,7 +10,7 @@ from assay.cli._options import force_option, trust_option
 from assay.cli._output import print_notes
 
 
-class _Samples(click.ParamType):
+class _Samples("click.ParamType[int | None]"):
     name = "N|all"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:

@@ -1,5 +1,5 @@
 // The first page: the experiments below the roots, and the runs that are under way.
-import { listed, progress, type Progress } from "../live";
+import { listed, progressOf, type Progress } from "../live";
 import type { Experiment } from "../pages";
 import { change, chosen, href, route } from "../router";
 import { oneLine } from "../line";
@@ -14,9 +14,9 @@ export function Experiments() {
       {(value) => (
         <>
           {value.experiments
-            .filter((each) => each.state === "running" && progress.value[each.id])
+            .filter((each) => each.state === "running")
             .map((each) => (
-              <Run key={each.id} experiment={each} live={progress.value[each.id]!} />
+              <Run key={each.id} experiment={each} live={progressOf(each.id)} />
             ))}
           {value.experiments.length ? (
             <Table
@@ -35,6 +35,7 @@ export function Experiments() {
               </p>
             </div>
           )}
+          <Chosen />
           <p class="quiet">Assay {value.version}</p>
         </>
       )}
@@ -42,7 +43,20 @@ export function Experiments() {
   );
 }
 
-function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
+function Chosen() {
+  const experiment = chosen();
+  if (experiment.length < 2) return null;
+  return (
+    <p>
+      <a href={href("leaderboard", { experiment })}>Leaderboard of the {experiment.length} chosen</a>
+      {" · "}
+      <a href={href("compare", { experiment, a: experiment[0], b: experiment[1] })}>Compare the first two</a>
+    </p>
+  );
+}
+
+function Run({ experiment, live }: { experiment: Experiment; live?: Progress }) {
+  if (!live) return null;
   const facts: [string, string][] = [
     ["responses", `${count(experiment.responses)} of ${count(experiment.planned)}`],
     ["rate", live.rate === null ? "–" : `${number(live.rate, 1)} per second`],
@@ -54,7 +68,7 @@ function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
   return (
     <section class="run" aria-label={`run of ${experiment.id}`}>
       <h2>
-        <bdi>{oneLine(experiment.id)}</bdi> <span class="state running">is running</span>
+        <bdi>{oneLine(experiment.id, 300)}</bdi> <span class="state running">is running</span>
       </h2>
       <dl class="facts">
         {facts.map(([name, value]) => (
@@ -142,7 +156,7 @@ function columns(): Column<Experiment>[] {
           <input type="checkbox" aria-label={`choose ${each.id}`} checked={ids.includes(each.id)} onChange={pick(each.id)} />
           <span>
             <a href={href("leaderboard", { experiment: [each.id] })}>
-              <bdi>{oneLine(each.id)}</bdi>
+              <bdi>{oneLine(each.id, 300)}</bdi>
             </a>
             <span class="links">
               <a href={href("samples", { experiment: [each.id] })}>samples</a>

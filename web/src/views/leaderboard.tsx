@@ -4,7 +4,7 @@ import { Interval, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
 import { change, chosen, href, route } from "../router";
 import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
-import { GridChoice, Measures, currentMeasure, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
+import { GridChoice, Measures, currentMeasure, facetOf, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
   const { query } = route.value;
@@ -12,6 +12,8 @@ export function Leaderboard() {
   const page = usePage("leaderboard", { ...scope(), facet });
   return <Show page={page}>{(board) => <Board board={board} facet={facet} />}</Show>;
 }
+
+const MOST_SECTIONS = 50; // there are no more on one page: the choice of metrics has the others
 
 function Board({ board, facet }: { board: Page; facet: string[] }) {
   const all = route.value.query.get("all") === "1";
@@ -35,7 +37,7 @@ function Board({ board, facet }: { board: Page; facet: string[] }) {
     <>
       {useSource().live && <FacetChoice choices={board.choices} facets={board.facets} />}
       <Measures measures={measures} current={current} all={all} />
-      {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
+      {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.slice(0, MOST_SECTIONS).map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
       <Notes notes={board.notes} />
       {current && <Pictures board={board} rows={rows} facet={facet} measure={current} />}
       <UsageTable usage={board.usage.filter((each) => !ids.length || ids.includes(each.experiment))} />
@@ -172,7 +174,7 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   const list: Column<LeaderRow>[] = [];
   if (several) list.push({ name: "experiment", text: (row) => row.experiment, sort: (row) => row.experiment });
   for (const facet of facetsOf(board, rows))
-    list.push({ name: facet, text: (row) => row.facets[facet] ?? "", sort: (row) => row.facets[facet] ?? "", cell: (row) => <Line text={row.facets[facet] ?? ""} longest={60} /> });
+    list.push({ name: facet, text: (row) => facetOf(row, facet), sort: (row) => facetOf(row, facet), cell: (row) => <Line text={facetOf(row, facet)} longest={60} /> });
   const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
   list.push(
     { name: "value", text: (row) => number(row.value), number: true, sort: (row) => row.value, cell: (row) => <b>{number(row.value)}</b> },
