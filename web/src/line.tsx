@@ -13,8 +13,10 @@ export const visible = (text: string): string =>
 // The nearest place before `end` that does not split a character.
 export const whole = (text: string, end: number): number => (end < text.length && /[\ud800-\udbff]/.test(text[end - 1] ?? "") ? end - 1 : end);
 
+const PLAIN = /^[ -~]*$/; // most texts of lists, which are drawn often
+
 export const oneLine = (text: string, longest = 90): string =>
-  visible(`${text.slice(0, whole(text, longest))}${text.length > longest ? "…" : ""}`.replace(/\r?\n/g, " ⏎ ").replace(/\t/g, " "));
+  text.length <= longest && PLAIN.test(text) ? text : visible(`${text.slice(0, whole(text, longest))}${text.length > longest ? "…" : ""}`.replace(/\r?\n/g, " ⏎ ").replace(/\t/g, " "));
 
 const SHORT = 28; // characters that are not worth a second line
 

@@ -183,14 +183,13 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
           {props.columns}
         </div>
       </div>
-      <div role="rowgroup" class="all" style={{ height: `${scale}px` }}>
+      <div role="rowgroup" class="all" style={{ height: `${scale}px`, "--row": `${height}px` }}>
         <div role="presentation" class="shown" style={{ transform: `translateY(${place.scroll + first * height - place.top}px)` }}>
           {rows.map((index) => (
             <Line
               key={index}
               row={list.row(index)}
               index={index}
-              height={height}
               active={index === active}
               cells={props.cells}
               onActive={() => setActive(index)}
@@ -206,7 +205,6 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
 interface LineProps<Row> {
   row: Row | undefined;
   index: number;
-  height: number;
   active: boolean;
   cells: (row: Row, index: number) => ComponentChildren;
   onActive: () => void;
@@ -220,13 +218,12 @@ class Line<Row> extends Component<LineProps<Row>> {
   }
 
   override render(): JSX.Element {
-    const { row, index, height, active, cells } = this.props;
+    const { row, index, active, cells } = this.props;
     return (
       <div
         role="row"
         class="row"
         aria-rowindex={index + 2}
-        style={{ height: `${height}px` }}
         tabIndex={active ? 0 : -1}
         onFocus={() => this.props.onActive()}
         onKeyDown={(event) => event.key === "Enter" && event.target === event.currentTarget && this.props.onOpen()}

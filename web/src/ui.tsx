@@ -255,7 +255,8 @@ export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Ele
 }
 
 export const number = (value: number | null | undefined, digits = 3): string => (value === null || value === undefined ? "–" : value.toFixed(digits));
-export const count = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : value.toLocaleString("en-US"));
+const GROUPED = new Intl.NumberFormat("en-US"); // made once: that is what takes long
+export const count = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : GROUPED.format(value));
 export const money = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : `$${value >= 1 || value === 0 ? value.toFixed(2) : value.toPrecision(2)}`;
 export const seconds = (value: number | null | undefined): string => {

@@ -74,18 +74,19 @@ function Cells({ row, page, address }: { row: MatrixRow; page: Page; address: (c
       </div>
       {row.cells.map((cell, column) => (
         <div role="cell" class="value">
-          {cell ? (
-            <a tabIndex={-1} class={tone(cell)} data-failed={cell.failed ? (cell.failed > 9 ? "!" : cell.failed) : undefined} href={address(column)} title={`${oneLine(page.columns[column]?.task ?? "", 80)}: ${words(cell)}`} aria-label={words(cell)}>
-              {cell.value === null ? "–" : number(cell.value, 2)}
-            </a>
-          ) : (
-            <span class="quiet" title="no sample">
-              ·
-            </span>
-          )}
+          {cell ? <Cell cell={cell} task={page.columns[column]?.task ?? ""} address={address(column)} /> : "·"}
         </div>
       ))}
     </>
+  );
+}
+
+function Cell({ cell, task, address }: { cell: MatrixCell; task: string; address: string }): JSX.Element {
+  const text = words(cell);
+  return (
+    <a tabIndex={-1} class={tone(cell)} data-failed={cell.failed ? (cell.failed > 9 ? "!" : cell.failed) : undefined} href={address} title={`${oneLine(task, 80)}: ${text}`} aria-label={text}>
+      {cell.value === null ? "–" : number(cell.value, 2)}
+    </a>
   );
 }
 

@@ -61,6 +61,7 @@ export function Samples(): JSX.Element {
 const CLASSES: Record<string, string> = { question: "wide", score: "number", latency: "number wide", length: "number wide" };
 
 function Cells({ row, address, several }: { row: SampleRow; address: string; several: boolean }): JSX.Element {
+  const [question, answer] = [oneLine(row.question, 300), oneLine(row.answer, 300)];
   return (
     <>
       <div role="cell">
@@ -76,11 +77,11 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
         </a>
         {row.sample > 0 && <span class="quiet"> #{row.sample}</span>}
       </div>
-      <div role="cell" class="wide" title={oneLine(row.question, 300)}>
-        {oneLine(row.question, 300)}
+      <div role="cell" class="wide" title={question}>
+        {question}
       </div>
-      <div role="cell" title={oneLine(row.answer, 300)}>
-        {oneLine(row.answer, 300)}
+      <div role="cell" title={answer}>
+        {answer}
       </div>
       <div role="cell" class="number">
         {number(row.score, 2)}
