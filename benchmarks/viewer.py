@@ -1,23 +1,36 @@
 """The viewer over a million responses with their evaluations, about a gigabyte: pages against the least that they could
 take."""
 
-import os
-import re
-import statistics
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from benchmarks.aggregation import write_rows
-from benchmarks.measure import Line, child
 
 ROWS = 1_000_000
 SAMPLES = 10
-_WORDS = "the answer follows from what was asked and from nothing else so that one can check each step of it".split()
+_WORDS = [
+    "the",
+    "answer",
+    "follows",
+    "from",
+    "what",
+    "was",
+    "asked",
+    "and",
+    "from",
+    "nothing",
+    "else",
+    "so",
+    "that",
+    "one",
+    "can",
+    "check",
+    "each",
+    "step",
+    "of",
+    "it",
+]
 
 
 def write_experiment(folder: str, rows: int) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from assay.engine.experiment.sources import find_source
-from assay.viewer import indexing
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index, load
-from assay.viewer.indexing import open_index
+from assay.viewer.index import opening
+from assay.viewer.index.index import Index, load
+from assay.viewer.index.opening import open_index
 from assay.viewer.pages import page
 from tests.support import Lab
 from tests.viewer.generated import Row, evaluations, experiment, read, responses, samples, write
@@ -29,13 +29,13 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How each index was made: `anew`, `continued`, or as a `preview`."""
     made: list[str] = []
-    make = indexing.make
+    make = opening.make
 
     def noted(source: Any, before: Index | None, logs: Any, most: int | None = None) -> Index:
         made.append("preview" if most else "anew" if before is None else "continued")
         return make(source, before, logs, most)
 
-    monkeypatch.setattr(indexing, "make", noted)
+    monkeypatch.setattr(opening, "make", noted)
     return made
 
 
@@ -192,22 +192,22 @@ def test_a_large_index_is_made_while_the_first_rows_are_shown(
     tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = experiment(tmp_path / "runs/e", 10, of=80)
-    monkeypatch.setattr(indexing, "_LITTLE", 0)
-    monkeypatch.setattr(indexing, "_PREVIEW", 4096)
-    monkeypatch.setattr("assay.viewer.decode._BLOCK", 4096)
-    begun, work = [], indexing._work
+    monkeypatch.setattr(opening, "_LITTLE", 0)
+    monkeypatch.setattr(opening, "_PREVIEW", 4096)
+    monkeypatch.setattr("assay.viewer.index.decode._BLOCK", 4096)
+    begun, work = [], opening._work
 
     def waiting(*args: Any) -> None:
         begun.append(args)
 
-    monkeypatch.setattr(indexing, "_work", waiting)
+    monkeypatch.setattr(opening, "_work", waiting)
     experiments = Experiments([tmp_path / "runs"])
     answer = page(experiments, "samples", {})
     assert 0 < answer["indexed"] < 0.5
     first = read(folder / "responses.jsonl")[: len(answer["rows"])]
     assert [row["item"] for row in answer["rows"]] == [row["item_id"] for row in first]
     work(*begun[0])
-    monkeypatch.setattr(indexing, "_work", work)
+    monkeypatch.setattr(opening, "_work", work)
     answer = page(experiments, "samples", {})
     assert (answer["indexed"], answer["all"]) == (None, 480)
     assert made == ["preview", "anew"]
@@ -219,12 +219,12 @@ def test_what_goes_wrong_in_the_background_is_raised(tmp_path: Path, monkeypatch
     def failing(*args: Any) -> Any:
         raise MemoryError
 
-    make = indexing.make
-    monkeypatch.setattr(indexing, "make", failing)
+    make = opening.make
+    monkeypatch.setattr(opening, "make", failing)
     experiments = Experiments([tmp_path / "runs"])
     with pytest.raises(MemoryError):
         open_index(experiments, "e", wait=True)
-    monkeypatch.setattr(indexing, "make", make)
+    monkeypatch.setattr(opening, "make", make)
     assert len(open_index(experiments, "e", wait=True)[0]) == 72
 
 

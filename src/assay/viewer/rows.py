@@ -12,9 +12,9 @@ from assay.store.items import decode_item
 from assay.text.messages import messages_text
 from assay.text.plain import plain
 from assay.text.template import question, variables
-from assay.viewer.decode import RESPONSE_OUTCOMES, row_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index
+from assay.viewer.index.decode import RESPONSE_OUTCOMES, row_of
+from assay.viewer.index.index import Index
 from assay.viewer.query import Rows, View, facets_of, layers_of, view
 from assay.viewer.tags import rows_at, tags_of
 

@@ -15,8 +15,8 @@ from assay.store.items import decode_item
 from assay.store.log import FileLog
 from assay.text.messages import messages_text
 from assay.text.template import question, variables
-from assay.viewer.decode import lines_from, row_of, starts_of
-from assay.viewer.index import Index
+from assay.viewer.index.decode import lines_from, row_of, starts_of
+from assay.viewer.index.index import Index
 
 _MOST_KEPT = 8
 _SECONDS = 5.0  # for a block of rows

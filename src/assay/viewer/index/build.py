@@ -11,7 +11,7 @@ import numpy.typing as npt
 from assay.records import OUTCOMES, Kind
 from assay.store.items import decode_item
 from assay.store.log import FileLog
-from assay.viewer.decode import (
+from assay.viewer.index.decode import (
     OFFSET_BITS,
     RESPONSE_OUTCOMES,
     EvaluationRow,

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from assay.viewer.build import Arrays, Builder
+from assay.viewer.index.build import Arrays, Builder
 
 Ints = npt.NDArray[np.int64]
 _TABLES = ("response", "evaluation")
