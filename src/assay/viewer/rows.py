@@ -66,7 +66,7 @@ def _common(id: str, index: Index, row: int, response: Shown) -> Shown:
         "sample": int(arrays["response.sample"][row]),
         "key": str(response.get("key") or ""),
         "outcome": "" if index.judged else RESPONSE_OUTCOMES[int(arrays["response.outcome"][row])],
-        "latency": float(number["latency"]),
+        "latency": 0.0 if np.isnan(number["latency"]) else float(number["latency"]),
         "tokens": None if np.isnan(number["tokens"]) else int(number["tokens"]),
         "cost": None if np.isnan(number["cost"]) else float(number["cost"]),
         "length": int(arrays["response.length"][row]),
