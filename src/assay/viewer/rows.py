@@ -12,9 +12,9 @@ from assay.store.items import decode_item
 from assay.text.messages import messages_text
 from assay.text.plain import plain
 from assay.text.template import question, variables
-from assay.viewer.decode import RESPONSE_OUTCOMES, row_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index
+from assay.viewer.index.decode import RESPONSE_OUTCOMES, row_of
+from assay.viewer.index.index import Index
 from assay.viewer.query import Rows, View, facets_of, layers_of, view
 from assay.viewer.tags import rows_at, tags_of
 
@@ -66,7 +66,7 @@ def _common(id: str, index: Index, row: int, response: Shown) -> Shown:
         "sample": int(arrays["response.sample"][row]),
         "key": str(response.get("key") or ""),
         "outcome": "" if index.judged else RESPONSE_OUTCOMES[int(arrays["response.outcome"][row])],
-        "latency": float(number["latency"]),
+        "latency": 0.0 if np.isnan(number["latency"]) else float(number["latency"]),
         "tokens": None if np.isnan(number["tokens"]) else int(number["tokens"]),
         "cost": None if np.isnan(number["cost"]) else float(number["cost"]),
         "length": int(arrays["response.length"][row]),

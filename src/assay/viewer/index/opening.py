@@ -15,10 +15,10 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import state_folder
 from assay.store.files import store_error
 from assay.store.log import FileLog
-from assay.viewer.build import Builder
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import KINDS, Index, IndexedFile, IndexedLog, load
-from assay.viewer.join import finished
+from assay.viewer.index.build import Builder
+from assay.viewer.index.index import KINDS, Index, IndexedFile, IndexedLog, load
+from assay.viewer.index.join import finished
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file

@@ -1,4 +1,4 @@
-"""An experiment's samples as columns, mapped from a file: made of the rows, never the truth. `indexing` makes it."""
+"""An experiment's samples as columns, mapped from a file: made of the rows, never the truth. `opening` makes it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, count
@@ -14,7 +14,7 @@ from assay.records import OUTCOMES, Kind
 from assay.store.files import write_file
 from assay.store.keys import id_hash, short
 from assay.store.log import FileLog
-from assay.viewer.build import Arrays, Coded, Ends
+from assay.viewer.index.build import Arrays, Coded, Ends
 
 _MAGIC = b"assay index 1\n"
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
