@@ -107,7 +107,7 @@ def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str
     for entry in planned:
         kind = str(entry.get("type"))
         if kind not in registry.metric.names() or not str(entry.get("identity")).startswith(f"{kind}@"):
-            notes.append(f"the metric {entry.get('name')!r} is code of yours: `assay aggregate` computes it by facets")
+            notes.append(f"the metric {entry.get('name')!r} is code of yours: only `assay aggregate` computes it")
             continue
         given = {key: entry[key] for key in ("name", "params", "policy", "level", "interval") if key in entry}
         bound.append(bind_metric(type=kind, facets=facets, **given, **(entry.get("labels") or {})))
@@ -162,9 +162,10 @@ def _by_facets(
         rows = experiments.cached(("metrics", entry.id, *facets), [entry.id], make)
     except AssayError as error:
         return [], [], [*notes, f"{error.what}; {error.fix}" if error.fix else error.what]
-    names = {each.name for each in further}
+    names, own = {each.name for each in further}, {each.name for each in bound}
     beside = [row for row in rows if row["metric_name"] in names]
-    return [row for row in rows if row["metric_name"] not in names], beside, notes
+    kept = [row for row in entry.rows if row.get("metric_name") not in own and set(facet_names(row)) == set(facets)]
+    return [*(row for row in rows if row["metric_name"] not in names), *kept], beside, notes
 
 
 # ---- which way is better
