@@ -146,7 +146,7 @@ export function Labels({ sample, calls }: { sample: TraceSample; calls: Row[] })
               {[quoting, others].map(
                 (calls) =>
                   calls.length > 0 && (
-                    <Fold title={callsTitle(calls, oneLine(scorer, 60), calls === quoting ? "which quote this answer" : "for all samples of this item")}>
+                    <Fold title={callsTitle(calls, oneLine(scorer, 60), calls === quoting ? "which quote this answer" : quoting.length ? "which do not" : undefined)}>
                       <Calls calls={calls} />
                     </Fold>
                   ),
