@@ -123,7 +123,6 @@ def decode(root: str) -> float:
 def list_and_read(root: str) -> float:
     from assay.analysis.look.ls import ls
 
-    ls(root)
     began = time.perf_counter()
     ls(root)
     for line in (Path(root) / NAME / "metrics.jsonl").read_bytes().splitlines():
@@ -137,13 +136,10 @@ def first_page(root: str) -> float:
     from assay.viewer.pages import page
 
     names = [name for name in ("experiments", "leaderboard") if importlib.util.find_spec(f"assay.viewer.pages.{name}")]
-    seconds = 0.0
-    for _ in range(2):
-        experiments, began = Experiments([root]), time.perf_counter()
-        for name in names:
-            msgspec.json.encode(page(experiments, name, {}))
-        seconds = time.perf_counter() - began
-    return seconds
+    experiments, began = Experiments([root]), time.perf_counter()
+    for name in names:
+        msgspec.json.encode(page(experiments, name, {}))
+    return time.perf_counter() - began
 
 
 def first_samples(root: str) -> list[float]:
@@ -233,8 +229,8 @@ def viewer() -> list[Line]:
     with tempfile.TemporaryDirectory() as root:
         (Path(root) / NAME).mkdir()
         child(write_experiment, f"{root}/{NAME}", ROWS)
-        bare = min(child(list_and_read, root)["result"] for _ in range(3))
-        page = min(child(first_page, root)["result"] for _ in range(3))
+        bare = min(child(list_and_read, root)["seconds"] for _ in range(3))  # with what they import, as a command
+        page = min(child(first_page, root)["seconds"] for _ in range(3))
         least = min(child(decode, root)["result"] for _ in range(2))
         built = child(first_samples, root)
         first, index = built["result"]
@@ -243,9 +239,9 @@ def viewer() -> list[Line]:
         few, many = child(memory, root)["result"]
     times = [f"{own:.2f} s / {other:.2f} s" for own, other in zip(ours, theirs, strict=True)]
     return [
-        Line("first page of the viewer / ls and the metrics", page / bare, "<=", 2, f"{page * 1e3:.1f} ms"),
+        Line("first page of the viewer / ls and the metrics", page / bare, "<=", 2, f"{page:.2f} s / {bare:.2f} s"),
         Line("first page of 1M samples without an index, s", first, "<=", 1),
-        Line("index of 1M samples / narrow msgspec decode", index / least, "<=", 2, f"{index:.1f} s / {least:.1f} s"),
+        Line("index of 1M samples / narrow msgspec decode", index / least, "<=", 3, f"{index:.1f} s / {least:.1f} s"),
         Line("peak memory of making that index, MB", built["peak"], "<=", 400),
         Line("filtered page of 1M samples / duckdb", ours[0] / theirs[0], "<=", 1.5, times[0]),
         Line("searched page of 1M samples / duckdb", ours[1] / theirs[1], "<=", 1.5, times[1]),

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +332,51 @@ def test_a_facet_has_at_most_a_thousand_values(tmp_path: Path) -> None:
     assert page(experiments, "samples", {"where": ["few=1"]})["total"] == 3
     assert np.array_equal(index.arrays["facet:few"], [at % 1000 for at in range(2002)])
     assert len(page(experiments, "samples", {})["facets"]["few"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("files", "rows"),
+    [
+        ({}, 0),
+        ({"items": '{"id": "a", "data": {}}\n'}, 0),
+        ({"responses": "\n\n", "evaluation_results": ""}, 0),
+        ({"responses": "not JSON\n{\n", "evaluation_results": "nope\n", "items": "zzz\n[]\n"}, 0),
+        ({"responses": '{"item_id": "a", "metadata": {"x": ' + "[" * 100_000 + "]" * 100_000 + "}}\n"}, 0),
+        ({"responses": '{"item_id": "a\\u0000\\ud800", "metadata": {"a\\"b": 1, "\\ud800": 2}}\n'}, 1),
+        ({"responses": "".join(f'{{"item_id": "a", "metadata": {{"m{at}": 1}}}}\n' for at in range(300))}, 300),
+    ],
+)
+def test_whatever_a_folder_holds_has_a_page(tmp_path: Path, files: dict[str, str], rows: int) -> None:
+    (tmp_path / "runs/e").mkdir(parents=True)
+    for name, text in {"manifest": "{}", **files}.items():
+        (tmp_path / "runs/e" / f"{name}.{'json' if name == 'manifest' else 'jsonl'}").write_text(text)
+    experiments = Experiments([tmp_path / "runs"])
+    for query in ({}, {"search": ["a"], "sort": ["item"]}, {"only": ["disagree"], "sort": ["disagreement"]}):
+        assert page(experiments, "samples", query)["all"] == rows
+        assert page(experiments, "matrix", query)["total"] <= rows
+    if rows == 300:
+        assert len(page(experiments, "samples", {})["facets"]) < 70
+
+
+def test_pages_may_be_asked_for_at_once_while_rows_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_LITTLE", 20_000)
+    folder = tmp_path / "runs/e"
+    rows = responses(20, 100)
+    judged = evaluations(rows, 21)
+    write(folder / "responses.jsonl", rows[:10])
+    write(folder / "evaluation_results.jsonl", judged[:10])
+    (folder / "manifest.json").write_text("{}")
+    experiments = Experiments([tmp_path / "runs"])
+
+    def asking(number: int) -> list[int]:
+        queries = ({"sort": ["item"]}, {"search": ["beta"]}, {"only": ["disagree"]}, {"where": ["model_id=small"]})
+        return [page(experiments, "samples", queries[(number + at) % 4])["all"] for at in range(25)]
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(asking, number) for number in range(4)]
+        for at in range(10, len(rows), 20):
+            append(folder / "responses.jsonl", rows[at : at + 20])
+            append(folder / "evaluation_results.jsonl", judged[at : at + 20])
+        totals = [future.result() for future in asked]
+    assert all(0 < total <= len(rows) for each in totals for total in each)
+    assert len(open_index(experiments, "e", wait=True)[0]) == len(rows)
