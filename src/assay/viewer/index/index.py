@@ -38,9 +38,12 @@ class IndexedFile(msgspec.Struct):
 
 
 class IndexedLog(msgspec.Struct):
+    """`hidden`: how many rows did not count."""
+
     kind: Kind
     path: str
     files: list[IndexedFile]
+    hidden: int = 0
 
 
 class _Header(msgspec.Struct):

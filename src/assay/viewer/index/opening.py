@@ -52,11 +52,12 @@ def _unmarked(log: IndexedLog) -> Any:
 
 
 def _continues(index: Index, new: list[IndexedLog]) -> bool:
-    """Whether files have only grown since: the same ones, with the same beginning and the same end of what was read."""
+    """Whether files have only grown since: the same ones, with the same beginning and the same end of what was read.
+    A row that did not count may count now, where the rest of its call has come."""
     if [(log.kind, log.path) for log in index.logs] != [(log.kind, log.path) for log in new]:
         return False
     for old, log in zip(index.logs, new, strict=True):
-        if len(old.files) > len(log.files) or (log.kind == "dataset" and _unmarked(old) != _unmarked(log)):
+        if old.hidden or len(old.files) > len(log.files) or (log.kind == "dataset" and _unmarked(old) != _unmarked(log)):
             return False
         for number, (before, now) in enumerate(zip(old.files, log.files, strict=False)):
             end = index.ends.get(log.path, {}).get(number, 0)
