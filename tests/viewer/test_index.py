@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+import assay
 from assay.engine.experiment.sources import find_source
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening
@@ -249,6 +251,27 @@ def test_rows_that_do_not_count_are_not_listed(tmp_path: Path) -> None:
     assert 0 < len(shown) < 61
     rows = zip(index.arrays["response.log"].tolist(), index.arrays["response.position"].tolist(), strict=True)
     assert [index.read("run", *place) for place in rows] == shown
+
+
+def test_rows_that_an_evaluation_was_made_from_elsewhere_are_indexed(tmp_path: Path) -> None:
+    runs: list[Path] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        lab = Lab(tmp_path / name)
+        lab.config["models"] = [lab.model(name)]
+        lab.run()
+        runs.append(tmp_path / name / "out")
+    assay.evaluate(runs, scorers=["exact_match"], metrics=["pass_rate"], output_dir=str(tmp_path / "both"))
+    experiments = Experiments([tmp_path / "both"])
+    (id,) = experiments.list()
+    rows = page(experiments, "samples", {"limit": ["500"]})["rows"]
+    own = [row for run in runs for row in read(run / "responses.jsonl")]
+    assert [(row["key"], row["answer"]) for row in rows] == [(row["key"], row["response"]) for row in own]
+    assert {row["verdict"] for row in rows} == {"scored"}
+    traced = page(experiments, "sample", {"item": ["q1"], "experiment": [id]})["experiments"][0]["samples"]
+    assert json.loads(msgspec.json.encode(traced)) == json.loads(
+        msgspec.json.encode(assay.trace(tmp_path / "both", "q1").samples)
+    )
 
 
 def test_foreign_rows_without_keys_are_joined_by_where_they_stand(tmp_path: Path) -> None:
