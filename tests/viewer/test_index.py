@@ -3,12 +3,15 @@
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+import assay
 from assay.engine.experiment.sources import find_source
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening
@@ -250,6 +253,27 @@ def test_rows_that_do_not_count_are_not_listed(tmp_path: Path) -> None:
     assert [index.read("run", *place) for place in rows] == shown
 
 
+def test_rows_that_an_evaluation_was_made_from_elsewhere_are_indexed(tmp_path: Path) -> None:
+    runs: list[Path] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        lab = Lab(tmp_path / name)
+        lab.config["models"] = [lab.model(name)]
+        lab.run()
+        runs.append(tmp_path / name / "out")
+    assay.evaluate(runs, scorers=["exact_match"], metrics=["pass_rate"], output_dir=str(tmp_path / "both"))
+    experiments = Experiments([tmp_path / "both"])
+    (id,) = experiments.list()
+    rows = page(experiments, "samples", {"limit": ["500"]})["rows"]
+    own = [row for run in runs for row in read(run / "responses.jsonl")]
+    assert [(row["key"], row["answer"]) for row in rows] == [(row["key"], row["response"]) for row in own]
+    assert {row["verdict"] for row in rows} == {"scored"}
+    traced = page(experiments, "sample", {"item": ["q1"], "experiment": [id]})["experiments"][0]["samples"]
+    assert json.loads(msgspec.json.encode(traced)) == json.loads(
+        msgspec.json.encode(assay.trace(tmp_path / "both", "q1").samples)
+    )
+
+
 def test_foreign_rows_without_keys_are_joined_by_where_they_stand(tmp_path: Path) -> None:
     folder = experiment(tmp_path / "runs/e", 12, keys=False)
     for label in ("match", "grade"):
@@ -331,3 +355,51 @@ def test_a_facet_has_at_most_a_thousand_values(tmp_path: Path) -> None:
     assert page(experiments, "samples", {"where": ["few=1"]})["total"] == 3
     assert np.array_equal(index.arrays["facet:few"], [at % 1000 for at in range(2002)])
     assert len(page(experiments, "samples", {})["facets"]["few"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("files", "rows"),
+    [
+        ({}, 0),
+        ({"items": '{"id": "a", "data": {}}\n'}, 0),
+        ({"responses": "\n\n", "evaluation_results": ""}, 0),
+        ({"responses": "not JSON\n{\n", "evaluation_results": "nope\n", "items": "zzz\n[]\n"}, 0),
+        ({"responses": '{"item_id": "a", "metadata": {"x": ' + "[" * 100_000 + "]" * 100_000 + "}}\n"}, 0),
+        ({"responses": '{"item_id": "a\\u0000\\ud800", "metadata": {"a\\"b": 1, "\\ud800": 2}}\n'}, 1),
+        ({"responses": "".join(f'{{"item_id": "a", "metadata": {{"m{at}": 1}}}}\n' for at in range(300))}, 300),
+    ],
+)
+def test_whatever_a_folder_holds_has_a_page(tmp_path: Path, files: dict[str, str], rows: int) -> None:
+    (tmp_path / "runs/e").mkdir(parents=True)
+    for name, text in {"manifest": "{}", **files}.items():
+        (tmp_path / "runs/e" / f"{name}.{'json' if name == 'manifest' else 'jsonl'}").write_text(text)
+    experiments = Experiments([tmp_path / "runs"])
+    for query in ({}, {"search": ["a"], "sort": ["item"]}, {"only": ["disagree"], "sort": ["disagreement"]}):
+        assert page(experiments, "samples", query)["all"] == rows
+        assert page(experiments, "matrix", query)["total"] <= rows
+    if rows == 300:
+        assert len(page(experiments, "samples", {})["facets"]) < 70
+
+
+def test_pages_may_be_asked_for_at_once_while_rows_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_LITTLE", 20_000)
+    folder = tmp_path / "runs/e"
+    rows = responses(20, 100)
+    judged = evaluations(rows, 21)
+    write(folder / "responses.jsonl", rows[:10])
+    write(folder / "evaluation_results.jsonl", judged[:10])
+    (folder / "manifest.json").write_text("{}")
+    experiments = Experiments([tmp_path / "runs"])
+
+    def asking(number: int) -> list[int]:
+        queries = ({"sort": ["item"]}, {"search": ["beta"]}, {"only": ["disagree"]}, {"where": ["model_id=small"]})
+        return [page(experiments, "samples", queries[(number + at) % 4])["all"] for at in range(25)]
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(asking, number) for number in range(4)]
+        for at in range(10, len(rows), 20):
+            append(folder / "responses.jsonl", rows[at : at + 20])
+            append(folder / "evaluation_results.jsonl", judged[at : at + 20])
+        totals = [future.result() for future in asked]
+    assert all(0 < total <= len(rows) for each in totals for total in each)
+    assert len(open_index(experiments, "e", wait=True)[0]) == len(rows)

@@ -19,6 +19,7 @@ from assay.viewer.query import Rows, View, facets_of, layers_of, view
 from assay.viewer.tags import rows_at, tags_of
 
 LETTERS = 200  # of the beginning of a text
+_MOST_CARRIED = 100  # labels of a row in a report
 Shown = dict[str, Any]
 
 
@@ -102,7 +103,7 @@ def carried(experiments: Experiments, ids: Sequence[str], most: int | None = Non
     """`CarriedRow`s of these experiments, or of all: those that failed under any label first, at most `most`."""
     everything, _ = view(experiments, ids, "", wait=True)
     failed = everything.column("outcome") > 0
-    labels = everything.labels
+    labels = everything.labels[:_MOST_CARRIED]
     verdicts = {label: [index.verdicts(label) for _, index in everything.parts] for label in labels}
     for parts in verdicts.values():
         for part, (outcome, passed, _) in enumerate(parts):
