@@ -232,7 +232,7 @@ def facet_names(row: MetricRow) -> list[str]:
 def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
     """Facets with few values: of the metrics, of the first responses' metadata, and of the first items."""
     names = dict.fromkeys(name for entry in entries for row in entry.rows for name in facet_names(row))
-    ids = [entry.id for entry in entries]
+    ids = [entry.id for entry in entries[:_MOST_SAMPLED]]
     try:
         offered = experiments.cached(("choices", *ids), ids, lambda: _offered(experiments, ids))
     except AssayError:  # rows that are out of reach offer nothing
@@ -240,6 +240,7 @@ def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
     return list(names) + [name for name in offered if not {name, name.removeprefix("metadata.")} & set(names)]
 
 
+_MOST_SAMPLED = 8  # experiments
 _SAMPLED: dict[Kind, int] = {"run": LOOKED_AT // 4, "dataset": LOOKED_AT}
 
 
