@@ -1,7 +1,9 @@
 """The metric rows of experiments: as they are stored, or by other facets, computed by the engine, written nowhere."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -17,7 +19,7 @@ from assay.errors import AssayError, UserError
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
+from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import MemoryStore
 from assay.viewer.experiments import Experiments
 
@@ -39,27 +41,37 @@ class Stored(msgspec.Struct, kw_only=True):
 
 
 def stored(experiments: Experiments, id: str) -> Stored:
-    folder = newest_inside(experiments.folder(id))
+    folder = experiments.folder(id)
     notes: list[str] = []
     manifests: dict[Kind, Manifest] = {}
-    files: dict[Kind, Any] = {kind: folder / name for kind, name in ROWS_FILE.items()}
     try:
+        if not (folder / "manifest.json").exists():
+            folder = newest_inside(folder)
         manifests = msgspec.json.decode(reading.content(folder / "manifest.json"), type=dict[Kind, Manifest])
+        files = {kind: folder / name for kind, name in ROWS_FILE.items()}
     except FileNotFoundError:  # rows of a format, which are ours only as long as this process lasts
-        files = dict(experiments.source(id).files)
+        files = experiments.source(id).files
     except (ValueError, OSError) as error:
         raise UserError(f"the manifest cannot be read: {error}", where=str(folder)) from None
     if "evaluation" in manifests and "run" not in manifests:
         behind = experiments.source(id).manifest("run")
         manifests |= {"run": behind} if behind is not None else {}
-    metrics, evaluations = (FileLog(files[kind]) if kind in files else None for kind in ("aggregation", "evaluation"))
-    rows = [row for _, row in read_rows(metrics, dict[str, Any])] if metrics else []
-    segments = evaluations.segments() if evaluations else []
+    rows = list(_metric_rows(files["aggregation"])) if "aggregation" in files else []
+    segments = FileLog(files["evaluation"]).segments() if "evaluation" in files else []
     if rows and (note := _outdated(manifests, segments)):
         notes.append(f"{id}: {note}")
     partial = partial_of([manifests.get("evaluation")])
     size = sum(segment.size for segment in segments)
     return Stored(id=id, rows=rows, manifests=manifests, partial=partial, notes=notes, size=size)
+
+
+def _metric_rows(file: Path) -> Iterator[MetricRow]:
+    """The rows that can be read; no file has none."""
+    decode = row_decoder(dict[str, Any])
+    with suppress(FileNotFoundError):
+        for line in reading.content(file).splitlines():
+            with suppress(ValueError, RecursionError):
+                yield decode(line)
 
 
 def _outdated(manifests: dict[Kind, Manifest], evaluations: Sequence[Segment]) -> str:
@@ -198,17 +210,16 @@ class Ways:
 
     def __init__(self, experiments: Experiments) -> None:
         self._experiments = experiments
-        self._known: dict[tuple[str, str, str], bool] = {}
+        self._metrics: dict[str, bool | None] = {}
         self._scorers: dict[str, tuple[Directions, dict[str, set[str]]]] = {}
 
     def lower(self, entry: Stored, row: MetricRow) -> bool:
-        place = entry.id, str(row.get("metric_type")), str(row.get("label"))
-        if place not in self._known:
-            kind = place[1]
+        kind = str(row.get("metric_type"))
+        if kind not in self._metrics:
             function = registry.metric.get(kind) if kind in registry.metric.names() else None
-            marked = getattr(function, "__assay__", {}).get(LOWER)
-            self._known[place] = self._by_scorer(entry, place[2]) if marked is None else bool(marked)
-        return self._known[place]
+            self._metrics[kind] = getattr(function, "__assay__", {}).get(LOWER)
+        marked = self._metrics[kind]
+        return self._by_scorer(entry, str(row.get("label"))) if marked is None else bool(marked)
 
     def _by_scorer(self, entry: Stored, label: str) -> bool:
         if entry.id not in self._scorers:
@@ -232,7 +243,7 @@ def facet_names(row: MetricRow) -> list[str]:
 def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
     """Facets with few values: of the metrics, of the first responses' metadata, and of the first items."""
     names = dict.fromkeys(name for entry in entries for row in entry.rows for name in facet_names(row))
-    ids = [entry.id for entry in entries]
+    ids = [entry.id for entry in entries[:_MOST_SAMPLED]]
     try:
         offered = experiments.cached(("choices", *ids), ids, lambda: _offered(experiments, ids))
     except AssayError:  # rows that are out of reach offer nothing
@@ -240,6 +251,7 @@ def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
     return list(names) + [name for name in offered if not {name, name.removeprefix("metadata.")} & set(names)]
 
 
+_MOST_SAMPLED = 8  # experiments
 _SAMPLED: dict[Kind, int] = {"run": LOOKED_AT // 4, "dataset": LOOKED_AT}
 
 
