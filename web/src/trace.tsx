@@ -6,6 +6,8 @@ import { Chat, Fold, Raw, Reasoning, Some, ToolCalls, Turn, Value, type Message 
 import { count, money, number, seconds as duration } from "./ui";
 import { Mark } from "./views/samples";
 
+const LONGEST_QUOTE = 100_000; // characters of an answer that is looked for
+
 type Row = Record<string, any>;
 type TraceSample = Trace["samples"][number];
 
@@ -113,12 +115,19 @@ export function Calls({ calls }: { calls: Row[] }): JSX.Element {
   );
 }
 
-export const callsTitle = (calls: Row[], whose: string): string => {
+export const callsTitle = (calls: Row[], whose: string, which = "for all samples of this item"): string => {
   const sum = (pick: (call: Row) => unknown): number => calls.reduce((total, call) => total + Number(pick(call) ?? 0), 0);
   const costs = calls.map((call) => call.completion?.cost);
   const cost = costs.every((each) => typeof each === "number") ? dollars(sum((call) => call.completion?.cost)) : "";
-  return facts(`${count(calls.length)} ${calls.length === 1 ? "call" : "calls"} of ${whose}, all samples of this item`, seconds(sum((call) => call.seconds)), cost);
+  return facts(`${count(calls.length)} ${calls.length === 1 ? "call" : "calls"} of ${whose} ${which}`, seconds(sum((call) => call.seconds)), cost);
 };
+
+// A call does not say which sample it was made for; where only some quote the answer, it was one of these.
+function quotes(calls: Row[], answer: string): [quoting: Row[], others: Row[]] {
+  const isQuoted = (call: Row): boolean => (call.messages ?? []).some((message: Message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content ?? "")).includes(answer));
+  const quoting = answer && answer.length < LONGEST_QUOTE ? calls.filter(isQuoted) : [];
+  return quoting.length < calls.length ? [quoting, calls.filter((call) => !quoting.includes(call))] : [[], calls];
+}
 
 // The labels of each scorer, with what it asked its judge.
 export function Labels({ sample, calls }: { sample: TraceSample; calls: Row[] }): JSX.Element {
@@ -128,16 +137,19 @@ export function Labels({ sample, calls }: { sample: TraceSample; calls: Row[] })
     <>
       <Some as="div" list={scorers}>
         {(scorer) => {
-          const own = calls.filter((call) => call.owner === scorer);
+          const [quoting, others] = quotes(calls.filter((call) => call.owner === scorer), String(sample.response.response ?? ""));
           return (
             <div class="label">
               <Some as="div" list={sample.evaluations.filter((each) => String(each.scorer ?? "") === scorer)}>
                 {(each) => <Label row={each} />}
               </Some>
-              {own.length > 0 && (
-                <Fold title={callsTitle(own, oneLine(scorer, 60))}>
-                  <Calls calls={own} />
-                </Fold>
+              {[quoting, others].map(
+                (calls) =>
+                  calls.length > 0 && (
+                    <Fold title={callsTitle(calls, oneLine(scorer, 60), calls === quoting ? "which quote this answer" : quoting.length ? "which do not" : undefined)}>
+                      <Calls calls={calls} />
+                    </Fold>
+                  ),
               )}
             </div>
           );
