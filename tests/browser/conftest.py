@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+import assay
 from tests.browser import lab
 from tests.cli.shell import COMMAND
 
@@ -73,6 +74,14 @@ def site(serve: Callable[..., Site], labs: Path) -> Site:
 
 
 @pytest.fixture(scope="session")
+def report(labs: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The same experiments as a file, opened from the disk."""
+    file = tmp_path_factory.mktemp("report") / "report #1 50%.html"
+    assay.report([labs], file, samples=None)
+    return Site(file.as_uri())
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator["Browser"]:
     path = shutil.which("chromium")
     try:
@@ -126,7 +135,7 @@ class Tab:
 
     def at(self, part: str) -> "Page":
         """Wait until the address has this part, and all that belongs to it is there."""
-        self.page.wait_for_function("part => location.href.includes(part)", arg=part)
+        self.page.wait_for_function("part => location.href.includes(part)", arg=part, timeout=10_000)
         self.settle()
         return self.page
 

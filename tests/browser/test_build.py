@@ -4,6 +4,8 @@ import gzip
 import subprocess
 from pathlib import Path
 
+from tools import screenshots
+
 ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "src/assay/viewer/assets"
 FIX = "cd web && npm ci && node build.mjs"
@@ -20,6 +22,10 @@ def test_the_shipped_app_is_the_built_one(tmp_path: Path) -> None:
     shipped = {file.name: file.read_bytes() for file in ASSETS.iterdir() if file.suffix in (".js", ".css")}
     differ = [name for name in built.keys() | shipped.keys() if built.get(name) != shipped.get(name)]
     assert not differ, f"{differ} differ from what web/ builds: {FIX}"
+
+
+def test_the_pictures_of_the_docs_are_current() -> None:
+    assert screenshots.problem() == ""
 
 
 def test_the_app_is_small() -> None:

@@ -1,5 +1,5 @@
 // The pages samples, matrix and flips of a report, made of the rows it carries.
-import type { CarriedRow, Flips, Matrix, MatrixCell, MatrixRow, Query, Samples } from "./pages";
+import type { CarriedRow, Flips, Matrix, MatrixCell, MatrixRow, Query, Report, Samples } from "./pages";
 import { PageError, queryText } from "./source";
 import { View, chosen, each, facetOf, key, list, sorted, sortedBy, text } from "./view";
 
@@ -12,7 +12,7 @@ export class Carried {
   // `share`: how much of the report's rows these are, null: all.
   constructor(
     private rows: CarriedRow[],
-    private all: number,
+    private report: Report,
     private share: number | null,
   ) {}
 
@@ -21,7 +21,7 @@ export class Carried {
     const rows = await this.keep("samples", query, async () => sorted(view, await chosen(view, query), query));
     const { offset, limit } = part(query);
     const shown = rows.slice(offset, offset + limit).map((row) => view.sample(row));
-    return { total: rows.length, all: this.all, label: view.label, labels: view.labels, facets: view.facets, tags: view.tags, indexed: this.share, rows: shown };
+    return { total: rows.length, all: list(query.experiment).length ? view.rows.length : this.report.all, label: view.label, labels: view.labels, facets: view.facets, tags: view.tags, indexed: this.share, rows: shown };
   }
 
   async matrix(query: Query): Promise<Matrix> {
@@ -44,7 +44,8 @@ export class Carried {
 
   private view(query: Query): Promise<View> {
     const { experiment, label } = query;
-    return this.keep("view", { experiment, label }, () => View.of(this.rows, list(experiment), text(label)));
+    const order = this.report.config.map((each) => each.experiment);
+    return this.keep("view", { experiment, label }, () => View.of(this.rows, order, list(experiment), text(label)));
   }
 
   private keep<Value>(what: string, query: Query, make: () => Promise<Value>): Promise<Value> {

@@ -64,7 +64,7 @@ export class EmbeddedSource implements Source {
     await Promise.race([this.reading, ...(all ? [] : [new Promise((done) => setTimeout(done, PATIENCE_MS))])]);
     while (!this.chunks && report.chunks) await pause();
     const share = this.chunks >= report.chunks ? null : this.chunks / report.chunks;
-    this.carried ??= new Carried(this.rows.slice(), report.all, share);
+    this.carried ??= new Carried(this.rows.slice(), report, share);
     return this.carried;
   }
 

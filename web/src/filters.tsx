@@ -5,7 +5,7 @@ import type { Query } from "./pages";
 import { change, queryOf, route } from "./router";
 import type { PageError } from "./source";
 import { oneLine } from "./line";
-import { Choice, count, useSource, type Option } from "./ui";
+import { Choice, count, usePage, useSource, type Option } from "./ui";
 
 const LISTS = ["experiment", "outcome", "where", "tag"];
 const SINGLES = ["label", "search", "regex", "passed", "low", "high", "only", "sort", "descending"];
@@ -59,6 +59,7 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
       {Object.entries(choices?.facets ?? {}).map(([facet, values]) => {
         const [own, others] = [where.filter((each) => each.startsWith(`${facet}=`)), where.filter((each) => !each.startsWith(`${facet}=`))];
         const chosen = own.map((each) => each.slice(facet.length + 1));
+        if (values.length < 2 && !chosen.length) return null;
         return <Several name={facet} values={values} chosen={chosen} onChosen={(next) => narrow({ where: [...others, ...next.map((value) => `${facet}=${value}`)] })} />;
       })}
       {(choices?.tags?.length ?? 0) > 0 && <Several name="tag" values={choices!.tags!} chosen={query.getAll("tag")} onChosen={(tag) => narrow({ tag })} />}
@@ -129,14 +130,14 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
 // How many there are; what went wrong; how much can be searched yet.
 export function Totals(props: { total?: number; all?: number; what: string; indexed?: number | null; error?: PageError; again: () => void; children?: ComponentChildren }): JSX.Element {
   const { total, all, what, indexed, error } = props;
-  const isPart = !useSource().live && total !== undefined && all !== undefined && total < all;
   return (
     <div class="totals">
       <p role="status">
         {error ? "" : total === undefined ? "loading …" : `${count(total)}${all === undefined ? "" : ` of ${count(all)}`} ${what}`}
+        {total === 0 && !error && " match"}
         {typeof indexed === "number" && <span class="open"> · index {Math.floor(indexed * 100)} % made: what is not in it yet is missing here</span>}
-        {isPart && <span class="quiet"> · a report may carry a choice of the samples, failures first</span>}
       </p>
+      {!useSource().live && <CarriedPart />}
       {error && !isBroken() && (
         <p class="problem" role="alert">
           {error.message} {error.fix && <span class="quiet">{error.fix}</span>} <button onClick={props.again}>try again</button>
@@ -144,5 +145,15 @@ export function Totals(props: { total?: number; all?: number; what: string; inde
       )}
       {props.children}
     </div>
+  );
+}
+
+function CarriedPart(): JSX.Element | null {
+  const { value: report } = usePage("report");
+  if (!report || report.rows >= report.all) return null;
+  return (
+    <p class="open">
+      The report carries {count(report.rows)} of {count(report.all)} samples, failures first: shares here are not those of the run.
+    </p>
   );
 }

@@ -20,7 +20,7 @@ const SHORT = 28; // characters that are not worth a second line
 
 export function Line({ text, longest = 90 }: { text: string; longest?: number }): JSX.Element {
   const [all, setAll] = useState(false);
-  if (text.length <= longest) return <bdi class={text.length <= SHORT ? "short" : "long"}>{oneLine(text)}</bdi>;
+  if (text.length <= longest) return <bdi class={text.length <= SHORT ? "short" : "long"}>{oneLine(text, Infinity)}</bdi>;
   return (
     <span class="long">
       <bdi>{oneLine(text, all ? Infinity : longest)}</bdi>

@@ -6,7 +6,7 @@ import { version } from "./live";
 import type { PageTypes, Query } from "./pages";
 import { change, route } from "./router";
 import { queryText, type PageError } from "./source";
-import { count, useSource } from "./ui";
+import { Copy, count, csv, markdown, useSource, type Column } from "./ui";
 
 type Name = "samples" | "matrix";
 type RowOf<Of extends Name> = PageTypes[Of]["rows"][number];
@@ -105,6 +105,21 @@ export function useList<Of extends Name>(name: Of, query: Query): { list: List<O
   return { list, head: head.current };
 }
 
+const MOST_COPIED = 500;
+
+export function CopyRows<Of extends Name>({ name, query, columns }: { name: Of; query: Query; columns: (page: PageTypes[Of]) => Column<RowOf<Of>>[] }): JSX.Element {
+  const rows = async (write: (columns: Column<RowOf<Of>>[], rows: RowOf<Of>[]) => string): Promise<string> => {
+    const page = await useSource().page(name, { ...query, offset: 0, limit: MOST_COPIED });
+    return write(columns(page), page.rows);
+  };
+  return (
+    <span class="actions" title={`at most ${MOST_COPIED} rows are copied`}>
+      <Copy name="Markdown" text={() => rows(markdown)} />
+      <Copy name="CSV" text={() => rows(csv)} />
+    </span>
+  );
+}
+
 const TALLEST = 8_000_000; // pixels; browsers stop laying out at 16 to 33 million
 const BEYOND = 8; // rows above and below what one sees
 
@@ -134,8 +149,10 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
   const last = Math.min(total - 1, Math.ceil((place.top + place.view) / height) + BEYOND);
   useEffect(() => list.want(first, Math.max(first, last)), [list, first, last]);
   const remember = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const move = (index: number): void => {
-    const next = Math.max(0, Math.min(total - 1, index));
+  // The first key takes one to the row where one is.
+  const move = (step: number): void => {
+    const isInside = element.current?.contains(document.activeElement) && document.activeElement !== element.current;
+    const next = Math.max(0, Math.min(total - 1, active + (isInside ? step : 0)));
     setActive(next);
     show(next * height, height);
     requestAnimationFrame(() => element.current?.querySelector<HTMLElement>(`[aria-rowindex="${next + 2}"]`)?.focus({ preventScroll: true }));
@@ -151,10 +168,10 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
     props.open(row, index);
   };
   useKeys({
-    j: { about: "next row", run: () => move(active + 1) },
-    k: { about: "previous row", run: () => move(active - 1) },
-    ArrowDown: { about: "next row", run: () => move(active + 1) },
-    ArrowUp: { about: "previous row", run: () => move(active - 1) },
+    j: { about: "next row", run: () => move(1) },
+    k: { about: "previous row", run: () => move(-1) },
+    ArrowDown: { about: "next row", run: () => move(1) },
+    ArrowUp: { about: "previous row", run: () => move(-1) },
   });
   const scale = Math.min(total * height, TALLEST);
   const rows = [];

@@ -14,6 +14,7 @@ export interface Progress {
 
 export const listed = signal<{ value?: Experiments; error?: PageError; loading: boolean }>({ loading: true });
 export const progress = signal<Record<string, Progress>>({});
+export const lost = signal(false); // whether the server has gone
 export const version = signal(0); // grows when rows were added: pages of data are then asked for again
 
 const EVERY_MS = 5000; // between two reloads of the views, which cost more than the list
@@ -36,9 +37,11 @@ export async function follow(source: Source): Promise<void> {
     listed.value = { value: { ...before, experiments: news.experiments }, loading: false };
     if (rows(before.experiments) !== rows(news.experiments)) reload();
   };
-  // A browser asks again by itself unless the server refused.
-  events.onerror = () => events.readyState === EventSource.CLOSED && (progress.value = {});
+  events.onopen = () => (lost.value = false);
+  events.onerror = () => (lost.value = true); // the browser asks again by itself
 }
+
+export const progressOf = (id: string): Progress | undefined => (Object.hasOwn(progress.value, id) ? progress.value[id] : undefined);
 
 const rows = (experiments: Experiment[]): string => JSON.stringify(experiments.map((each) => [each.id, each.state, each.responses, each.evaluations]));
 

@@ -1,7 +1,7 @@
 import { Component, render, type ComponentChildren, type FunctionComponent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { KeysDialog, keysShown, press, useKeys, type Keys } from "./keys";
-import { follow, listed } from "./live";
+import { follow, listed, lost } from "./live";
 import { chosen, go, href, route } from "./router";
 import { Chooser, ThemeButton, restoreTheme } from "./shell";
 import { openSource } from "./source";
@@ -54,7 +54,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { error?: Erro
     if (!error) return this.props.children;
     return (
       <div class="problem box" role="alert">
-        <p>This view failed: {error.message || String(error)}</p>
+        <p>This view failed: {oneLine(error.message || String(error), 500)}</p>
         <p class="quiet">Reload the page; if it stays, this is a fault of Assay. The rest of the viewer works.</p>
         <button onClick={() => this.setState({ error: undefined })}>Try again</button>
       </div>
@@ -112,6 +112,11 @@ function App() {
             ))}
         </nav>
         <div class="tools">
+          {lost.value && (
+            <span class="problem" role="status">
+              no connection
+            </span>
+          )}
           <Chooser experiments={listed.value.value?.experiments ?? []} />
           <ThemeButton />
           <button onClick={() => (keysShown.value = true)} aria-label="keys">

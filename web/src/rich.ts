@@ -14,7 +14,7 @@ const ATTRIBUTES = (
 
 const MOST_OF_FORMULA = 10_000;
 
-const markdown = new MarkdownIt({ html: false, linkify: false, typographer: false });
+const markdown = new MarkdownIt({ html: false, linkify: false, breaks: true });
 
 // Brackets of formulas, and how they are shown. A single $ must touch its formula, so that prices stay prices.
 const FENCES: [open: string, close: string, display: boolean][] = [

@@ -41,7 +41,7 @@ export function Chooser({ experiments }: { experiments: Experiment[] }): JSX.Ele
           {shown.map(({ id, state }) => (
             <label key={id}>
               <input type="checkbox" checked={ids.includes(id)} onChange={(event) => choose(id, event.currentTarget.checked)} />
-              <bdi>{oneLine(id)}</bdi> <span class={`state ${state}`}>{state === "complete" ? "" : state}</span>
+              <bdi>{oneLine(id, 300)}</bdi> <span class={`state ${state}`}>{state === "complete" ? "" : state}</span>
             </label>
           ))}
         </div>

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffWordsWithSpace } from "diff";
 import { oneLine, visible, whole } from "./line";
 import { change, route } from "./router";
-import { useSource } from "./ui";
+import { count, useSource } from "./ui";
 
 const FIRST = 20_000; // characters shown of a long text
 const PIECE = 50_000; // characters laid out at once when all is shown
@@ -131,19 +131,21 @@ export interface Message {
   name?: string;
   tool_call_id?: string;
   tool_calls?: unknown;
-  reasoning?: string;
+  reasoning?: unknown;
 }
 
 export function Chat({ messages }: { messages: Message[] }): JSX.Element {
   return (
     <ol class="chat">
-      {messages.map((message) => (
-        <Turn role={String(message.role ?? "message")} more={oneLine(String(message.tool_call_id ?? message.name ?? ""))}>
-          {message.reasoning && <Reasoning text={message.reasoning} />}
-          <Content content={message.content} />
-          <ToolCalls calls={message.tool_calls} />
-        </Turn>
-      ))}
+      <Some list={messages}>
+        {(message) => (
+          <Turn role={String(message.role ?? "message")} more={oneLine(String(message.tool_call_id ?? message.name ?? ""))}>
+            {message.reasoning && <Reasoning text={String(message.reasoning)} />}
+            <Content content={message.content} />
+            <ToolCalls calls={message.tool_calls} />
+          </Turn>
+        )}
+      </Some>
     </ol>
   );
 }
@@ -192,19 +194,38 @@ export function Fold({ title, open: opened = false, children }: { title: Compone
   );
 }
 
+const MANY = 100;
+
+// The first of a list that may be long, and a way to the others.
+export function Some<Entry>({ list, as: Tag = "li", children }: { list: Entry[]; as?: "li" | "div"; children: (entry: Entry) => ComponentChildren }): JSX.Element {
+  const [most, setMost] = useState(MANY);
+  return (
+    <>
+      {list.slice(0, most).map((entry) => children(entry))}
+      {list.length > most && (
+        <Tag>
+          <button onClick={() => setMost(most + 10 * MANY)}>show more of the {count(list.length - most)} others</button>
+        </Tag>
+      )}
+    </>
+  );
+}
+
 export function ToolCalls({ calls }: { calls: unknown }): JSX.Element | null {
   const list: any[] = Array.isArray(calls) ? calls : calls ? [calls] : [];
   if (!list.length) return null;
   return (
     <ul class="tool-calls" aria-label="tool calls">
-      {list.map((call) => (
-        <li>
-          <p class="role">
-            calls {oneLine(String(call?.function?.name ?? call?.name ?? ""))} <span class="quiet">{oneLine(String(call?.id ?? ""))}</span>
-          </p>
-          <Value value={call?.function ? call.function.arguments : call} />
-        </li>
-      ))}
+      <Some list={list}>
+        {(call) => (
+          <li>
+            <p class="role">
+              calls {oneLine(String(call?.function?.name ?? call?.name ?? ""))} <span class="quiet">{oneLine(String(call?.id ?? ""))}</span>
+            </p>
+            <Value value={call?.function ? call.function.arguments : call} />
+          </li>
+        )}
+      </Some>
     </ul>
   );
 }

@@ -2,15 +2,17 @@
 import type { JSX } from "preact";
 import type { Trace } from "./pages";
 import { oneLine } from "./line";
-import { Chat, Fold, Raw, Reasoning, ToolCalls, Turn, Value, type Message } from "./text";
-import { count, number } from "./ui";
+import { Chat, Fold, Raw, Reasoning, Some, ToolCalls, Turn, Value, type Message } from "./text";
+import { count, money, number, seconds as duration } from "./ui";
 import { Mark } from "./views/samples";
+
+const LONGEST_QUOTE = 100_000; // characters of an answer that is looked for
 
 type Row = Record<string, any>;
 type TraceSample = Trace["samples"][number];
 
-export const seconds = (value: unknown): string => (typeof value === "number" ? `${value.toPrecision(3)} s` : "");
-export const dollars = (value: unknown): string => (typeof value === "number" ? `$${Number(value.toPrecision(4))}` : "");
+const seconds = (value: unknown): string => (typeof value === "number" ? duration(value) : "");
+const dollars = (value: unknown): string => (typeof value === "number" ? money(value) : "");
 const tokens = (value: unknown): string => (typeof value === "number" ? `${count(value)} tokens` : "");
 const facts = (...words: unknown[]): string => words.filter(Boolean).map(String).join(" · ");
 
@@ -37,7 +39,7 @@ export function Conversation({ row }: { row: Row }): JSX.Element {
       <Chat messages={asked} />
       <ol class="chat" aria-label="answer">
         <Turn role="assistant" more="the answer">
-          {row.reasoning && <Reasoning text={row.reasoning} />}
+          {row.reasoning && <Reasoning text={String(row.reasoning)} />}
           {row.response ? <Value value={row.response} /> : row.output === null || row.output === undefined ? <p class="quiet">no text</p> : <Value value={row.output} />}
           <ToolCalls calls={row.tool_calls} />
         </Turn>
@@ -46,64 +48,86 @@ export function Conversation({ row }: { row: Row }): JSX.Element {
   );
 }
 
-export function Spans({ spans }: { spans: Row[] }): JSX.Element {
-  const below = (parent: number | null): JSX.Element | null => {
-    const children = spans.map((span, index) => ({ span, index })).filter(({ span, index }) => (span.parent ?? null) === parent && index !== parent);
-    if (!children.length) return null;
+// A span's parent is the place of an earlier one.
+export function Spans({ spans }: { spans: unknown[] }): JSX.Element {
+  const below = new Map<number, number[]>();
+  const rows: Row[] = spans.map((span) => (span && typeof span === "object" ? span : { data: span }));
+  rows.forEach(({ parent }, index) => {
+    const above = Number.isInteger(parent) && parent >= 0 && parent < index ? parent : -1;
+    const children = below.get(above);
+    if (children) children.push(index);
+    else below.set(above, [index]);
+  });
+  const tree = (parent: number): JSX.Element | null => {
+    const children = below.get(parent);
+    if (!children) return null;
     return (
       <ul class="tree">
-        {children.map(({ span, index }) => (
-          <li>
-            <Fold
-              title={
-                <>
-                  {oneLine(String(span.name ?? "step"), 80)} <span class="quiet">{span.end && span.start ? seconds(span.end - span.start) : "not ended"}</span>{" "}
-                  {span.error && <span class="problem">{oneLine(String(span.error), 120)}</span>}
-                </>
-              }
-            >
-              <Value value={span.data ?? span} />
-            </Fold>
-            {below(index)}
-          </li>
-        ))}
+        <Some list={children}>
+          {(index) => (
+            <li>
+              <Fold title={<SpanTitle span={rows[index]!} />}>
+                <Value value={rows[index]!.data ?? rows[index]} />
+              </Fold>
+              {tree(index)}
+            </li>
+          )}
+        </Some>
       </ul>
     );
   };
-  return below(null) ?? <Value value={spans} />;
+  return <>{tree(-1)}</>;
+}
+
+function SpanTitle({ span }: { span: Row }): JSX.Element {
+  return (
+    <>
+      {oneLine(String(span.name ?? "step"), 80)} <span class="quiet">{span.end && span.start ? seconds(span.end - span.start) : "not ended"}</span>{" "}
+      {span.error && <span class="problem">{oneLine(String(span.error), 120)}</span>}
+    </>
+  );
 }
 
 export function Calls({ calls }: { calls: Row[] }): JSX.Element {
   return (
     <ul class="tree">
-      {calls.map((call) => {
-        const completion: Row = call.completion ?? {};
-        return (
-          <li>
-            <Fold
-              title={
-                <>
-                  {oneLine(facts(call.step, call.model_name), 80)} <span class="quiet">{facts(seconds(call.seconds), tokens(completion.total_tokens), dollars(completion.cost))}</span>{" "}
-                  {oneLine(String(completion.text ?? call.error ?? ""), 90)}
-                </>
-              }
-            >
-              <Conversation row={{ messages: call.messages ?? [], response: completion.text, reasoning: completion.reasoning, tool_calls: completion.tool_calls }} />
-              {call.error && <p class="problem">{oneLine(String(call.error))}</p>}
-            </Fold>
-          </li>
-        );
-      })}
+      <Some list={calls}>
+        {(call) => {
+          const completion: Row = call.completion ?? {};
+          return (
+            <li>
+              <Fold
+                title={
+                  <>
+                    {oneLine(facts(call.step, call.model_name), 80)} <span class="quiet">{facts(seconds(call.seconds), tokens(completion.total_tokens), dollars(completion.cost))}</span>{" "}
+                    {oneLine(String(completion.text ?? call.error ?? ""), 90)}
+                  </>
+                }
+              >
+                <Conversation row={{ messages: call.messages ?? [], response: completion.text, reasoning: completion.reasoning, tool_calls: completion.tool_calls }} />
+                {call.error && <p class="problem">{oneLine(String(call.error))}</p>}
+              </Fold>
+            </li>
+          );
+        }}
+      </Some>
     </ul>
   );
 }
 
-export const callsTitle = (calls: Row[], whose: string): string => {
+export const callsTitle = (calls: Row[], whose: string, which = "for all samples of this item"): string => {
   const sum = (pick: (call: Row) => unknown): number => calls.reduce((total, call) => total + Number(pick(call) ?? 0), 0);
   const costs = calls.map((call) => call.completion?.cost);
   const cost = costs.every((each) => typeof each === "number") ? dollars(sum((call) => call.completion?.cost)) : "";
-  return facts(`${count(calls.length)} ${calls.length === 1 ? "call" : "calls"} of ${whose}, all samples of this item`, seconds(sum((call) => call.seconds)), cost);
+  return facts(`${count(calls.length)} ${calls.length === 1 ? "call" : "calls"} of ${whose} ${which}`, seconds(sum((call) => call.seconds)), cost);
 };
+
+// A call does not say which sample it was made for; where only some quote the answer, it was one of these.
+function quotes(calls: Row[], answer: string): [quoting: Row[], others: Row[]] {
+  const isQuoted = (call: Row): boolean => (call.messages ?? []).some((message: Message) => (typeof message.content === "string" ? message.content : JSON.stringify(message.content ?? "")).includes(answer));
+  const quoting = answer && answer.length < LONGEST_QUOTE ? calls.filter(isQuoted) : [];
+  return quoting.length < calls.length ? [quoting, calls.filter((call) => !quoting.includes(call))] : [[], calls];
+}
 
 // The labels of each scorer, with what it asked its judge.
 export function Labels({ sample, calls }: { sample: TraceSample; calls: Row[] }): JSX.Element {
@@ -111,21 +135,26 @@ export function Labels({ sample, calls }: { sample: TraceSample; calls: Row[] })
   if (!scorers.length) return <p class="quiet">nothing has judged it</p>;
   return (
     <>
-      {scorers.map((scorer) => {
-        const own = calls.filter((call) => call.owner === scorer);
-        return (
-          <div class="label">
-            {sample.evaluations.filter((each) => String(each.scorer ?? "") === scorer).map((each) => (
-              <Label row={each} />
-            ))}
-            {own.length > 0 && (
-              <Fold title={callsTitle(own, oneLine(scorer, 60))}>
-                <Calls calls={own} />
-              </Fold>
-            )}
-          </div>
-        );
-      })}
+      <Some as="div" list={scorers}>
+        {(scorer) => {
+          const [quoting, others] = quotes(calls.filter((call) => call.owner === scorer), String(sample.response.response ?? ""));
+          return (
+            <div class="label">
+              <Some as="div" list={sample.evaluations.filter((each) => String(each.scorer ?? "") === scorer)}>
+                {(each) => <Label row={each} />}
+              </Some>
+              {[quoting, others].map(
+                (calls) =>
+                  calls.length > 0 && (
+                    <Fold title={callsTitle(calls, oneLine(scorer, 60), calls === quoting ? "which quote this answer" : quoting.length ? "which do not" : undefined)}>
+                      <Calls calls={calls} />
+                    </Fold>
+                  ),
+              )}
+            </div>
+          );
+        }}
+      </Some>
     </>
   );
 }
@@ -158,9 +187,7 @@ function Why({ row }: { row: Row }): JSX.Element {
       {metrics.length > 0 && (
         <Fold title={`entered ${count(metrics.length)} ${metrics.length === 1 ? "metric" : "metrics"}`}>
           <ul>
-            {metrics.map((metric) => (
-              <li>{metricText(metric)}</li>
-            ))}
+            <Some list={metrics}>{(metric) => <li>{metricText(metric)}</li>}</Some>
           </ul>
         </Fold>
       )}
@@ -178,21 +205,23 @@ function metricText(metric: Row): string {
 export function Matches({ trace }: { trace: Trace }): JSX.Element {
   return (
     <>
-      {trace.matches.map(({ label, players, sample_index, evaluations }) => (
-        <div class="label">
-          <p>
-            <strong>{oneLine(label, 80)}</strong> {players.map((each) => oneLine(each, 60)).join(" vs ")} <span class="quiet">sample {sample_index}</span>
-          </p>
-          {evaluations.map((row) => (
-            <section>
-              <p>
-                {oneLine(String(players[row.seat ? 1 : 0] ?? ""), 60)} first: {winner(row, players)}
-              </p>
-              <Why row={row} />
-            </section>
-          ))}
-        </div>
-      ))}
+      <Some as="div" list={trace.matches}>
+        {({ label, players, sample_index, evaluations }) => (
+          <div class="label">
+            <p>
+              <strong>{oneLine(label, 80)}</strong> {players.map((each) => oneLine(each, 60)).join(" vs ")} <span class="quiet">sample {sample_index}</span>
+            </p>
+            {evaluations.map((row) => (
+              <section>
+                <p>
+                  {oneLine(String(players[row.seat ? 1 : 0] ?? ""), 60)} first: {winner(row, players)}
+                </p>
+                <Why row={row} />
+              </section>
+            ))}
+          </div>
+        )}
+      </Some>
     </>
   );
 }

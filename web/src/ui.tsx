@@ -1,5 +1,5 @@
 // What several views share: loading a page of data, tables that can be copied, pictures that can be saved.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
 import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
@@ -20,9 +20,12 @@ export const scope = (): { experiment: string[] } => ({ experiment: current.live
 export function usePage<Name extends PageName>(name: Name, query: Query = {}, again: unknown = version.value): Loaded<PageTypes[Name]> {
   const [state, setState] = useState<Loaded<PageTypes[Name]>>({ loading: true });
   const key = `${name}?${queryText(query)}`;
+  const shown = useRef("");
   useEffect(() => {
     let wanted = true;
-    setState((before) => ({ ...before, loading: true }));
+    const other = shown.current !== key; // a page that is only renewed does not look as if it were another
+    shown.current = key;
+    if (other) setState((before) => ({ ...before, loading: true }));
     current.page(name, query).then(
       (value) => wanted && setState({ value, loading: false }),
       (error) => wanted && setState({ error, loading: false }),
@@ -77,9 +80,12 @@ export interface Option {
   group?: string;
 }
 
+const MOST_OPTIONS = 2000; // that one can choose; an address can name any
+
 // A labelled choice of one value.
 export function Choice(props: { name: string; value: string; options: (string | Option)[]; onChange: (value: string) => void }): JSX.Element {
-  const options = props.options.map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  const options = props.options.slice(0, MOST_OPTIONS).map((each) => (typeof each === "string" ? { value: each } : each) as Option);
+  if (!options.some((each) => each.value === props.value)) options.push({ value: props.value });
   const groups = [...new Set(options.map((each) => each.group ?? ""))];
   const shown = (group: string) =>
     options
@@ -163,14 +169,14 @@ function compare<Row>(column: Column<Row>, a: Row, b: Row, descending: boolean):
   return (first < second ? -1 : first > second ? 1 : 0) * (descending ? -1 : 1);
 }
 
-const markdown = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
+export const markdown = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
   [columns.map((each) => each.name), columns.map((each) => (each.number ? "--:" : ":--")), ...rows.map((row) => columns.map((each) => markdownText(each.text(row))))]
     .map((cells) => `| ${cells.join(" | ")} |\n`)
     .join("");
 
 const markdownText = (text: string): string => text.replace(/[\\`*_{}[\]<>|~#!&]/g, "\\$&").replace(/\s+/g, " ");
 
-const csv = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
+export const csv = <Row,>(columns: Column<Row>[], rows: Row[]): string =>
   [columns.map((each) => each.name), ...rows.map((row) => columns.map((each) => each.text(row)))].map((cells) => `${cells.map(csvText).join(",")}\n`).join("");
 
 // A text that a spreadsheet would take for a formula gets an apostrophe, as in `assay export`.
@@ -179,10 +185,10 @@ const csvText = (text: string): string => {
   return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 };
 
-export function Copy({ name, text }: { name: string; text: () => string }): JSX.Element {
+export function Copy({ name, text }: { name: string; text: () => string | Promise<string> }): JSX.Element {
   const [done, setDone] = useState(false);
   const copy = async () => {
-    await copyText(text());
+    await copyText(await text());
     setDone(true);
     setTimeout(() => setDone(false), 1500);
   };
@@ -218,7 +224,7 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
   return (
     <figure class="picture">
       <figcaption>
-        <span>{chart.title}</span>
+        <span>{oneLine(chart.title, 300)}</span>
         <span class="actions">
           <button class="small" onClick={save} aria-label={`save ${chart.title} as SVG`}>
             SVG
@@ -226,7 +232,11 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
         </span>
       </figcaption>
       <div class="scroll drawing" tabIndex={0} role="group" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
-      {chart.about && <p class="quiet">{chart.about}</p>}
+      {chart.about && (
+        <p class="quiet">
+          <Prose text={chart.about} />
+        </p>
+      )}
     </figure>
   );
 }

@@ -50,17 +50,22 @@ export class View {
     readonly labels: string[],
   ) {}
 
-  static async of(every: CarriedRow[], experiments: string[], label: string): Promise<View> {
-    const [rows, labels, tags] = [[] as CarriedRow[], new Set<string>(), new Set<string>()];
+  // `order`: the experiments as they are listed, whose labels come first in this order.
+  static async of(every: CarriedRow[], order: string[], experiments: string[], label: string): Promise<View> {
+    const [rows, byExperiment, tags] = [[] as CarriedRow[], new Map<string, Set<string>>(), new Set<string>()];
     const facets = new Map<string, Set<string>>([["task", new Set()], ["model_name", new Set()]]);
     await each(every.length, (index) => {
       const row = every[index]!;
       if (experiments.length && !experiments.includes(row.experiment)) return;
       rows.push(row);
-      for (const name of Object.keys(row.labels)) labels.add(name);
+      const own = byExperiment.get(row.experiment) ?? new Set();
+      byExperiment.set(row.experiment, own);
+      for (const name of Object.keys(row.labels)) own.add(name);
       for (const tag of row.tags) tags.add(tag);
       for (const [name, value] of Object.entries({ task: row.task, model_name: row.model, ...row.facets })) facets.set(name, (facets.get(name) ?? new Set()).add(value));
     });
+    const named = [...(experiments.length ? experiments : order), ...byExperiment.keys()];
+    const labels = new Set(named.flatMap((id) => [...(byExperiment.get(id) ?? [])]));
     if (label && !labels.has(label)) throw new PageError(`there is no label '${label}'`, `labels: ${[...labels].slice(0, 10).join(", ")}`);
     const view = new View(rows, [...labels]);
     view.label = label || (view.labels[0] ?? "");

@@ -2,10 +2,11 @@
 import { Line, oneLine } from "../line";
 import { Interval, scaleOf } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard } from "../pages";
-import { change, chosen, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column, type Option } from "../ui";
+import { change, route } from "../router";
+import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
 import { Flips } from "./flips";
 import { Missing, missing } from "./leaderboard";
+import { pairOf, sidesOf } from "./sides";
 
 type Pair = Comparison["pairs"][number];
 
@@ -39,59 +40,10 @@ function Live() {
   return <Show page={board}>{(value) => <Sides board={value} />}</Show>;
 }
 
-type Row = Leaderboard["rows"][number];
-
-// Experiments, the parts of them that a facet makes, and the rows of the leaderboard.
-function sidesOf(board: Leaderboard): Option[] {
-  const sides = new Map<string, Option>();
-  const add = (row: Row, facets: string[], group: string) => {
-    const value = [row.experiment, ...facets.map((facet) => `${facet}=${row.facets[facet]}`)].join("::");
-    const text = facets.length ? `${facets.map((facet) => row.facets[facet]).join(", ")} (${row.experiment})` : value;
-    if (!facets.some((facet) => row.facets[facet]?.includes("::"))) sides.set(value, { value, text, group });
-  };
-  for (const row of board.rows) add(row, [], EXPERIMENTS);
-  for (const facet of board.facets) for (const row of board.rows) if (facet in row.facets) add(row, [facet], `by ${facet}`);
-  for (const row of board.rows) if (Object.keys(row.facets).length > 1) add(row, Object.keys(row.facets), "by all facets");
-  return [...sides.values()];
-}
-
-const EXPERIMENTS = "experiments";
-
-// What the address names; else the chosen experiments, else two that measure the same, else two parts of the first.
-function pairOf(board: Leaderboard, sides: Option[]): [string, string] {
-  const { query } = route.value;
-  const ids = chosen();
-  const [a, b] = ids.length > 1 ? ids : ids.length ? partsOf(sides, ids[0]!) : (alike(board.rows) ?? firstParts(board, sides));
-  return [query.get("a") ?? a ?? "", query.get("b") ?? b ?? ""];
-}
-
-const firstParts = (board: Leaderboard, sides: Option[]): string[] => board.rows.map((row) => partsOf(sides, row.experiment)).find((parts) => parts.length > 1) ?? [];
-
-const partsOf = (sides: Option[], id: string): string[] => {
-  const parts = sides.filter(({ value, group }) => group !== EXPERIMENTS && value.startsWith(`${id}::`));
-  for (const group of new Set(parts.map((each) => each.group))) {
-    const own = parts.filter((each) => each.group === group).map((each) => each.value);
-    if (own.length > 1) return own;
-  }
-  return [];
-};
-
-function alike(rows: Row[]): [string, string] | undefined {
-  const first = new Map<string, string>();
-  for (const { experiment, metric, label, items } of rows) {
-    const key = JSON.stringify([metric, label, items]);
-    const other = first.get(key);
-    if (other !== undefined && other !== experiment) return [other, experiment];
-    first.set(key, experiment);
-  }
-  return undefined;
-}
-
 function Sides({ board }: { board: Leaderboard }) {
   const sides = sidesOf(board);
   const [a, b] = pairOf(board, sides);
   const options = [{ value: "", text: "choose …" }, ...sides];
-  for (const value of [a, b]) if (value && !sides.some((each) => each.value === value)) options.push({ value });
   const metrics = [...new Set(board.rows.map((each) => each.metric))];
   return (
     <>

@@ -1,10 +1,11 @@
 // The first page: the experiments below the roots, and the runs that are under way.
-import { listed, progress, type Progress } from "../live";
+import { listed, progressOf, type Progress } from "../live";
 import type { Experiment } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import { Show, Table, count, money, number, seconds, type Column } from "../ui";
 
+const LONGEST = 200; // characters of a reason
 const VALUES = 4; // metrics of an experiment that are shown at a glance
 
 export function Experiments() {
@@ -14,13 +15,13 @@ export function Experiments() {
       {(value) => (
         <>
           {value.experiments
-            .filter((each) => each.state === "running" && progress.value[each.id])
+            .filter((each) => each.state === "running")
             .map((each) => (
-              <Run key={each.id} experiment={each} live={progress.value[each.id]!} />
+              <Run key={each.id} experiment={each} live={progressOf(each.id)} />
             ))}
           {value.experiments.length ? (
             <Table
-              caption={`${count(value.experiments.length)} below ${value.roots.join(", ")}`}
+              caption={`${count(value.experiments.length)} below ${oneLine(value.roots.join(", "), 300)}`}
               name="experiments"
               columns={columns()}
               rows={value.experiments}
@@ -29,12 +30,13 @@ export function Experiments() {
             />
           ) : (
             <div class="nothing box">
-              <p>There are no experiments below {value.roots.join(", ")}.</p>
+              <p>There are no experiments below {oneLine(value.roots.join(", "), 300)}.</p>
               <p class="quiet">
                 Make one with <code>assay run</code>, or open another folder with <code>assay view FOLDER</code>.
               </p>
             </div>
           )}
+          <Chosen />
           <p class="quiet">Assay {value.version}</p>
         </>
       )}
@@ -42,7 +44,20 @@ export function Experiments() {
   );
 }
 
-function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
+function Chosen() {
+  const experiment = chosen();
+  if (experiment.length < 2) return null;
+  return (
+    <p>
+      <a href={href("leaderboard", { experiment })}>Leaderboard of the {experiment.length} chosen</a>
+      {" · "}
+      <a href={href("compare", { experiment, a: experiment[0], b: experiment[1] })}>Compare the first two</a>
+    </p>
+  );
+}
+
+function Run({ experiment, live }: { experiment: Experiment; live?: Progress }) {
+  if (!live) return null;
   const facts: [string, string][] = [
     ["responses", `${count(experiment.responses)} of ${count(experiment.planned)}`],
     ["rate", live.rate === null ? "–" : `${number(live.rate, 1)} per second`],
@@ -54,7 +69,7 @@ function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
   return (
     <section class="run" aria-label={`run of ${experiment.id}`}>
       <h2>
-        <bdi>{oneLine(experiment.id)}</bdi> <span class="state running">is running</span>
+        <bdi>{oneLine(experiment.id, 300)}</bdi> <span class="state running">is running</span>
       </h2>
       <dl class="facts">
         {facts.map(([name, value]) => (
@@ -64,7 +79,7 @@ function Run({ experiment, live }: { experiment: Experiment; live: Progress }) {
           </div>
         ))}
       </dl>
-      {live.waiting && <p class="open">waits: {live.waiting}</p>}
+      {live.waiting && <p class="open">waits: {oneLine(live.waiting, 500)}</p>}
       <dl class="facts">
         {Object.entries(live.models).map(([name, { total, done, errors, retries }]) => (
           <div key={name}>
@@ -142,7 +157,7 @@ function columns(): Column<Experiment>[] {
           <input type="checkbox" aria-label={`choose ${each.id}`} checked={ids.includes(each.id)} onChange={pick(each.id)} />
           <span>
             <a href={href("leaderboard", { experiment: [each.id] })}>
-              <bdi>{oneLine(each.id)}</bdi>
+              <bdi>{oneLine(each.id, 300)}</bdi>
             </a>
             <span class="links">
               <a href={href("samples", { experiment: [each.id] })}>samples</a>
@@ -159,10 +174,14 @@ function columns(): Column<Experiment>[] {
       cell: (each) => (
         <div class="reasons">
           <span class={`state ${each.state}`}>{each.state}</span>
-          {each.problem && <div class="problem">{each.problem}</div>}
+          {each.problem && (
+            <div class="problem">
+              <Line text={each.problem} longest={LONGEST} />
+            </div>
+          )}
           {each.reasons.map((reason) => (
             <div key={reason} class="quiet">
-              {reason}
+              <Line text={reason} longest={LONGEST} />
             </div>
           ))}
         </div>

@@ -18,7 +18,7 @@ export function Judges() {
           <>
             {ids.length > 1 && (
               <div class="controls">
-                <Choice name="experiment" value={experiment} options={[...new Set([...ids, experiment])]} onChange={(id) => change({ experiment: [id], label: undefined })} />
+                <Choice name="experiment" value={experiment} options={ids} onChange={(id) => change({ experiment: [id], label: undefined })} />
               </div>
             )}
             <Reliability key={experiment} experiment={experiment} />

@@ -4,7 +4,7 @@ import { Interval, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
 import { change, chosen, href, route } from "../router";
 import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
-import { GridChoice, Measures, currentMeasure, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
+import { GridChoice, Measures, currentMeasure, facetOf, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
   const { query } = route.value;
@@ -12,6 +12,8 @@ export function Leaderboard() {
   const page = usePage("leaderboard", { ...scope(), facet });
   return <Show page={page}>{(board) => <Board board={board} facet={facet} />}</Show>;
 }
+
+const MOST_SECTIONS = 50; // there are no more on one page: the choice of metrics has the others
 
 function Board({ board, facet }: { board: Page; facet: string[] }) {
   const all = route.value.query.get("all") === "1";
@@ -35,7 +37,7 @@ function Board({ board, facet }: { board: Page; facet: string[] }) {
     <>
       {useSource().live && <FacetChoice choices={board.choices} facets={board.facets} />}
       <Measures measures={measures} current={current} all={all} />
-      {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
+      {current ? <Ranked board={board} rows={rows} facet={facet} measure={current} /> : measures.slice(0, MOST_SECTIONS).map((each) => <Section key={measureName(each)} board={board} rows={rows} measure={each} />)}
       <Notes notes={board.notes} />
       {current && <Pictures board={board} rows={rows} facet={facet} measure={current} />}
       <UsageTable usage={board.usage.filter((each) => !ids.length || ids.includes(each.experiment))} />
@@ -52,7 +54,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
       <legend>facets</legend>
       {names.map((name) => (
         <label key={name}>
-          <input type="checkbox" checked={facets.includes(name)} onChange={(event) => choose(name, event.currentTarget.checked)} />
+          <input type="checkbox" checked={facets.includes(name)} disabled={facets.length === 1 && facets[0] === name} onChange={(event) => choose(name, event.currentTarget.checked)} />
           {oneLine(name)}
         </label>
       ))}
@@ -90,10 +92,17 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
         onSort={(sort) => change({ sort })}
       />
       <Legend standing={standing} scale={scale} bounded={own.some(isBounded)} />
+      {own.some((each) => missing(each.counts).length > 0) && <p class="quiet">{policyText(own)}</p>}
       <Notes notes={standing?.value?.notes ?? []} />
     </section>
   );
 }
+
+// How failures enter the values: "errors: exclude, unparsed: wrong".
+const policyText = (rows: LeaderRow[]): string => {
+  const policies = new Set(rows.map(({ policy }) => Object.entries(policy).map(([kind, rule]) => `${kind.replace(/^on_/, "")}: ${rule}`).join(", ")));
+  return `What is missing counts as follows: ${oneLine([...policies].join("; or "), 300)}.`;
+};
 
 const percent = (rows: LeaderRow[]): string => {
   const levels = [...new Set(rows.map((each) => each.ci_level).filter((each) => each !== null))];
@@ -112,7 +121,7 @@ export function Missing({ counts, partial = "", bounds = "" }: { counts: Record<
   if (!kinds.length && !partial) return <span class="quiet">none</span>;
   return (
     <>
-      {partial && <div class="open">{partial}</div>}
+      {partial && <div class="open">{oneLine(partial, 200)}</div>}
       {kinds.map(([kind, many]) => (
         <div key={kind} class={`missing ${kind === "errored" ? "bad" : "open"}`}>
           {count(many)} {kind}
@@ -172,11 +181,12 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   const list: Column<LeaderRow>[] = [];
   if (several) list.push({ name: "experiment", text: (row) => row.experiment, sort: (row) => row.experiment });
   for (const facet of facetsOf(board, rows))
-    list.push({ name: facet, text: (row) => row.facets[facet] ?? "", sort: (row) => row.facets[facet] ?? "", cell: (row) => <Line text={row.facets[facet] ?? ""} longest={60} /> });
+    list.push({ name: facet, text: (row) => facetOf(row, facet), sort: (row) => facetOf(row, facet), cell: (row) => <Line text={facetOf(row, facet)} longest={60} /> });
   const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
   list.push(
     { name: "value", text: (row) => number(row.value), number: true, sort: (row) => row.value, cell: (row) => <b>{number(row.value)}</b> },
     { name: "interval", text: (row) => span(row.ci_low, row.ci_high), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
+    { name: "missing", text: missingText, sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
   );
   if (ranks)
     list.push({
@@ -188,7 +198,6 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   list.push(
     { name: "items", text: (row) => count(row.items), number: true, sort: (row) => row.items },
     { name: "samples", text: samplesText, number: true, sort: (row) => row.samples, cell: (row) => <a href={samplesOf(row)} aria-label={`${samplesText(row)} samples: see them`}>{samplesText(row)}</a> },
-    { name: "missing", text: missingText, sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
     { name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency },
     { name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost },
   );

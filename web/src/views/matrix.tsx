@@ -1,12 +1,12 @@
 // Items × tasks: each cell is the mean score of one task's samples of one item, the hardest items first.
 import type { JSX } from "preact";
 import { Filters, Totals, listQuery } from "../filters";
-import { Rows, useList } from "../list";
+import { CopyRows, Rows, useList } from "../list";
 import type { Matrix as Page, MatrixCell, MatrixRow } from "../pages";
 import { href, route } from "../router";
 import { queryText } from "../source";
 import { oneLine } from "../line";
-import { count, number } from "../ui";
+import { count, number, usePage, type Column } from "../ui";
 
 const SORTS = { "": "rate, hardest first", disagreement: "disagreement", item: "item", order: "order of the rows" };
 const STEPS = 10; // of the ramp
@@ -14,6 +14,7 @@ const STEPS = 10; // of the ramp
 export function Matrix(): JSX.Element {
   const query = listQuery(route.value.query);
   const { list, head } = useList("matrix", { sort: "score", ...query });
+  const { value: choices } = usePage("samples", { experiment: query.experiment, label: query.label, limit: 1 }); // facets and tags
   const from = queryText(query);
   const shared = href("sample", { label: head?.label, from: from || "sort=", list: "matrix" });
   const columns = head?.columns.map((each) => queryText({ ...each })) ?? [];
@@ -24,9 +25,10 @@ export function Matrix(): JSX.Element {
   };
   return (
     <>
-      <Filters choices={head} sorts={SORTS} error={list.error} />
+      <Filters choices={choices} sorts={SORTS} error={list.error} />
       <Totals total={head?.total} what="items" indexed={head?.indexed} error={list.error} again={() => list.again()}>
         <Legend />
+        <CopyRows name="matrix" query={{ sort: "score", ...query }} columns={copied} />
       </Totals>
       {head && (
         <div class="matrix" style={{ "--columns": head.columns.length }}>
@@ -96,6 +98,17 @@ const words = (cell: MatrixCell): string =>
     `${count(cell.samples)} ${cell.samples === 1 ? "sample" : "samples"}`,
     ...(cell.failed ? [`${count(cell.failed)} without a verdict`] : []),
   ].join(", ");
+
+const copied = (page: Page): Column<MatrixRow>[] => [
+  { name: "item", text: (row) => row.item },
+  { name: "question", text: (row) => row.question },
+  { name: "rate", text: (row) => number(row.rate), number: true },
+  ...page.columns.map(({ experiment, task }, index) => ({
+    name: oneLine(`${experiment}: ${task}`, 200),
+    text: (row: MatrixRow) => number(row.cells[index]?.value),
+    number: true,
+  })),
+];
 
 function Legend(): JSX.Element {
   const steps = [0, 0.2, 0.4, 0.6, 0.8, 1];

@@ -24,25 +24,34 @@ export function currentMeasure(measures: Measure[]): Measure | undefined {
   return measures.find((each) => (metric === null || each.metric === metric) && (label === null || each.label === label)) ?? measures[0];
 }
 
+const MOST_LINKS = 24; // more are a list
+
 // A link for each metric and label.
-export function Measures({ measures, current, all }: { measures: Measure[]; current?: Measure; all?: boolean }) {
+export function Measures({ measures, current, all }: { measures: Measure[]; current?: Measure; all: boolean }) {
   if (measures.length < 2) return null;
+  if (measures.length > MOST_LINKS) return <MeasureChoice measures={measures} current={current} />;
   const query = { ...queryOf(route.value.query), all: undefined };
   const link = (name: string, changes: Record<string, string | undefined>, is: boolean) => (
     <a key={name} href={href(route.value.view, { ...query, ...changes })} aria-current={is ? "true" : undefined}>
-      <bdi>{oneLine(name)}</bdi>
+      {oneLine(name)}
     </a>
   );
   return (
     <nav class="tabs" aria-label="metrics">
       {measures.map((each) => link(measureName(each), { ...each }, each === current))}
-      {all !== undefined && link("all", { metric: undefined, label: undefined, all: "1" }, all)}
+      {link("all", { metric: undefined, label: undefined, all: "1" }, all)}
     </nav>
   );
 }
 
+export function MeasureChoice({ measures, current }: { measures: Measure[]; current?: Measure }) {
+  const options = measures.map((each, index) => ({ value: String(index), text: measureName(each) }));
+  return <Choice name="metric" value={String(current ? measures.indexOf(current) : 0)} options={options} onChange={(index) => change({ ...measures[Number(index)]!, all: undefined })} />;
+}
+
 // Experiments may have facets of their own, which the rows of others lack.
-export const facetsOf = (board: Page, rows: LeaderRow[]): string[] => board.facets.filter((facet) => rows.some((row) => facet in row.facets));
+export const facetsOf = (board: Page, rows: LeaderRow[]): string[] => board.facets.filter((facet) => rows.some((row) => Object.hasOwn(row.facets, facet)));
+export const facetOf = (row: LeaderRow, facet: string): string => (Object.hasOwn(row.facets, facet) ? row.facets[facet]! : "");
 
 interface Grid {
   options: string[];

@@ -2,7 +2,7 @@
 import type { Leaderboard, Query } from "../pages";
 import { change, chosen, href, queryOf, route } from "../router";
 import { ChartOf, Choice, Show, scope, usePage, useSource } from "../ui";
-import { GridChoice, currentMeasure, measureName, measuresOf, useGrid } from "./measures";
+import { GridChoice, MeasureChoice, currentMeasure, measuresOf, useGrid } from "./measures";
 
 type Ask = "measure" | "label" | "grid" | "by" | "paid";
 
@@ -59,14 +59,7 @@ function Plot({ name, board }: { name: string; board: Leaderboard }) {
       <h2>{title}</h2>
       <p class="quiet">{about}</p>
       <div class="controls">
-        {asks.includes("measure") && measures.length > 1 && measure && (
-          <Choice
-            name="metric"
-            value={String(measures.indexOf(measure))}
-            options={measures.map((each, index) => ({ value: String(index), text: measureName(each) }))}
-            onChange={(index) => change({ ...measures[Number(index)]! })}
-          />
-        )}
+        {asks.includes("measure") && measures.length > 1 && <MeasureChoice measures={measures} current={measure} />}
         {asks.includes("label") && labels.length > 1 && <Choice name="label" value={get("label") || labels[0]!} options={labels} onChange={(label) => change({ label })} />}
         {asks.includes("paid") && <Choice name="against" value={get("paid")} options={[{ value: "", text: "cost" }, "latency"]} onChange={(paid) => change({ paid })} />}
         {asks.includes("by") && facets.length > 0 && <Choice name="split by" value={get("by")} options={[{ value: "", text: "model" }, ...facets]} onChange={(by) => change({ by })} />}

@@ -5,10 +5,12 @@ import { useKeys } from "../keys";
 import type { MatrixRow, Sample as Page, SampleRow, Trace } from "../pages";
 import { go, href, queryOf, route } from "../router";
 import { oneLine } from "../line";
-import { Difference, Fold, Raw, RenderToggle, Value, toggleRendered } from "../text";
+import { Difference, Fold, Raw, RenderToggle, Some, Value, toggleRendered } from "../text";
 import { Calls, Conversation, Facts, Labels, Matches, Spans, callsTitle } from "../trace";
 import { Show, count, usePage } from "../ui";
 import { Mark } from "./samples";
+
+const MOST_FIELDS = 200; // of an item
 
 type Row = Record<string, any>;
 type Chosen = { trace: Trace; sample: Trace["samples"][number] };
@@ -104,13 +106,18 @@ function Item({ item }: { item: Row | null }): JSX.Element {
     <section aria-label="item">
       <h2>Item</h2>
       <dl class="fields">
-        {Object.entries({ ...inside, ...others }).map(([name, value]) => (
+        {Object.entries({ ...inside, ...others }).slice(0, MOST_FIELDS).map(([name, value]) => (
           <>
             <dt>{oneLine(name, 60)}</dt>
             <dd>{Array.isArray(value) && value.length < 20 && value.every((each) => typeof each === "string") ? value.map((each) => <Value value={each} />) : <Value value={value} />}</dd>
           </>
         ))}
       </dl>
+      {Object.keys(inside).length > MOST_FIELDS && (
+        <Fold title="all fields">
+          <Value value={item} />
+        </Fold>
+      )}
     </section>
   );
 }
@@ -124,32 +131,33 @@ function Beside({ page, chosen }: { page: Page; chosen?: Chosen }): JSX.Element 
     <section aria-label="all answers">
       <h2>Answers {label && <span class="quiet">by {oneLine(label, 60)}</span>}</h2>
       <div class="columns">
-        {groups.map(({ trace, task, samples }) => {
-          const verdicts = samples.map((each) => each.evaluations.find((row) => row.label === label)?.passed);
-          const passed = verdicts.filter((each) => each === true).length;
-          const judged = verdicts.filter((each) => typeof each === "boolean").length;
-          const list = (
-            <ul>
-              {samples.map((each) => (
-                <Answer trace={trace} sample={each} label={label} current={each === chosen?.sample} />
-              ))}
-            </ul>
-          );
-          return (
-            <section>
-              <h3>
-                {oneLine(task, 80)} {page.experiments.length > 1 && <span class="quiet">{oneLine(trace.experiment, 60)}</span>}
-              </h3>
-              {samples.length === 1 ? (
-                list
-              ) : (
-                <Fold open={samples.includes(chosen?.sample as Trace["samples"][number])} title={judged ? `${passed}/${samples.length} passed` : `${samples.length} samples`}>
-                  {list}
-                </Fold>
-              )}
-            </section>
-          );
-        })}
+        <Some as="div" list={groups}>
+          {({ trace, task, samples }) => {
+            const verdicts = samples.map((each) => each.evaluations.find((row) => row.label === label)?.passed);
+            const passed = verdicts.filter((each) => each === true).length;
+            const open = verdicts.filter((each) => typeof each !== "boolean").length;
+            const isHere = samples.some((each) => each === chosen?.sample);
+            const list = (
+              <ul>
+                <Some list={samples}>{(each) => <Answer trace={trace} sample={each} label={label} current={each === chosen?.sample} />}</Some>
+              </ul>
+            );
+            return (
+              <section>
+                <h3>
+                  {oneLine(task, 80)} {page.experiments.length > 1 && <span class="quiet">{oneLine(trace.experiment, 60)}</span>}
+                </h3>
+                {samples.length === 1 ? (
+                  list
+                ) : (
+                  <Fold key={String(isHere)} open={isHere} title={`${passed}/${samples.length} passed${open ? `, ${open} without a verdict` : ""}`}>
+                    {list}
+                  </Fold>
+                )}
+              </section>
+            );
+          }}
+        </Some>
       </div>
     </section>
   );
@@ -224,11 +232,13 @@ function One({ chosen: { trace, sample }, item }: { chosen: Chosen; item: Row | 
         <>
           <h2>Tags</h2>
           <ul>
-            {trace.tags.map(({ annotator, tag, note }) => (
-              <li>
-                <strong>{oneLine(tag, 80)}</strong> {oneLine(note)} <span class="quiet">{oneLine(annotator, 60)}</span>
-              </li>
-            ))}
+            <Some list={trace.tags}>
+              {({ annotator, tag, note }) => (
+                <li>
+                  <strong>{oneLine(tag, 80)}</strong> {oneLine(note, 1000)} <span class="quiet">{oneLine(annotator, 60)}</span>
+                </li>
+              )}
+            </Some>
           </ul>
         </>
       )}

@@ -1,25 +1,42 @@
 // Every sample: filters, a list of any length, and the way to one of them.
 import type { JSX } from "preact";
 import { Filters, Totals, listQuery } from "../filters";
-import { Rows, useList } from "../list";
+import { CopyRows, Rows, useList } from "../list";
+import { listed } from "../live";
 import type { Outcome, SampleRow } from "../pages";
-import { go, href, route } from "../router";
+import { chosen, go, href, route } from "../router";
 import { queryText } from "../source";
 import { oneLine } from "../line";
-import { count, number } from "../ui";
+import { count, number, seconds, type Column } from "../ui";
 
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
-const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "seconds", "length"];
+const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "latency", "length"];
+
+const COPIED: Column<SampleRow>[] = [
+  { name: "experiment", text: (row) => row.experiment },
+  { name: "task", text: (row) => row.task },
+  { name: "item", text: (row) => row.item },
+  { name: "sample", text: (row) => String(row.sample), number: true },
+  { name: "verdict", text: (row) => wordOf(row.verdict || row.outcome, row.passed) },
+  { name: "score", text: (row) => number(row.score), number: true },
+  { name: "seconds", text: (row) => String(row.latency), number: true },
+  { name: "length", text: (row) => String(row.length), number: true },
+  { name: "question", text: (row) => row.question },
+  { name: "answer", text: (row) => row.answer },
+];
 
 export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
   const { list, head } = useList("samples", query);
+  const several = chosen().length !== 1 && (listed.value.value?.experiments.length ?? 0) > 1;
   const from = queryText(query);
   const address = (row: SampleRow, at: number) => ({ experiment: row.experiment, item: row.item, task: row.task, sample: row.sample, label: head?.label, from: from || "sort=", at: String(at) });
   return (
     <>
       <Filters choices={head} sorts={SORTS} error={list.error} />
-      <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} error={list.error} again={() => list.again()} />
+      <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} error={list.error} again={() => list.again()}>
+        <CopyRows name="samples" query={query} columns={() => COPIED} />
+      </Totals>
       {head && (
         <Rows
           key={from}
@@ -33,7 +50,7 @@ export function Samples(): JSX.Element {
               {name}
             </div>
           ))}
-          cells={(row, index) => <Cells row={row} address={href("sample", address(row, index))} />}
+          cells={(row, index) => <Cells row={row} several={several} address={href("sample", address(row, index))} />}
           open={(row, index) => go("sample", address(row, index))}
         />
       )}
@@ -41,15 +58,16 @@ export function Samples(): JSX.Element {
   );
 }
 
-const CLASSES: Record<string, string> = { question: "wide", score: "number", seconds: "number wide", length: "number wide" };
+const CLASSES: Record<string, string> = { question: "wide", score: "number", latency: "number wide", length: "number wide" };
 
-function Cells({ row, address }: { row: SampleRow; address: string }): JSX.Element {
+function Cells({ row, address, several }: { row: SampleRow; address: string; several: boolean }): JSX.Element {
   return (
     <>
       <div role="cell">
         <Mark outcome={row.verdict || row.outcome} passed={row.passed} />
       </div>
-      <div role="cell" title={oneLine(row.task)}>
+      <div role="cell" title={oneLine(`${row.experiment}: ${row.task}`, 200)}>
+        {several && <span class="quiet">{oneLine(row.experiment, 40)}: </span>}
         {oneLine(row.task || row.model, 80)}
       </div>
       <div role="cell">
@@ -68,7 +86,7 @@ function Cells({ row, address }: { row: SampleRow; address: string }): JSX.Eleme
         {number(row.score, 2)}
       </div>
       <div role="cell" class="number wide">
-        {row.latency.toPrecision(3)}
+        {seconds(row.latency)}
       </div>
       <div role="cell" class="number wide">
         {count(row.length)}
@@ -79,12 +97,16 @@ function Cells({ row, address }: { row: SampleRow; address: string }): JSX.Eleme
 
 const LETTERS: Record<string, string> = { passed: "P", failed: "F", scored: "S", unparsed: "U", refused: "R", errored: "E", skipped: "–", ok: "·", "no verdict": "?" };
 
+const wordOf = (outcome: Outcome, passed: boolean | null): string =>
+  passed !== null && (outcome === "scored" || outcome === "ok") ? (passed ? "passed" : "failed") : outcome || "no verdict";
+
 // What became of a sample, in a word and a letter: colour is never alone.
 export function Mark({ outcome, passed }: { outcome: Outcome; passed: boolean | null }): JSX.Element {
-  const word = passed !== null && (outcome === "scored" || outcome === "ok") ? (passed ? "passed" : "failed") : outcome || "no verdict";
+  const word = String(wordOf(outcome, passed));
+  const letter = Object.hasOwn(LETTERS, word) ? LETTERS[word] : undefined;
   return (
-    <span class={`mark ${word.replace(" ", "-")}`}>
-      <b aria-hidden="true">{LETTERS[word] ?? "?"}</b> {word}
+    <span class={`mark ${letter ? word.replace(" ", "-") : ""}`}>
+      <b aria-hidden="true">{letter ?? "?"}</b> {oneLine(word, 30)}
     </span>
   );
 }
