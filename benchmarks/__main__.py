@@ -16,6 +16,7 @@ GROUPS = (
     "coverage",
     "ranking",
     "aggregation",
+    "viewer",
     "mixeval",
     "ragicamp",
     "text_metrics",

@@ -1,15 +1,23 @@
 """The viewer over a million responses with their evaluations, about a gigabyte: pages against the least that they could
 take."""
 
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from benchmarks.aggregation import write_rows
+from benchmarks.aggregation import SAMPLES, _aggregate, write_rows
+from benchmarks.measure import Line, child
 
 ROWS = 1_000_000
-SAMPLES = 10
-_WORDS = [
+NAME = "big"
+_WORDS = (
     "the",
     "answer",
     "follows",
@@ -18,19 +26,13 @@ _WORDS = [
     "was",
     "asked",
     "and",
-    "from",
     "nothing",
     "else",
-    "so",
     "that",
-    "one",
-    "can",
-    "check",
-    "each",
-    "step",
     "of",
     "it",
-]
+    "so",
+)
 
 
 def write_experiment(folder: str, rows: int) -> None:
@@ -75,8 +77,183 @@ def write_experiment(folder: str, rows: int) -> None:
                 served_model=f"model-{task % 2}-2026",
             )
             file.write(encode(row) + b"\n")
+    _aggregate(folder, None)  # writes metrics.jsonl
     store = FlatStore(path)
     for kind in ("run", "evaluation"):
         manifest = Manifest(kind=kind, id=store.id, complete=True, planned=rows, present=rows)
         seal(manifest, store.log(kind, store.id))
         store.put_manifest(manifest)
+
+
+class _Row(msgspec.Struct):
+    """What an index needs of a response, at least."""
+
+    class Metadata(msgspec.Struct):
+        model_id: str
+        prompt_template: str
+
+    item_id: str
+    sample_index: int
+    key: str
+    task: str
+    response: str
+    inference_time: float
+    metadata: Metadata
+
+
+class _Label(msgspec.Struct):
+    item_id: str
+    label: str
+    passed: bool | None
+    score: float | None
+    outcome: str
+    responses: list[str]
+
+
+def decode(root: str) -> float:
+    """Seconds to decode what an index needs, and to keep nothing."""
+    began = time.perf_counter()
+    for name, kind in (("responses", _Row), ("evaluation_results", _Label)):
+        decode = msgspec.json.Decoder(kind).decode
+        with (Path(root) / NAME / f"{name}.jsonl").open("rb") as file:
+            for line in file:
+                decode(line)
+    return time.perf_counter() - began
+
+
+_LISTED = """
+import sys, pathlib, msgspec
+from assay.cli import main
+for line in (pathlib.Path(sys.argv[1]) / "big/metrics.jsonl").read_bytes().splitlines():
+    msgspec.json.decode(line)
+sys.argv = ["assay", "ls", sys.argv[1]]
+main()
+"""
+_SHOWN = """
+import sys, msgspec, importlib.util
+from assay.viewer.experiments import Experiments
+from assay.viewer.pages import page
+experiments = Experiments([sys.argv[1]])
+for name in ("experiments", "leaderboard"):
+    if importlib.util.find_spec(f"assay.viewer.pages.{name}"):
+        msgspec.json.encode(page(experiments, name, {}))
+"""
+
+
+def seconds_of(script: str, root: str) -> float:
+    """Seconds of a process, from its start to its end; the best of five."""
+    seconds: list[float] = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", script, root], check=True, stdout=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def first_samples(root: str) -> list[float]:
+    """Seconds to the first page of samples where there is no index yet, and to the index."""
+    from assay.viewer.experiments import Experiments
+    from assay.viewer.index.opening import open_index
+    from assay.viewer.pages import page
+
+    os.environ["ASSAY_STATE_DIR"] = f"{root}/state"
+    experiments, began = Experiments([root]), time.perf_counter()
+    assert page(experiments, "samples", {})["rows"]
+    first = time.perf_counter() - began
+    index, share = open_index(experiments, NAME, wait=True)
+    assert (len(index), share) == (ROWS, None)
+    return [first, time.perf_counter() - began]
+
+
+SOUGHT = "nothing that OF it"
+
+
+def filtered(root: str) -> list[float]:
+    """Seconds of a page that filters by label, response and item, and of one that searches for a text."""
+    from assay.viewer.experiments import Experiments
+    from assay.viewer.pages import page
+
+    os.environ["ASSAY_STATE_DIR"] = f"{root}/state"
+    where = ["model_id=model-1", "kind=kind-3"]
+    joined = {"passed": ["failed"], "where": where, "sort": ["latency"], "descending": ["true"]}
+    seconds: list[float] = []
+    for query in (joined, {"search": [SOUGHT]}):
+        experiments, began = Experiments([root]), time.perf_counter()
+        msgspec.json.encode(page(experiments, "samples", query))
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def asked_of_duckdb(root: str) -> list[float]:
+    """The same of the files, their columns given."""
+    import duckdb
+
+    def table(name: str, columns: dict[str, str]) -> str:
+        given = ", ".join(f"{column}: '{kind}'" for column, kind in columns.items())
+        path = f"{root}/{NAME}/{name}.jsonl"
+        return f"read_json('{path}', format='newline_delimited', columns={{{given}}})"
+
+    responses = {"item_id": "VARCHAR", "key": "VARCHAR", "prompt": "VARCHAR", "response": "VARCHAR"}
+    responses |= {"inference_time": "DOUBLE", "metadata": "STRUCT(model_id VARCHAR)"}
+    labels = {"label": "VARCHAR", "passed": "BOOLEAN", "score": "DOUBLE", "responses": "VARCHAR[]"}
+    items = {"id": "VARCHAR", "metadata": "STRUCT(kind VARCHAR)"}
+    joined = f"""
+        SELECT r.*, e.score, count(*) OVER () AS total FROM {table("responses", responses)} r
+        JOIN {table("evaluation_results", labels)} e ON e.responses[1] = r.key
+        JOIN {table("items", items)} i ON i.id = r.item_id
+        WHERE NOT e.passed AND r.metadata.model_id = 'model-1' AND i.metadata.kind = 'kind-3'
+        ORDER BY r.inference_time DESC LIMIT 50"""
+    sought = f"""
+        SELECT r.*, count(*) OVER () AS total FROM {table("responses", responses)} r
+        WHERE r.response ILIKE '%{SOUGHT}%' OR r.prompt ILIKE '%{SOUGHT}%' OR r.item_id ILIKE '%{SOUGHT}%' LIMIT 50"""
+    seconds: list[float] = []
+    for query in (joined, sought):
+        began = time.perf_counter()
+        duckdb.connect(":memory:").execute(query).fetchall()
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def memory(root: str) -> list[float]:
+    """Resident memory in MB after 5 and after 50 pages."""
+    from assay.viewer.experiments import Experiments
+    from assay.viewer.pages import page
+
+    os.environ["ASSAY_STATE_DIR"] = f"{root}/state"
+    experiments = Experiments([root])
+    resident: list[float] = []
+    for number in range(50):
+        sort = ("order", "latency", "score", "item", "disagreement")[number % 5]
+        query: dict[str, Any] = {"sort": [sort], "offset": [str(number * 997)], "where": [f"kind=kind-{number % 7}"]}
+        page(experiments, ("samples", "samples", "matrix")[number % 3], query)
+        page(experiments, "sample", {"item": [f"item-{number}"]})
+        if number in (4, 49):
+            status = Path("/proc/self/status").read_text()
+            resident.append(int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024)
+    return resident
+
+
+def viewer() -> list[Line]:
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / NAME).mkdir()
+        child(write_experiment, f"{root}/{NAME}", ROWS)
+        bare, page = seconds_of(_LISTED, root), seconds_of(_SHOWN, root)
+        least = min(child(decode, root)["result"] for _ in range(2))
+        built = child(first_samples, root)
+        first, index = built["result"]
+        ours = [min(seconds) for seconds in zip(*(child(filtered, root)["result"] for _ in range(3)), strict=True)]
+        theirs = [min(each) for each in zip(*(child(asked_of_duckdb, root)["result"] for _ in range(3)), strict=True)]
+        few, many = child(memory, root)["result"]
+    times = [f"{own:.2f} s / {other:.2f} s" for own, other in zip(ours, theirs, strict=True)]
+    return [
+        Line("first page of the viewer / ls and the metrics", page / bare, "<=", 2, f"{page:.2f} s / {bare:.2f} s"),
+        Line("first page of 1M samples without an index, s", first, "<=", 1),
+        Line("index of 1M samples / narrow msgspec decode", index / least, "<=", 3, f"{index:.1f} s / {least:.1f} s"),
+        Line("peak memory of making that index, MB", built["peak"], "<=", 400),
+        Line("filtered page of 1M samples / duckdb", ours[0] / theirs[0], "<=", 1.5, times[0]),
+        Line("searched page of 1M samples / duckdb", ours[1] / theirs[1], "<=", 1.5, times[1]),
+        Line("memory after 50 pages / after 5", many / few, "<=", 1.05, f"{many:.0f} MB / {few:.0f} MB"),
+    ]
+
+
+BENCHMARKS = [viewer]

@@ -73,6 +73,13 @@ FAULTS = """
         return None
 """
 
+LABELLED = """
+    from assay.interfaces import Score
+
+    def every(item, response):
+        return [Score(label=f"label {number:04}", score=float(number % 2)) for number in range(500)]
+"""
+
 
 def build(folder: Path) -> Path:
     """All experiments, each in a folder of its own below this one."""
@@ -176,6 +183,31 @@ def many(folder: Path, rows: int) -> Path:
         }
     )
     return folder / "many"
+
+
+def labelled(folder: Path, people: int) -> Path:
+    """500 labels of each of 20 answers, and a file with this many labels of people."""
+    _write(folder / "every.py", LABELLED)
+    items = [{"id": f"q{n}", "data": {"question": f"What is {n} + 1?"}, "ground_truth": str(n + 1)} for n in range(20)]
+    _write_rows(folder / "labelled.jsonl", items)
+    scorer = {"name": "every", "type": "custom", "path": str(folder / "every.py"), "function_name": "every"}
+    assay.run(
+        {
+            "name": "labelled",
+            "dataset": str(folder / "labelled.jsonl"),
+            "models": [{"name": "demo", "type": "demo"}],
+            "prompt_template": "{{question}}",
+            "evaluation_methods": [scorer],
+            "metrics": ["pass_rate"],
+            "output_dir": str(folder / "lab/labelled"),
+        }
+    )
+    given = [
+        {"item": f"q{n % 20}", "model": "demo", "scorer": "label 0001", "label": n % 2, "annotator": f"a{n // 20}"}
+        for n in range(people)
+    ]
+    _write_rows(folder / "lab/labelled/labels.jsonl", given)
+    return folder / "lab"
 
 
 def _utf8(text: str) -> str:

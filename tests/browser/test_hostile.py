@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.browser.conftest import Site, Tab
-from tests.browser.lab import PAYLOADS
+from tests.browser.lab import PAYLOADS, labelled
 
 New = Callable[..., Tab]
 HIDDEN = "\u202e\u202c\u2066\u2069\u200e\u200b\ufeff\x1b\x07\x9b"
@@ -83,3 +83,18 @@ def test_addresses_cannot_carry_scripts(site: Site, tab: New, payload: str) -> N
         opened.page.goto(url)
         opened.page.wait_for_timeout(150)
         opened.check()
+
+
+def test_many_labels_of_scorers_and_people(
+    serve: Callable[..., Site], tab: New, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """10,000 evaluations of 500 labels and 100,000 labels of people: slow is allowed, hanging is not."""
+    site = serve(str(labelled(tmp_path_factory.mktemp("labelled"), 100_000)))
+    opened = tab(of=site)
+    for view in ("leaderboard", "samples", "matrix", "sample", "judges", "review"):
+        started = time.monotonic()
+        query = {"experiment": "labelled"} | ({"item": "q1"} if view == "sample" else {})
+        page = opened.open(site.url(view, **query, **({"annotator": "me"} if view == "review" else {})))
+        assert len(page.inner_text("main")) > 10
+        assert page.evaluate("1 + 1") == 2
+        assert time.monotonic() - started < 60, view

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import UserError
 from assay.viewer.experiments import Experiments
-from assay.viewer.indexing import open_index
+from assay.viewer.index.opening import open_index
 from assay.viewer.pages import page
 from assay.viewer.rows import carried
 from assay.viewer.search import found_by

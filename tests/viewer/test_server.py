@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.engine.experiment import trust
 from assay.errors import UserError
 from assay.viewer import document, requests, server
 from assay.viewer.experiments import Experiments
@@ -106,7 +107,8 @@ def test_the_token_outlives_the_server_and_is_private(monkeypatch: pytest.Monkey
 def test_the_document_holds_nothing_and_may_not_be_framed(client: Client) -> None:
     status, headers, content = client.ask("/", cookie=None)
     assert status == 200
-    assert b"lab" not in content.replace(document.asset("app.js").encode(), b"")
+    assert content == b"".join(document.document("Assay"))
+    assert client.server.token.encode() not in content
     assert content.count(b"<script>") == 1
     policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
     assert (policy["default-src"], policy["frame-ancestors"]) == ("'none'", "'none'")
@@ -265,6 +267,20 @@ def test_a_folder_that_is_deleted_while_it_is_open(tmp_path: Path) -> None:
         status, _, content = client.ask("/data/experiments")
         assert (status, "no folder" in json.loads(content)["what"]) == (422, True)
         assert client.ask("/")[0] == 200
+
+
+def test_a_foreign_folder_that_points_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Lab(tmp_path).run()
+    rows = tmp_path / "out/evaluation_results.jsonl"
+    rows.rename(tmp_path / "elsewhere.jsonl")
+    rows.symlink_to(tmp_path / "elsewhere.jsonl")
+    with viewing(tmp_path / "out") as client:
+        assert client.page("experiments")["experiments"][0]["state"] == "complete"
+        status, _, content = client.ask("/data/review?experiment=out")
+        assert (status, "not of your Assay's making" in json.loads(content)["what"]) == (422, True)
+        assert "--trust" in json.loads(content)["fix"]
+        monkeypatch.setattr(trust._Process, "trusts", True)
+        assert client.ask("/data/review?experiment=out")[0] == 200
 
 
 def test_a_folder_of_an_older_assay() -> None:

@@ -68,6 +68,9 @@ def test_a_metric_of_the_users_own_is_not_run(tmp_path: Path) -> None:
     lab.config["metrics"] = [{"name": "mean", "type": "custom", "path": str(own), "facets": ["model_name"]}]
     lab.run()
     assert [row["value"] for row in ask(tmp_path, "leaderboard")["rows"]] == [1.0] * 4
+    by_model = ask(tmp_path, "leaderboard", facet=["model_name"])
+    assert [row["value"] for row in by_model["rows"]] == [1.0] * 4  # as they are stored
+    assert ask(tmp_path, "leaderboard", facet=["task"])["rows"] == []
     page = ask(tmp_path, "standing", metric="mean", label="exact_match")
     assert page["ranks"] == []
     assert "is code of yours" in page["notes"][0]

@@ -44,8 +44,10 @@ export function KeysDialog(): JSX.Element {
   useEffect(() => {
     if (shown && !dialog.current?.open) dialog.current?.showModal();
   }, [shown]);
+  // The browser would close it a moment later, and the next key would be lost.
+  const leave = (event: KeyboardEvent): void => void (event.key === "Escape" && (event.preventDefault(), dialog.current?.close()));
   return (
-    <dialog ref={dialog} aria-labelledby="keys-title" onClose={() => (keysShown.value = false)}>
+    <dialog ref={dialog} aria-labelledby="keys-title" onKeyDown={leave} onClose={() => (keysShown.value = false)}>
       <h2 id="keys-title">Keys</h2>
       <dl class="keys">
         {active.value.flatMap((keys) =>

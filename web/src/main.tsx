@@ -54,7 +54,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { error?: Erro
     if (!error) return this.props.children;
     return (
       <div class="problem box" role="alert">
-        <p>This view failed: {error.message || String(error)}</p>
+        <p>This view failed: {oneLine(error.message || String(error), 500)}</p>
         <p class="quiet">Reload the page; if it stays, this is a fault of Assay. The rest of the viewer works.</p>
         <button onClick={() => this.setState({ error: undefined })}>Try again</button>
       </div>

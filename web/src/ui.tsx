@@ -224,7 +224,7 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
   return (
     <figure class="picture">
       <figcaption>
-        <span>{chart.title}</span>
+        <span>{oneLine(chart.title, 300)}</span>
         <span class="actions">
           <button class="small" onClick={save} aria-label={`save ${chart.title} as SVG`}>
             SVG
@@ -232,7 +232,11 @@ export function Picture({ chart }: { chart: Chart }): JSX.Element {
         </span>
       </figcaption>
       <div class="scroll drawing" tabIndex={0} role="group" aria-label={chart.title} dangerouslySetInnerHTML={{ __html: chart.svg }} />
-      {chart.about && <p class="quiet">{chart.about}</p>}
+      {chart.about && (
+        <p class="quiet">
+          <Prose text={chart.about} />
+        </p>
+      )}
     </figure>
   );
 }

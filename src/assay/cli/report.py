@@ -10,22 +10,21 @@ from assay.cli._options import force_option, trust_option
 from assay.cli._output import print_notes
 
 
-class _Samples("click.ParamType[int | None]"):
-    name = "N|all"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        if value == "all":
-            return None
-        if not str(value).isdecimal():
-            self.fail(f"{value!r} is not a number of samples, nor `all`", param, ctx)
-        return int(value)
+def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
+    if value == "all":
+        return None
+    if not value.isdecimal():
+        raise click.BadParameter(f"{value!r} is not a number of samples, nor `all`", ctx, param)
+    return int(value)
 
 
 @click.command("report", cls=Command)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("-o", "--output", type=click.Path(), default="report.html", show_default=True, help="The file.")
 @click.option("--format", "form", type=click.Choice(["html", "pdf", "markdown"]), help="Default: the suffix of -o.")
-@click.option("--samples", type=_Samples(), default="200", show_default=True, help="To carry, failures first.")
+@click.option(
+    "--samples", callback=_samples, default="200", show_default=True, metavar="N|all", help="To carry, failures first."
+)
 @click.option("--title", default="", help="Default: the names of the experiments.")
 @trust_option
 @force_option

@@ -4,15 +4,17 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.analysis.look.ls import Listed, ls
 from assay.datasets._labels import FILE as LABELS
-from assay.engine.experiment.sources import Source, find_source, newest_inside
 from assay.errors import UserError
 from assay.records import ROWS_FILE
 from assay.registry import nearest
 from assay.store.log import FileLog
+
+if TYPE_CHECKING:
+    from assay.engine.experiment.sources import Source
 
 T = TypeVar("T")
 _MOST_KEPT = 64
@@ -55,8 +57,10 @@ class Experiments:
             raise UserError(f"there is no experiment {id!r}", fix=nearest(id, self._folders))
         return self._folders[id]
 
-    def source(self, id: str) -> Source:
+    def source(self, id: str) -> "Source":
         """The rows of an experiment; what was examined stays until a file changes."""
+        from assay.engine.experiment.sources import find_source, newest_inside  # a list of experiments needs no rows
+
         folder = newest_inside(self.folder(id))
         state = [(kind, FileLog(folder / name).segments()) for kind, name in ROWS_FILE.items()]
         if id not in self._sources or self._sources[id][0] != state:

@@ -95,20 +95,11 @@ def _chart(experiments: Experiments, name: str, metric: str, label: str) -> dict
 
 def _compared(experiments: Experiments, a: str, b: str) -> Iterator[list[str | Cell]]:
     try:
-        comparison = msgspec.to_builtins(page(experiments, "compare", {"a": [a], "b": [b]}))["comparison"]
+        compared = msgspec.to_builtins(page(experiments, "compare", {"a": [a], "b": [b]}))["comparison"]
     except AssayError:
-        comparison = None
-    for pair in comparison["pairs"] if comparison else ():
+        return
+    for pair in compared["pairs"] if compared else ():
         span = span_text(pair["ci_low"], pair["ci_high"], "+.3f", " … ")
-        difference, p = f"{pair['difference']:+.3f}", f"{pair['p_corrected']:.2g}"
-        yield [
-            comparison["label"],
-            a,
-            b,
-            difference,
-            span,
-            p,
-            f"{pair['gained']:,}",
-            f"{pair['lost']:,}",
-            pair["verdict"],
-        ]
+        changed = [f"{pair['gained']:,}", f"{pair['lost']:,}"]
+        numbers = [f"{pair['difference']:+.3f}", span, f"{pair['p_corrected']:.2g}", *changed]
+        yield [compared["label"], a, b, *numbers, pair["verdict"]]

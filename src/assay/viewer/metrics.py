@@ -1,7 +1,9 @@
 """The metric rows of experiments: as they are stored, or by other facets, computed by the engine, written nowhere."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -15,57 +17,70 @@ from assay.engine.experiment.sources import Source, newest_inside
 from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
-from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
+from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
 from assay.store.log import FileLog
-from assay.store.repair import read_rows
+from assay.store.repair import read_rows, row_decoder
 from assay.store.stores import MemoryStore
 from assay.viewer.experiments import Experiments
 
 T = TypeVar("T")
 LOOKED_AT = 1000  # rows at the beginning of a file that tell what rows look like
 _FEW = 20  # values that a facet may have to be offered
+_QUICK = 30 << 20  # bytes of evaluations: latency and cost of so many take a second or two
 
 
 class Stored(msgspec.Struct, kw_only=True):
-    """What the files of an experiment say without a look at its rows."""
+    """What the files of an experiment say without a look at its rows; `size` is that of its evaluations in bytes."""
 
     id: str
     rows: list[MetricRow]
     manifests: dict[Kind, Manifest]
     partial: str
     notes: list[str]
+    size: int = 0
 
 
 def stored(experiments: Experiments, id: str) -> Stored:
-    folder = newest_inside(experiments.folder(id))
+    folder = experiments.folder(id)
     notes: list[str] = []
     manifests: dict[Kind, Manifest] = {}
-    files: dict[Kind, Any] = {kind: folder / name for kind, name in ROWS_FILE.items()}
     try:
+        if not (folder / "manifest.json").exists():
+            folder = newest_inside(folder)
         manifests = msgspec.json.decode(reading.content(folder / "manifest.json"), type=dict[Kind, Manifest])
+        files = {kind: folder / name for kind, name in ROWS_FILE.items()}
     except FileNotFoundError:  # rows of a format, which are ours only as long as this process lasts
-        files = dict(experiments.source(id).files)
+        files = experiments.source(id).files
     except (ValueError, OSError) as error:
         raise UserError(f"the manifest cannot be read: {error}", where=str(folder)) from None
     if "evaluation" in manifests and "run" not in manifests:
         behind = experiments.source(id).manifest("run")
         manifests |= {"run": behind} if behind is not None else {}
-    log = FileLog(files["aggregation"]) if "aggregation" in files else None
-    rows = [row for _, row in read_rows(log, dict[str, Any])] if log else []
-    if rows and (note := _outdated(manifests, FileLog(files["evaluation"]) if "evaluation" in files else None)):
+    rows = list(_metric_rows(files["aggregation"])) if "aggregation" in files else []
+    segments = FileLog(files["evaluation"]).segments() if "evaluation" in files else []
+    if rows and (note := _outdated(manifests, segments)):
         notes.append(f"{id}: {note}")
     partial = partial_of([manifests.get("evaluation")])
-    return Stored(id=id, rows=rows, manifests=manifests, partial=partial, notes=notes)
+    size = sum(segment.size for segment in segments)
+    return Stored(id=id, rows=rows, manifests=manifests, partial=partial, notes=notes, size=size)
 
 
-def _outdated(manifests: dict[Kind, Manifest], evaluations: Log | None) -> str:
+def _metric_rows(file: Path) -> Iterator[MetricRow]:
+    """The rows that can be read; no file has none."""
+    decode = row_decoder(dict[str, Any])
+    with suppress(FileNotFoundError):
+        for line in reading.content(file).splitlines():
+            with suppress(ValueError, RecursionError):
+                yield decode(line)
+
+
+def _outdated(manifests: dict[Kind, Manifest], evaluations: Sequence[Segment]) -> str:
     """What to say where the evaluations are not those that the metrics were computed from."""
     aggregation = manifests.get("aggregation")
-    if aggregation is None or evaluations is None or len(aggregation.inputs) != 1:
+    now = [[segment.name, segment.size, segment.mtime_ns] for segment in evaluations]
+    if aggregation is None or not now or len(aggregation.inputs) != 1 or aggregation.inputs[0].get("rows") == now:
         return ""
-    now = [[segment.name, segment.size, segment.mtime_ns] for segment in evaluations.segments()]
-    same = not now or aggregation.inputs[0].get("rows") == now
-    return "" if same else "its rows have changed since its metrics were computed: `assay aggregate` computes them anew"
+    return "its rows have changed since its metrics were computed: `assay aggregate` computes them anew"
 
 
 # ---- by other facets
@@ -107,7 +122,7 @@ def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str
     for entry in planned:
         kind = str(entry.get("type"))
         if kind not in registry.metric.names() or not str(entry.get("identity")).startswith(f"{kind}@"):
-            notes.append(f"the metric {entry.get('name')!r} is code of yours: `assay aggregate` computes it by facets")
+            notes.append(f"the metric {entry.get('name')!r} is code of yours: only `assay aggregate` computes it")
             continue
         given = {key: entry[key] for key in ("name", "params", "policy", "level", "interval") if key in entry}
         bound.append(bind_metric(type=kind, facets=facets, **given, **(entry.get("labels") or {})))
@@ -124,8 +139,9 @@ class Board(msgspec.Struct):
     notes: list[str]
 
 
-def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = ()) -> Board:
-    """The rows of these experiments or of all: as stored, or anew by facets."""
+def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = (), *, paid: bool = False) -> Board:
+    """The rows of these experiments or of all: as stored, or anew by facets. `paid`: with latency and cost, even where
+    that takes long."""
     chosen = list(dict.fromkeys(ids)) or list(experiments.list())
     made = Board([], [], [], [])
     for id in chosen:
@@ -138,7 +154,7 @@ def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = 
             continue
         made.stored.append(entry)
         made.notes += entry.notes
-        rows, beside, notes = _by_facets(experiments, entry, facets) if facets else (entry.rows, [], [])
+        rows, beside, notes = _by_facets(experiments, entry, facets, paid) if facets else (entry.rows, [], [])
         made.rows += [(entry, row) for row in rows]
         made.beside += [(entry, row) for row in beside]
         made.notes += [f"{id}: {note}" for note in notes]
@@ -146,25 +162,27 @@ def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = 
 
 
 def _by_facets(
-    experiments: Experiments, entry: Stored, facets: Sequence[str]
+    experiments: Experiments, entry: Stored, facets: Sequence[str], paid: bool
 ) -> tuple[list[MetricRow], list[MetricRow], list[str]]:
     notes: list[str] = []
     bound = metrics_of(entry.manifests.get("aggregation"), facets, notes)
     further = [
         bind_metric(name=f"{kind} beside", type=kind, facets=facets, params=params)
         for kind, params in (("latency", {"statistic": "median"}), ("cost", {}))
+        if paid or entry.size < _QUICK
     ]
 
     def make() -> list[MetricRow]:
         return measured(experiments.source(entry.id), [*bound, *further])
 
     try:
-        rows = experiments.cached(("metrics", entry.id, *facets), [entry.id], make)
+        rows = experiments.cached(("metrics", entry.id, bool(further), *facets), [entry.id], make)
     except AssayError as error:
         return [], [], [*notes, f"{error.what}; {error.fix}" if error.fix else error.what]
-    names = {each.name for each in further}
+    names, own = {each.name for each in further}, {each.name for each in bound}
     beside = [row for row in rows if row["metric_name"] in names]
-    return [row for row in rows if row["metric_name"] not in names], beside, notes
+    kept = [row for row in entry.rows if row.get("metric_name") not in own and set(facet_names(row)) == set(facets)]
+    return [*(row for row in rows if row["metric_name"] not in names), *kept], beside, notes
 
 
 # ---- which way is better
@@ -192,17 +210,16 @@ class Ways:
 
     def __init__(self, experiments: Experiments) -> None:
         self._experiments = experiments
-        self._known: dict[tuple[str, str, str], bool] = {}
+        self._metrics: dict[str, bool | None] = {}
         self._scorers: dict[str, tuple[Directions, dict[str, set[str]]]] = {}
 
     def lower(self, entry: Stored, row: MetricRow) -> bool:
-        place = entry.id, str(row.get("metric_type")), str(row.get("label"))
-        if place not in self._known:
-            kind = place[1]
+        kind = str(row.get("metric_type"))
+        if kind not in self._metrics:
             function = registry.metric.get(kind) if kind in registry.metric.names() else None
-            marked = getattr(function, "__assay__", {}).get(LOWER)
-            self._known[place] = self._by_scorer(entry, place[2]) if marked is None else bool(marked)
-        return self._known[place]
+            self._metrics[kind] = getattr(function, "__assay__", {}).get(LOWER)
+        marked = self._metrics[kind]
+        return self._by_scorer(entry, str(row.get("label"))) if marked is None else bool(marked)
 
     def _by_scorer(self, entry: Stored, label: str) -> bool:
         if entry.id not in self._scorers:
@@ -224,17 +241,28 @@ def facet_names(row: MetricRow) -> list[str]:
 
 
 def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
-    """Facets with few values: of the tasks, of the first items, and of the first responses' metadata."""
+    """Facets with few values: of the metrics, of the first responses' metadata, and of the first items."""
     names = dict.fromkeys(name for entry in entries for row in entry.rows for name in facet_names(row))
-    rows = max(20, LOOKED_AT // max(len(entries), 1))
-    for entry in entries:
+    ids = [entry.id for entry in entries[:_MOST_SAMPLED]]
+    try:
+        offered = experiments.cached(("choices", *ids), ids, lambda: _offered(experiments, ids))
+    except AssayError:  # rows that are out of reach offer nothing
+        offered = []
+    return list(names) + [name for name in offered if not {name, name.removeprefix("metadata.")} & set(names)]
+
+
+_MOST_SAMPLED = 8  # experiments
+_SAMPLED: dict[Kind, int] = {"run": LOOKED_AT // 4, "dataset": LOOKED_AT}
+
+
+def _offered(experiments: Experiments, ids: Sequence[str]) -> list[str]:
+    names: dict[str, None] = {}
+    for id in ids:
         seen: dict[str, set[Any]] = {}
-        for kind in ("run", "dataset"):
-            for row in first_rows(experiments, entry.id, kind, dict[str, Any], rows):
+        for kind, most in _SAMPLED.items():
+            for row in first_rows(experiments, id, kind, dict[str, Any], max(20, most // len(ids))):
                 _see(seen, kind, row)
-        for name, values in seen.items():
-            if 1 < len(values) <= _FEW and name.removeprefix("metadata.") not in names:
-                names[name] = None
+        names |= {name: None for name, values in seen.items() if 1 < len(values) <= _FEW}
     return list(names)
 
 

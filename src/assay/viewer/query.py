@@ -8,13 +8,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from assay.analysis.compare.paired import text_of
 from assay.errors import AssayError, UserError
 from assay.records import OUTCOMES
 from assay.registry import nearest
-from assay.viewer.decode import RESPONSE_OUTCOMES, text_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index
-from assay.viewer.indexing import open_index
+from assay.viewer.index.decode import RESPONSE_OUTCOMES
+from assay.viewer.index.index import Index
+from assay.viewer.index.opening import open_index
 from assay.viewer.search import found_by
 from assay.viewer.tags import tagged, tags_of
 

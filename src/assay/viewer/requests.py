@@ -37,10 +37,11 @@ _OPEN = "open the address that `assay view` printed"
 class Handler(BaseHTTPRequestHandler):
     server: "Server"  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
-    server_version = "assay"
-    sys_version = ""
     timeout = LONGEST_ANSWER
     disable_nagle_algorithm = True
+
+    def version_string(self) -> str:
+        return "assay"
 
     def handle_one_request(self) -> None:
         self.server.expect(self.connection)

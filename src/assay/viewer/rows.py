@@ -12,13 +12,14 @@ from assay.store.items import decode_item
 from assay.text.messages import messages_text
 from assay.text.plain import plain
 from assay.text.template import question, variables
-from assay.viewer.decode import RESPONSE_OUTCOMES, row_of
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index
+from assay.viewer.index.decode import RESPONSE_OUTCOMES, row_of
+from assay.viewer.index.index import Index
 from assay.viewer.query import Rows, View, facets_of, layers_of, view
 from assay.viewer.tags import rows_at, tags_of
 
 LETTERS = 200  # of the beginning of a text
+_MOST_CARRIED = 100  # labels of a row in a report
 Shown = dict[str, Any]
 
 
@@ -66,7 +67,7 @@ def _common(id: str, index: Index, row: int, response: Shown) -> Shown:
         "sample": int(arrays["response.sample"][row]),
         "key": str(response.get("key") or ""),
         "outcome": "" if index.judged else RESPONSE_OUTCOMES[int(arrays["response.outcome"][row])],
-        "latency": float(number["latency"]),
+        "latency": 0.0 if np.isnan(number["latency"]) else float(number["latency"]),
         "tokens": None if np.isnan(number["tokens"]) else int(number["tokens"]),
         "cost": None if np.isnan(number["cost"]) else float(number["cost"]),
         "length": int(arrays["response.length"][row]),
@@ -102,7 +103,7 @@ def carried(experiments: Experiments, ids: Sequence[str], most: int | None = Non
     """`CarriedRow`s of these experiments, or of all: those that failed under any label first, at most `most`."""
     everything, _ = view(experiments, ids, "", wait=True)
     failed = everything.column("outcome") > 0
-    labels = everything.labels
+    labels = everything.labels[:_MOST_CARRIED]
     verdicts = {label: [index.verdicts(label) for _, index in everything.parts] for label in labels}
     for parts in verdicts.values():
         for part, (outcome, passed, _) in enumerate(parts):

@@ -15,14 +15,15 @@ from assay.store.items import decode_item
 from assay.store.log import FileLog
 from assay.text.messages import messages_text
 from assay.text.template import question, variables
-from assay.viewer.decode import lines_from, row_of, starts_of
-from assay.viewer.index import Index
+from assay.viewer.index.decode import lines_from, row_of, starts_of
+from assay.viewer.index.index import Index
 
 _MOST_KEPT = 8
 _SECONDS = 5.0  # for a block of rows
 _LONGEST = 100_000  # characters of a text that a pattern is tried on
 _SAFE = re.compile(r"[a-z0-9 .,:;!?()\[\]{}*+=_%#@$|~^-]+")  # what every writer of JSON leaves as it is
-_DISGUISED = (b"\\u", "\u212a".encode(), "\u0130".encode())  # ASCII letters may be written so, or become so
+_CASE = 0x20  # the bit that differs between ASCII letters of both cases
+_DISGUISED = ("\u212a".encode(), "\u0130".encode())  # what has ASCII letters in lower case
 
 
 class _Text(msgspec.Struct, gc=False):
@@ -124,16 +125,25 @@ def _candidates(block: bytes, part: bytes) -> list[int]:
     """Where lines begin that may have the text: those with the part of it that cannot be written otherwise."""
     if not part:
         return starts_of(block).tolist()
-    lowered = block.lower()
-    starts: dict[int, None] = {}
-    disguised = _DISGUISED[:1] if block.isascii() else _DISGUISED
-    for needle, within in ((part, lowered), *((each, block) for each in disguised)):
-        at = within.find(needle)
-        while at >= 0:
-            starts[within.rfind(b"\n", 0, at) + 1] = None
-            end = within.find(b"\n", at)
-            at = within.find(needle, end) if end >= 0 else -1
-    return sorted(starts)
+    letters = np.frombuffer(block, np.uint8)
+    folded = (letters | _CASE).tobytes()  # more than letters become alike, and nothing that was alike differs
+    places = _all(folded, bytes(letter | _CASE for letter in part), block)
+    escapes = np.flatnonzero(letters[:-1] == ord("\\"))
+    places += escapes[letters[escapes + 1] == ord("u")].tolist()
+    if not block.isascii():
+        places += [place for needle in _DISGUISED for place in _all(block, needle, block)]
+    return sorted({block.rfind(b"\n", 0, place) + 1 for place in places})
+
+
+def _all(text: bytes, needle: bytes, block: bytes) -> list[int]:
+    """A place of the needle in each line that has it."""
+    places: list[int] = []
+    at = text.find(needle)
+    while at >= 0:
+        places.append(at)
+        end = block.find(b"\n", at)
+        at = text.find(needle, end) if end >= 0 else -1
+    return places
 
 
 def _response_texts(line: bytes) -> list[str]:

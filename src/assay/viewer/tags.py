@@ -12,7 +12,7 @@ from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.store.repair import read_rows
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index
+from assay.viewer.index.index import Index
 
 
 class Tagged(msgspec.Struct, kw_only=True):

@@ -2,9 +2,10 @@
 import { listed, progressOf, type Progress } from "../live";
 import type { Experiment } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { oneLine } from "../line";
+import { Line, oneLine } from "../line";
 import { Show, Table, count, money, number, seconds, type Column } from "../ui";
 
+const LONGEST = 200; // characters of a reason
 const VALUES = 4; // metrics of an experiment that are shown at a glance
 
 export function Experiments() {
@@ -20,7 +21,7 @@ export function Experiments() {
             ))}
           {value.experiments.length ? (
             <Table
-              caption={`${count(value.experiments.length)} below ${value.roots.join(", ")}`}
+              caption={`${count(value.experiments.length)} below ${oneLine(value.roots.join(", "), 300)}`}
               name="experiments"
               columns={columns()}
               rows={value.experiments}
@@ -29,7 +30,7 @@ export function Experiments() {
             />
           ) : (
             <div class="nothing box">
-              <p>There are no experiments below {value.roots.join(", ")}.</p>
+              <p>There are no experiments below {oneLine(value.roots.join(", "), 300)}.</p>
               <p class="quiet">
                 Make one with <code>assay run</code>, or open another folder with <code>assay view FOLDER</code>.
               </p>
@@ -78,7 +79,7 @@ function Run({ experiment, live }: { experiment: Experiment; live?: Progress }) 
           </div>
         ))}
       </dl>
-      {live.waiting && <p class="open">waits: {live.waiting}</p>}
+      {live.waiting && <p class="open">waits: {oneLine(live.waiting, 500)}</p>}
       <dl class="facts">
         {Object.entries(live.models).map(([name, { total, done, errors, retries }]) => (
           <div key={name}>
@@ -173,10 +174,14 @@ function columns(): Column<Experiment>[] {
       cell: (each) => (
         <div class="reasons">
           <span class={`state ${each.state}`}>{each.state}</span>
-          {each.problem && <div class="problem">{each.problem}</div>}
+          {each.problem && (
+            <div class="problem">
+              <Line text={each.problem} longest={LONGEST} />
+            </div>
+          )}
           {each.reasons.map((reason) => (
             <div key={reason} class="quiet">
-              {reason}
+              <Line text={reason} longest={LONGEST} />
             </div>
           ))}
         </div>

@@ -54,7 +54,7 @@ function FacetChoice({ choices, facets }: { choices: string[]; facets: string[] 
       <legend>facets</legend>
       {names.map((name) => (
         <label key={name}>
-          <input type="checkbox" checked={facets.includes(name)} onChange={(event) => choose(name, event.currentTarget.checked)} />
+          <input type="checkbox" checked={facets.includes(name)} disabled={facets.length === 1 && facets[0] === name} onChange={(event) => choose(name, event.currentTarget.checked)} />
           {oneLine(name)}
         </label>
       ))}
@@ -92,10 +92,17 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
         onSort={(sort) => change({ sort })}
       />
       <Legend standing={standing} scale={scale} bounded={own.some(isBounded)} />
+      {own.some((each) => missing(each.counts).length > 0) && <p class="quiet">{policyText(own)}</p>}
       <Notes notes={standing?.value?.notes ?? []} />
     </section>
   );
 }
+
+// How failures enter the values: "errors: exclude, unparsed: wrong".
+const policyText = (rows: LeaderRow[]): string => {
+  const policies = new Set(rows.map(({ policy }) => Object.entries(policy).map(([kind, rule]) => `${kind.replace(/^on_/, "")}: ${rule}`).join(", ")));
+  return `What is missing counts as follows: ${oneLine([...policies].join("; or "), 300)}.`;
+};
 
 const percent = (rows: LeaderRow[]): string => {
   const levels = [...new Set(rows.map((each) => each.ci_level).filter((each) => each !== null))];
@@ -114,7 +121,7 @@ export function Missing({ counts, partial = "", bounds = "" }: { counts: Record<
   if (!kinds.length && !partial) return <span class="quiet">none</span>;
   return (
     <>
-      {partial && <div class="open">{partial}</div>}
+      {partial && <div class="open">{oneLine(partial, 200)}</div>}
       {kinds.map(([kind, many]) => (
         <div key={kind} class={`missing ${kind === "errored" ? "bad" : "open"}`}>
           {count(many)} {kind}
@@ -179,6 +186,7 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   list.push(
     { name: "value", text: (row) => number(row.value), number: true, sort: (row) => row.value, cell: (row) => <b>{number(row.value)}</b> },
     { name: "interval", text: (row) => span(row.ci_low, row.ci_high), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
+    { name: "missing", text: missingText, sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
   );
   if (ranks)
     list.push({
@@ -190,7 +198,6 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   list.push(
     { name: "items", text: (row) => count(row.items), number: true, sort: (row) => row.items },
     { name: "samples", text: samplesText, number: true, sort: (row) => row.samples, cell: (row) => <a href={samplesOf(row)} aria-label={`${samplesText(row)} samples: see them`}>{samplesText(row)}</a> },
-    { name: "missing", text: missingText, sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
     { name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency },
     { name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost },
   );

@@ -26,7 +26,7 @@ _FAILED = ("errored", "unparsed", "refused")
 
 class Side(msgspec.Struct, kw_only=True):
     """The rows of one source, or of one facet value in it: those whose combination is in `chosen`. `lower` are labels
-    under which less is better, beside those whose scorer says so."""
+    under which less is better, beside those whose scorer says so; `facets` were read with the rows."""
 
     name: str
     source: Source
@@ -35,6 +35,18 @@ class Side(msgspec.Struct, kw_only=True):
     chosen: npt.NDArray[np.bool_]
     directions: Directions
     lower: Sequence[str] = ()
+    facets: Sequence[str] = ()
+
+    def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
+        """A part for each value of a facet that was read: for those given, or for all that there are, in order."""
+        at, where = self.facets.index(facet), str(self.source.path)
+        own = compress(self.columns.combinations, self.chosen)
+        return [
+            msgspec.structs.replace(
+                self, name=text_of(value), chosen=self.chosen & having(self.columns, at, facet, value, where)
+            )
+            for value in list(values) or _distinct(combination.values[at] for combination in own)
+        ]
 
     @property
     def partial(self) -> str:
@@ -125,10 +137,11 @@ def read_side(source: Source, where: Mapping[str, Any]) -> Side:
     return read_sides(source, {source.name: where})[0]
 
 
-def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]]) -> list[Side]:
-    """Sides by name, each the rows whose facets have its values; the source is read once."""
+def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Sequence[str] = ()) -> list[Side]:
+    """Sides by name, each the rows whose facets have its values; the source is read once. `more` are facets that the
+    sides are to be split by."""
     log = rows_of(source)
-    facets = list(dict.fromkeys(facet for where in sides.values() for facet in where))
+    facets = list(dict.fromkeys([*(facet for where in sides.values() for facet in where), *more]))
     columns = read_columns(source, log, facets)
     directions = Directions([source.manifest("evaluation")])
     read: list[Side] = []
@@ -138,30 +151,14 @@ def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]]) -> list[S
             chosen &= having(columns, facets.index(facet), facet, value, str(source.path))
         if not chosen.any():
             raise UserError(f"no row has all of {dict(where)!r}", where=str(source.path))
-        read.append(Side(name=name, source=source, log=log, columns=columns, chosen=chosen, directions=directions))
+        parts: dict[str, Any] = {"source": source, "log": log, "columns": columns, "facets": facets}
+        read.append(Side(name=name, chosen=chosen, directions=directions, **parts))
     return read
 
 
 def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
     """One side for each value of a facet: for those given, or for all that there are, in order."""
-    log = rows_of(source)
-    columns = read_columns(source, log, [facet, *where])
-    kept = _all(columns)
-    for at, (name, value) in enumerate(where.items(), 1):
-        kept &= having(columns, at, name, value, str(source.path))
-    sought = list(values) or _distinct(combination.values[0] for combination in compress(columns.combinations, kept))
-    directions = Directions([source.manifest("evaluation")])
-    return [
-        Side(
-            name=text_of(value),
-            source=source,
-            log=log,
-            columns=columns,
-            chosen=kept & having(columns, 0, facet, value, str(source.path)),
-            directions=directions,
-        )
-        for value in sought
-    ]
+    return read_sides(source, {source.name: where}, [facet])[0].by(facet, values)
 
 
 def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:

@@ -113,14 +113,15 @@ def scatter(
     canvas.upwards(ys, 60, WIDTH - 16, upwards)
     best = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in _undominated(drawn, less)]
     canvas.path(best, "aim")
-    taken: list[tuple[float, float, float]] = []
-    for point in drawn:
-        x, y = xs.at(point.x or 0), ys.at(point.y or 0)
+    places = [(xs.at(point.x or 0), ys.at(point.y or 0)) for point in drawn]
+    for (x, y), point in zip(places, drawn, strict=True):
         tip = f"{point.name}: {exactly(point.y)}{span(point.low, point.high)} at {number(point.x)}"
         tip += f"; {point.note}" if point.note else ""
         if (low := finite(point.low)) is not None and (high := finite(point.high)) is not None:
-            canvas.line(x, ys.at(low), x, ys.at(high), "stroke s0", tip)
+            canvas.line(x, ys.at(low), x, ys.at(high), "pale s0", tip)
         canvas.dot(x, y, "fill s0", tip, 5)
+    taken = [(x - 5, x + 5, y + 4) for x, y in places]
+    for (x, y), point in zip(places, drawn, strict=True):
         _label(canvas, x, y, point.name, taken)
     if missing:
         canvas.text(8, 342, f"not drawn, one of the numbers is unknown: {', '.join(missing)}", "quiet", room=WIDTH - 16)

@@ -16,7 +16,7 @@ import msgspec
 
 from assay.reports.sheet import one_line
 
-WIDTH = 480.0  # what a chart is drawn for; it is shown at up to 640 pixels and is legible at 370
+WIDTH = 480.0  # what a chart is drawn for; it is shown at up to 640 pixels and is legible at 370; a wider one scrolls
 SIZE = 12.5  # of the letters
 _LARGEST = 1e100
 _NOT_XML = dict.fromkeys([*range(9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF], "\ufffd")
@@ -215,7 +215,7 @@ class Canvas:
         id = "assay-" + blake2b(f"{size}{words}{body}".encode(), digest_size=8).hexdigest()
         head = f'<svg xmlns="http://www.w3.org/2000/svg" id="{id}" role="img" aria-label="{safe(title)}" {size}>'
         ground = f'<rect class="paper" width="{_n(self.width)}" height="{_n(self.height)}"/>'
-        svg = "\n".join([head, words, f"<style>{_style(id)}</style>", ground, body, "</svg>"])
+        svg = "\n".join([head, words, f"<style>{_style(id, self.width)}</style>", ground, body, "</svg>"])
         return Chart(title=one_line(title), svg=svg + "\n", about=one_line(about))
 
 
@@ -232,12 +232,13 @@ def _both(name: str, light: str, dark: str) -> str:
     return f"{name}:{light};{name}:light-dark({light},{dark})"
 
 
-def _style(id: str) -> str:
+def _style(id: str, width: float) -> str:
+    size = f"width:100%;min-width:{_n(width * 0.75 if width > WIDTH else 0)}px;max-width:{_n(width * 4 / 3)}px"
     rules = {
         "svg:root": "color-scheme:light dark",
         "[data-jp-theme-light=false] {}": "color-scheme:dark",
         "{}": f"font:{SIZE}px system-ui,sans-serif",
-        "{}:not(:root)": "display:block;width:100%;max-width:640px;height:auto",
+        "{}:not(:root)": f"display:block;{size};height:auto",
         "{} .paper": _both("fill", *_PAIRS["paper"]),
         "{} .ink": _both("fill", *_PAIRS["ink"]),
         "{} .strong": _both("fill", *_PAIRS["ink"]) + ";font-weight:600",
@@ -247,11 +248,12 @@ def _style(id: str) -> str:
         "{} .aim": _both("stroke", *_PAIRS["quiet"]) + ";stroke-dasharray:4 3;fill:none",
         "{} .stroke": "stroke-width:2;fill:none",
         "{} .faint": "stroke-width:2;stroke-opacity:.45;stroke-dasharray:2 3;fill:none",
+        "{} .pale": "stroke-width:2;stroke-opacity:.5;fill:none",
         "{} .band": "fill-opacity:.15;stroke:none",
     }
     for at, pair in enumerate(_SERIES):
         dash = f";stroke-dasharray:{_DASHES[at]}" if _DASHES[at] else ""
         rules[f"{{}} .fill.s{at},{{}} .band.s{at}"] = _both("fill", *pair)
-        rules[f"{{}} .stroke.s{at},{{}} .faint.s{at}"] = _both("stroke", *pair)
+        rules[f"{{}} .stroke.s{at},{{}} .faint.s{at},{{}} .pale.s{at}"] = _both("stroke", *pair)
         rules[f"{{}} .drawn.s{at}"] = _both("stroke", *pair) + f";stroke-width:2;fill:none{dash}"
     return "\n".join(f"{place.replace('{}', f'#{id}')}{{{rule}}}" for place, rule in rules.items())

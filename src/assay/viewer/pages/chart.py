@@ -53,9 +53,11 @@ def page(experiments: Experiments, query: Query) -> Chart:
 # ---- the leaderboard's rows
 
 
-def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> list[dict[str, Any]]:
+def _chosen(
+    experiments: Experiments, query: Query, facets: Sequence[str], *, paid: bool = False
+) -> list[dict[str, Any]]:
     """The leaderboard's rows of one metric and label."""
-    made = board(experiments, query.experiment, facets)
+    made = board(experiments, query.experiment, facets, paid=paid)
     rows = leader_rows(experiments, made)
     if not rows:
         why = "; ".join(made.notes)
@@ -141,7 +143,7 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
     if paid not in ("cost", "latency"):
         raise UserError(f"quality cannot be drawn against {paid!r}", fix="choose cost or latency")
     facets = query.facet or list(_chosen(experiments, query, ())[0]["facets"]) or ["model_name"]
-    rows = _chosen(experiments, query, facets)
+    rows = _chosen(experiments, query, facets, paid=True)
     if all(row[paid] is None for row in rows):
         raise UserError(f"the {paid} of no row is known", fix="`prices:` in the config tells what tokens cost")
     several = len({row["experiment"] for row in rows}) > 1

@@ -7,7 +7,7 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, compare_sides
 from assay.analysis.compare.measured import bound_metric, shared_policy
-from assay.analysis.compare.paired import Side, read_side, read_sides_by, text_of
+from assay.analysis.compare.paired import Side, read_sides, text_of
 from assay.config.environment import shown, stays_reference
 from assay.config.source import read
 from assay.engine.aggregate.measure import BoundMetric
@@ -61,20 +61,25 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
 
 def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> dict[str, Any]:
     entries = [stored(experiments, spec.id) for spec in (first, second)]
-    sides = [_named(read_side(experiments.source(spec.id), spec.where), spec.text) for spec in (first, second)]
+    notes: list[str] = []
+    try:
+        sides = _sides(experiments, (first, second), [query.facet] if query.facet else [])
+    except UserError as error:
+        if not query.facet:
+            raise
+        notes.append(_told(error))
+        query = msgspec.structs.replace(query, facet="")
+        sides = _sides(experiments, (first, second), [])
     labels = sorted(set(sides[0].labels()) & set(sides[1].labels()))
     metric = query.metric or "mean"
     options = CompareOptions(metric=metric, label=query.label or next(iter(labels), ""), flips=0)
-    notes: list[str] = []
-    comparison, bound = None, None
+    comparison, by = None, list[dict[str, Any]]()
     try:
         bound = _metric(metric, entries[0], sides)
         comparison = compare_sides(sides, options, bound)
+        by = _by(sides, query.facet, options, bound, notes) if query.facet else []
     except UserError as error:
-        notes.append(f"{error.what}; {error.fix}" if error.fix else error.what)
-    by: list[dict[str, Any]] = []
-    if query.facet:
-        by = _by(experiments, query.facet, first, second, options, bound, notes)
+        notes.append(_told(error))
     return {
         "a": query.a,
         "b": query.b,
@@ -91,8 +96,17 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
     }
 
 
-def _named(side: Side, name: str) -> Side:
-    return msgspec.structs.replace(side, name=name)
+def _told(error: UserError) -> str:
+    return f"{error.what}; {error.fix}" if error.fix else error.what
+
+
+def _sides(experiments: Experiments, specs: tuple[Spec, Spec], more: list[str]) -> list[Side]:
+    """Both sides; an experiment that has both is read once."""
+    read: dict[str, Side] = {}
+    for id in dict.fromkeys(spec.id for spec in specs):
+        own = {spec.text: spec.where for spec in specs if spec.id == id}
+        read |= {side.name: side for side in read_sides(experiments.source(id), own, more)}
+    return [read[spec.text] for spec in specs]
 
 
 def _metric(name: str, entry: Stored, sides: list[Side]) -> BoundMetric:
@@ -102,35 +116,22 @@ def _metric(name: str, entry: Stored, sides: list[Side]) -> BoundMetric:
 
 
 def _by(
-    experiments: Experiments,
-    facet: str,
-    first: Spec,
-    second: Spec,
-    options: CompareOptions,
-    bound: BoundMetric | None,
-    notes: list[str],
+    sides: list[Side], facet: str, options: CompareOptions, bound: BoundMetric, notes: list[str]
 ) -> list[dict[str, Any]]:
     """The same comparison for each value of a facet."""
-    try:
-        both = [
-            {side.name: _named(side, spec.text) for side in read_sides_by(source, facet, (), spec.where)}
-            for spec in (first, second)
-            if (source := experiments.source(spec.id))
-        ]
-    except UserError as error:
-        notes.append(f"{error.what}; {error.fix}" if error.fix else error.what)
-        return []
-    values = list(dict.fromkeys([*both[0], *both[1]]))
+    parts = [{part.name: part for part in side.by(facet)} for side in sides]
+    values = list(dict.fromkeys([*parts[0], *parts[1]]))
     if len(values) > _MOST_VALUES:
         notes.append(f"{facet!r} has {len(values):,} values; the first {_MOST_VALUES} are compared")
     made: list[dict[str, Any]] = []
     for value in values[:_MOST_VALUES]:
         comparison: Comparison | None = None
-        lacking = [spec.text for spec, sides in zip((first, second), both, strict=True) if value not in sides]
+        lacking = [side.name for side, own in zip(sides, parts, strict=True) if value not in own]
         reason = f"{' and '.join(lacking)} has no such row" if lacking else ""
         if not lacking:
+            both = [msgspec.structs.replace(own[value], name=side.name) for side, own in zip(sides, parts, strict=True)]
             try:
-                comparison = compare_sides([sides[value] for sides in both], options, bound, noting=False)
+                comparison = compare_sides(both, options, bound, noting=False)
             except UserError as error:
                 reason = error.what
         made.append({"facet": facet, "value": value, "comparison": comparison, "reason": reason})

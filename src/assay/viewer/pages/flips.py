@@ -10,7 +10,7 @@ from assay.analysis.compare.notes import answer_of, telling_rows
 from assay.analysis.compare.paired import Side, read_side, shared_label
 from assay.errors import UserError
 from assay.viewer.experiments import Experiments
-from assay.viewer.indexing import open_index
+from assay.viewer.index.opening import open_index
 from assay.viewer.query import MOST_ROWS, Rows
 from assay.viewer.rows import beginning, question_of, read_row
 

@@ -13,8 +13,8 @@ from assay.errors import AssayError
 from assay.records import Kind
 from assay.store.stores import open_store
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import Index
-from assay.viewer.indexing import open_index
+from assay.viewer.index.index import Index
+from assay.viewer.index.opening import open_index
 from assay.viewer.tags import tags_of
 
 _MOST_IDS = 10_000  # that a wrong one is compared with

@@ -1,6 +1,8 @@
-"""An experiment's samples as columns, mapped from a file: made of the rows, never the truth. `indexing` makes it."""
+"""An experiment's samples as columns, mapped from a file: made of the rows, never the truth. `opening` makes it."""
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,14 @@ from xxhash import xxh3_64
 
 from assay.errors import StoreError
 from assay.records import OUTCOMES, Kind
-from assay.store.files import write_file
+from assay.store.files import sweep, write_file
 from assay.store.keys import id_hash, short
 from assay.store.log import FileLog
-from assay.viewer.build import Arrays, Coded, Ends
+from assay.viewer.index.build import Arrays, Coded, Ends
 
 _MAGIC = b"assay index 1\n"
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
-_MOST_KEPT = 64  # indexes of other experiments
+_MOST_KEPT = 4 << 30  # bytes of all indexes
 _FAILED = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]
 
 
@@ -36,9 +38,12 @@ class IndexedFile(msgspec.Struct):
 
 
 class IndexedLog(msgspec.Struct):
+    """`hidden`: how many rows did not count."""
+
     kind: Kind
     path: str
     files: list[IndexedFile]
+    hidden: int = 0
 
 
 class _Header(msgspec.Struct):
@@ -160,9 +165,7 @@ class Index:
             write_file(path, chain([head + bytes(-len(head) % 8)], self._parts()))
         except StoreError:  # without a place for it, it is made again by the next process
             return
-        kept = sorted(path.parent.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
-        for file in kept[_MOST_KEPT:]:
-            file.unlink(missing_ok=True)
+        _sweep(path.parent)
 
     def _parts(self) -> Iterator[bytes]:
         for column in self.arrays.values():
@@ -170,6 +173,18 @@ class Index:
             for start in range(0, len(content), 1 << 20):
                 yield content[start : start + (1 << 20)].tobytes()
             yield bytes(-len(content) % 8)
+
+
+def _sweep(folder: Path) -> None:
+    """Forget the indexes that were made longest ago where all together are too large."""
+    sweep(folder)
+    with suppress(OSError):  # another process sweeps as well
+        files = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(folder)]
+        kept = 0
+        for _, size, path in sorted(files, reverse=True):
+            kept += size
+            if kept > _MOST_KEPT:
+                os.unlink(path)
 
 
 def load(path: Path) -> Index | None:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from assay import reading
-from assay.engine.aggregate.facets import typed
+from assay.analysis.compare.paired import text_of
 from assay.records import EvaluationOutcome, ResponseOutcome, tolerant_json, verdict_of
 from assay.store.files import store_error
 from assay.store.keys import id_hash, short
@@ -68,10 +68,6 @@ def row_of(line: bytes) -> dict[str, Any] | None:
         except ValueError:
             return None
     return cast("dict[str, Any]", row) if isinstance(row, dict) else None
-
-
-def text_of(value: Any) -> str:
-    return value if isinstance(value, str) else typed(value).decode()
 
 
 class Texts:

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from assay.records import OUTCOMES, Kind
 from assay.store.items import decode_item
 from assay.store.log import FileLog
-from assay.viewer.decode import (
+from assay.viewer.index.decode import (
     OFFSET_BITS,
     RESPONSE_OUTCOMES,
     EvaluationRow,
@@ -34,6 +35,11 @@ _EVALUATIONS = {**_BOTH, "combination": "i", "score": "d"}
 _ITEMS = {"hash": "Q", "log": "q", "position": "q"}
 _OUTCOMES: dict[Any, int] = {name: code for code, name in enumerate(RESPONSE_OUTCOMES)}
 _ERRORED = _OUTCOMES["errored"]
+
+
+_item_id, _score, _players = attrgetter("item_id"), attrgetter("score"), attrgetter("players")
+_latency, _tokens, _cost = attrgetter("inference_time"), attrgetter("total_tokens"), attrgetter("cost")
+_combination = attrgetter("label", "scorer", "outcome", "passed")
 
 
 class Coded(msgspec.Struct):
@@ -106,16 +112,15 @@ class Builder:
         columns["position"].frombytes(places.tobytes())
         columns["log"].extend([number] * len(rows))
         _extend(columns["key"], keys_of([row.key or "" for row in rows]))
-        columns["item"].extend([self.ids[row.item_id] for row in rows])
+        columns["item"].extend(map(self.ids.__getitem__, map(_item_id, rows)))
         columns["sample"].extend([row.sample_index & 0x7FFFFFFF for row in rows])
         columns["task"].extend(self.tasks.codes([row.task or row.model_name or "" for row in rows]))
         columns["model"].extend(self.models.codes([row.model_name or "" for row in rows]))
         columns["outcome"].extend(
             [_ERRORED if row.error and row.outcome in ("ok", None) else _OUTCOMES[row.outcome or "ok"] for row in rows]
         )
-        columns["latency"].extend([row.inference_time or 0.0 for row in rows])
-        columns["tokens"].extend([np.nan if row.total_tokens is None else row.total_tokens for row in rows])
-        columns["cost"].extend([np.nan if row.cost is None else row.cost for row in rows])
+        for name, field in (("latency", _latency), ("tokens", _tokens), ("cost", _cost)):
+            columns[name].frombytes(np.array(list(map(field, rows)), np.float64).tobytes())  # null becomes NaN
         columns["length"].extend([len(row.response) if row.response else _length(row.output) for row in rows])
         self.facets.take(metadata)
 
@@ -145,19 +150,25 @@ class Builder:
         columns["position"].frombytes(places.tobytes())
         columns["log"].extend([number] * len(rows))
         _extend(columns["key"], keys_of(keys))
-        columns["item"].extend([self.ids[row.item_id] for row in rows])
+        columns["item"].extend(map(self.ids.__getitem__, map(_item_id, rows)))
         columns["sample"].extend([row.sample_index & 0x7FFFFFFF for row in rows])
         columns["model"].extend(self.models.codes([row.model_name or "" for row in rows]))
-        columns["score"].extend([np.nan if row.score is None else row.score for row in rows])
-        known = self._known
-        for row in rows:
-            key = (row.label, row.scorer, row.outcome, row.passed, bool(row.players))
-            code = known.get(key)
-            if code is None:
-                passed = -1 if row.passed is None else int(row.passed)
-                entry = (row.label or "", row.scorer or "", OUTCOMES.index(row.outcome), passed, bool(row.players))
-                code = known[key] = self.combinations.setdefault(entry, len(self.combinations))
-            columns["combination"].append(code)
+        columns["score"].frombytes(np.array(list(map(_score, rows)), np.float64).tobytes())
+        columns["combination"].extend(self._combined(rows))
+
+    def _combined(self, rows: Sequence[EvaluationRow]) -> list[int]:
+        """The codes of the rows' combinations."""
+        if any(map(_players, rows)):
+            kinds = [(row.label, row.scorer, row.outcome, row.passed, bool(row.players)) for row in rows]
+        else:
+            kinds = list(map(_combination, rows))
+        codes = list(map(self._known.get, kinds))
+        for at in (at for at, code in enumerate(codes) if code is None):
+            label, scorer, outcome, passed, *match = kinds[at]
+            said = -1 if passed is None else int(passed)
+            entry = (label or "", scorer or "", OUTCOMES.index(outcome), said, any(match))
+            codes[at] = self._known[kinds[at]] = self.combinations.setdefault(entry, len(self.combinations))
+        return cast("list[int]", codes)
 
     def _take_items(self, number: int, block: bytes, places: npt.NDArray[np.int64]) -> None:
         facets: list[dict[str, Any]] = []

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from assay.viewer.build import Arrays, Builder
+from assay.viewer.index.build import Arrays, Builder
 
 Ints = npt.NDArray[np.int64]
 _TABLES = ("response", "evaluation")
@@ -28,7 +28,8 @@ def finished(builder: Builder, before: Arrays) -> Arrays:
         new = np.frombuffer(codes, np.int32) if len(codes) else np.full(rows, -1, np.int32)
         arrays[f"facet:{name}"] = np.concatenate([old, new])
     if judged:
-        arrays |= _only_judged(arrays)
+        matches = np.array([match for *_, match in builder.combinations], np.bool_)
+        arrays |= _only_judged(arrays, np.flatnonzero(~matches[arrays["evaluation.combination"]]))
     elif earlier:
         arrays = _without_repeats(arrays, earlier)
     return arrays | _joined(arrays)
@@ -90,11 +91,10 @@ def _dataset(builder: Builder, before: Arrays, rows: npt.NDArray[np.int32], coun
     return arrays
 
 
-def _only_judged(arrays: Arrays) -> Arrays:
+def _only_judged(arrays: Arrays, labels: Ints) -> Arrays:
     """A row for each place that there are only labels of: an item, a sample and a model."""
-    place = _places(arrays, "evaluation")
-    _, first = np.unique(place, return_index=True)
-    rows = np.sort(first)
+    _, first = np.unique(_places(arrays, "evaluation")[labels], return_index=True)
+    rows = labels[np.sort(first)]
     made: Arrays = {
         f"response.{name}": arrays[f"evaluation.{name}"][rows]
         for name in ("position", "log", "key", "item", "sample", "model")

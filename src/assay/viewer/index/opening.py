@@ -15,10 +15,10 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import state_folder
 from assay.store.files import store_error
 from assay.store.log import FileLog
-from assay.viewer.build import Builder
 from assay.viewer.experiments import Experiments
-from assay.viewer.index import KINDS, Index, IndexedFile, IndexedLog, load
-from assay.viewer.join import finished
+from assay.viewer.index.build import Builder
+from assay.viewer.index.index import KINDS, Index, IndexedFile, IndexedLog, load
+from assay.viewer.index.join import finished
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
@@ -52,11 +52,16 @@ def _unmarked(log: IndexedLog) -> Any:
 
 
 def _continues(index: Index, new: list[IndexedLog]) -> bool:
-    """Whether files have only grown since: the same ones, with the same beginning and the same end of what was read."""
+    """Whether files have only grown since: the same ones, with the same beginning and the same end of what was read.
+    A row that did not count may count now, where the rest of its call has come."""
     if [(log.kind, log.path) for log in index.logs] != [(log.kind, log.path) for log in new]:
         return False
     for old, log in zip(index.logs, new, strict=True):
-        if len(old.files) > len(log.files) or (log.kind == "dataset" and _unmarked(old) != _unmarked(log)):
+        if (
+            old.hidden
+            or len(old.files) > len(log.files)
+            or (log.kind == "dataset" and _unmarked(old) != _unmarked(log))
+        ):
             return False
         for number, (before, now) in enumerate(zip(old.files, log.files, strict=False)):
             end = index.ends.get(log.path, {}).get(number, 0)
@@ -80,12 +85,13 @@ def make(source: Source, before: Index | None, logs: list[IndexedLog], most: int
     """The index of a source, continued where `before` is given; with `most`, of the beginnings of its files."""
     builder = Builder(before.coded if before else None, before.ends if before else None)
     for kind in KINDS:
-        paths = [Path(log.path) for log in logs if log.kind == kind]
+        own = [log for log in logs if log.kind == kind]
         # Rows that are appended while a run goes on were written by this run: only what was closed is examined.
-        examined = source.logs(kind) if before is None and most is None else [FileLog(path) for path in paths]
-        for number, log in enumerate(examined):
+        examined = source.logs(kind) if before is None and most is None else [FileLog(Path(log.path)) for log in own]
+        for number, (log, rows) in enumerate(zip(own, examined, strict=True)):
+            log.hidden = len(rows.hidden)
             if kind != "dataset" or before is None:
-                builder.read(kind, number, log, most)
+                builder.read(kind, number, rows, most)
     arrays = finished(builder, before.arrays if before else {})
     for log in logs:
         for number, file in enumerate(log.files):
