@@ -26,7 +26,7 @@ export function Line({ text, longest = 90 }: { text: string; longest?: number })
   return (
     <span class="long">
       <bdi>{oneLine(text, all ? Infinity : longest)}</bdi>
-      <button class="more" aria-expanded={all} aria-label={all ? "show less of this text" : "show all of this text"} onClick={() => setAll(!all)}>
+      <button class="more" aria-expanded={all} aria-label={all ? "less of this text" : "more of this text"} onClick={() => setAll(!all)}>
         {all ? "less" : "more"}
       </button>
     </span>
