@@ -19,7 +19,7 @@ from assay.viewer.index.index import Index, load
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages import page
 from tests.support import Lab
-from tests.viewer.generated import Row, evaluations, experiment, read, responses, samples, write
+from tests.viewer.generated import Row, evaluations, experiment, items, read, responses, samples, write
 
 
 @pytest.fixture(autouse=True, name="state")
@@ -234,7 +234,7 @@ def test_what_goes_wrong_in_the_background_is_raised(tmp_path: Path, monkeypatch
 # ---- which rows count
 
 
-def test_rows_that_do_not_count_are_not_listed(tmp_path: Path) -> None:
+def test_rows_that_do_not_count_are_not_listed(tmp_path: Path, made: list[str]) -> None:
     (tmp_path / "lab").mkdir()
     lab = Lab(tmp_path / "lab", items=30)
     lab.run()
@@ -251,6 +251,9 @@ def test_rows_that_do_not_count_are_not_listed(tmp_path: Path) -> None:
     assert 0 < len(shown) < 61
     rows = zip(index.arrays["response.log"].tolist(), index.arrays["response.position"].tolist(), strict=True)
     assert [index.read("run", *place) for place in rows] == shown
+    append(folder / "responses.jsonl", [{**json.loads(shown[-1]), "key": "f" * 32, "sample_index": 7}])
+    assert len(open_index(experiments, id)[0]) == len(shown) + 1
+    assert made == ["anew"] * 3  # what does not count may count when the rest of its call has come
 
 
 def test_rows_that_an_evaluation_was_made_from_elsewhere_are_indexed(tmp_path: Path) -> None:
@@ -403,3 +406,22 @@ def test_pages_may_be_asked_for_at_once_while_rows_are_written(tmp_path: Path, m
         totals = [future.result() for future in asked]
     assert all(0 < total <= len(rows) for each in totals for total in each)
     assert len(open_index(experiments, "e", wait=True)[0]) == len(rows)
+
+
+def test_a_row_that_is_no_text_throughout_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "runs/e"
+    folder.mkdir(parents=True)
+    row = b'{"item_id": "a", "prompt": "%s", "response": "", "model_name": "m"}\n'
+    (folder / "responses.jsonl").write_bytes(row % b"\xff" + row % "é".encode())
+    (folder / "manifest.json").write_text("{}")
+    assert page(Experiments([tmp_path / "runs"]), "samples", {})["total"] == 1
+
+
+def test_of_several_labels_of_an_answer_the_first_counts(tmp_path: Path) -> None:
+    rows = responses(22, 3)
+    judged = evaluations(rows, 23)
+    write(tmp_path / "runs/e/responses.jsonl", rows)
+    write(tmp_path / "runs/e/evaluation_results.jsonl", [*judged, *({**row, "score": 0.5} for row in judged)])
+    write(tmp_path / "runs/e/items.jsonl", items(3))
+    (tmp_path / "runs/e/manifest.json").write_text("{}")
+    assert rows_of(Experiments([tmp_path / "runs"]), "grade") == expected(tmp_path / "runs/e", "grade")
