@@ -210,9 +210,9 @@ def _log_file(kind: Kind, name: str) -> str:
 def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
     """The manifests in a folder, of these kinds or all, read at once; none where there is no file."""
     sections = _sections(directory)
-    wanted = [kind for kind in kinds or ROWS_FILE if kind in sections]
+    own = [(kind, section) for kind in kinds or ROWS_FILE if (section := sections.get(kind)) is not None]
     try:
-        found: dict[Kind, Manifest] = {kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted}
+        found = {kind: msgspec.json.decode(section, type=Manifest) for kind, section in own}
         msgspec.convert(list(found.values()), list[ManifestShape], from_attributes=True)
         return found
     except ValueError as error:
