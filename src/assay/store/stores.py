@@ -210,9 +210,10 @@ def _log_file(kind: Kind, name: str) -> str:
 def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
     """The manifests in a folder, of these kinds or all, read at once; none where there is no file."""
     sections = _sections(directory)
-    own = [(kind, section) for kind in kinds or ROWS_FILE if (section := sections.get(kind)) is not None]
+    found: dict[Kind, Manifest] = {}
     try:
-        found = {kind: msgspec.json.decode(section, type=Manifest) for kind, section in own}
+        for kind in kinds or tuple(ROWS_FILE):
+            found |= {kind: msgspec.json.decode(sections[kind], type=Manifest)} if kind in sections else {}
         msgspec.convert(list(found.values()), list[ManifestShape], from_attributes=True)
         return found
     except ValueError as error:
