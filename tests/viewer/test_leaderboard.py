@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.errors import UserError
+from assay.errors import StoreError
 from assay.viewer.experiments import Experiments
 from tests.support import Lab
 from tests.viewer.demo import ask, content, demo, rows_of
@@ -71,6 +71,25 @@ def test_usage_is_the_sum_of_the_responses(root: Path) -> None:
         assert used["responses"] == len(own)
         assert used["completion_tokens"] == sum(row["completion_tokens"] for row in own)
         assert used["cost"] == sum(row["cost"] for row in own)
+
+
+def test_an_evaluation_of_several_runs(root: Path, tmp_path: Path) -> None:
+    """What they used is counted, and what they are made of is told."""
+    demo(tmp_path / "other", models=[{"name": "x", "type": "demo"}], limit=5)
+    metrics = [{"name": "mean", "type": "mean", "facets": ["model_name"]}]
+    config = {"name": "both", "evaluation_methods": ["contains"], "metrics": metrics}
+    assay.evaluate([root / "demo", tmp_path / "other"], config, output_dir=str(tmp_path / "out" / "both"))
+    page = ask(tmp_path / "out", "leaderboard")
+    assert {used["model"]: used["responses"] for used in page["usage"]} == {
+        "demo-large": 368,
+        "demo-small": 368,
+        "x": 40,
+    }
+    assert [row["cost"] for row in page["rows"]] == [0, 0, 0]
+    sides = {"a": "both::model_name=demo-small", "b": "both::model_name=x"}
+    model = next(each for each in ask(tmp_path / "out", "compare", **sides)["differences"] if each["what"] == "model")
+    assert '"name":"demo-small"' in model["a"]
+    assert '"name":"x"' in model["b"]
 
 
 def test_no_row_is_read(copy: Path) -> None:
@@ -166,11 +185,17 @@ def test_metrics_that_anybody_wrote_do_no_harm(copy: Path) -> None:
     first, second = ask(copy, "leaderboard")["rows"]
     assert (first["value"], first["items"], first["facets"]) == (None, 0, {})
     assert (second["metric"], second["value"]) == ("m", None)
-    (copy / "demo" / "manifest.json").write_text("{")
+    file = copy / "demo" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps({**manifest, "aggregation": {**manifest["aggregation"], "plan": {"metrics": [7]}}}))
+    assert "the manifest's plan cannot be read" in ask(copy, "leaderboard", facet=["kind"])["notes"][-1]
+    file.write_text(json.dumps({**manifest, "run": {**manifest["run"], "metadata": {"usage": "much"}}}))
+    assert "demo is left out: the manifest cannot be read" in ask(copy, "leaderboard")["notes"][0]
+    file.write_text("{")
     page = ask(copy, "leaderboard")
     assert page["rows"] == []
     assert "demo is left out: the manifest cannot be read" in page["notes"][0]
-    with pytest.raises(UserError, match="the manifest cannot be read"):
+    with pytest.raises(StoreError, match="the manifest cannot be read"):
         ask(copy, "leaderboard", experiment=["demo"])
 
 

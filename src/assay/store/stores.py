@@ -54,11 +54,11 @@ class _DiskStore(ABC):
     def _remove(self, kind: Kind, directory: Path) -> None: ...
 
     def ids(self, kind: Kind) -> list[str]:
-        found = (_section(directory, kind) for directory in self._directories(kind))
+        found = (read_manifests(directory, kind).get(kind) for directory in self._directories(kind))
         return sorted(manifest.id for manifest in found if manifest is not None)
 
     def manifest(self, kind: Kind, id: str) -> Manifest | None:
-        found = _section(self.directory(kind, id), kind)
+        found = read_manifests(self.directory(kind, id), kind).get(kind)
         return found if found is not None and found.id == id else None
 
     def put_manifest(self, manifest: Manifest) -> None:
@@ -95,7 +95,7 @@ class _DiskStore(ABC):
         """The artefact's directory, unless another artefact has it: a flat folder holds one of each kind,
         and some file systems take `A` and `a` for the same name."""
         directory = self.directory(kind, id)
-        holder = _section(directory, kind)
+        holder = read_manifests(directory, kind).get(kind)
         if holder is not None and holder.id != id:
             raise UserError(
                 f"this folder holds the {kind} {holder.id!r}, not {id!r}",
@@ -207,14 +207,15 @@ def _log_file(kind: Kind, name: str) -> str:
     return f"{name}/{ROWS_FILE[kind]}" if name else ROWS_FILE[kind]
 
 
-def _section(directory: Path, kind: Kind) -> Manifest | None:
-    section = _sections(directory).get(kind)
-    if section is None:
-        return None
+def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
+    """The manifests in a folder, of these kinds or all, read at once; none where there is no file."""
+    sections = _sections(directory)
+    found: dict[Kind, Manifest] = {}
     try:
-        manifest = msgspec.json.decode(section, type=Manifest)
-        msgspec.convert(manifest, ManifestShape, from_attributes=True)
-        return manifest
+        for kind in kinds or tuple(ROWS_FILE):
+            found |= {kind: msgspec.json.decode(sections[kind], type=Manifest)} if kind in sections else {}
+        msgspec.convert(list(found.values()), list[ManifestShape], from_attributes=True)
+        return found
     except ValueError as error:
         raise _bad_manifest(directory, error) from None
 

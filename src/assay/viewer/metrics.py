@@ -4,37 +4,38 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
 from assay import reading, registry
 from assay.engine.aggregate.aggregate import Aggregator
-from assay.engine.aggregate.measure import BoundMetric, bind_metric
+from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric
 from assay.engine.evaluate.directions import LOWER, Directions
 from assay.engine.experiment.runs import answers_of
-from assay.engine.experiment.sources import Source, newest_inside
+from assay.engine.experiment.sources import Source, find_source, newest_inside
 from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
-from assay.store.stores import MemoryStore
+from assay.store.stores import MemoryStore, read_manifests
 from assay.viewer.experiments import Experiments
 
 T = TypeVar("T")
 LOOKED_AT = 1000  # rows at the beginning of a file that tell what rows look like
-_FEW = 20  # values that a facet may have to be offered
 _QUICK = 30 << 20  # bytes of evaluations: latency and cost of so many take a second or two
 
 
 class Stored(msgspec.Struct, kw_only=True):
-    """What the files of an experiment say without a look at its rows; `size` is that of its evaluations in bytes."""
+    """What the files of an experiment say without a look at its rows. `runs` are those behind it, wherever they are;
+    `size` is that of its evaluations in bytes."""
 
     id: str
     rows: list[MetricRow]
     manifests: dict[Kind, Manifest]
+    runs: list[Manifest]
     partial: str
     notes: list[str]
     size: int = 0
@@ -42,27 +43,30 @@ class Stored(msgspec.Struct, kw_only=True):
 
 def stored(experiments: Experiments, id: str) -> Stored:
     folder = experiments.folder(id)
-    notes: list[str] = []
-    manifests: dict[Kind, Manifest] = {}
-    try:
-        if not (folder / "manifest.json").exists():
-            folder = newest_inside(folder)
-        manifests = msgspec.json.decode(reading.content(folder / "manifest.json"), type=dict[Kind, Manifest])
-        files = {kind: folder / name for kind, name in ROWS_FILE.items()}
-    except FileNotFoundError:  # rows of a format, which are ours only as long as this process lasts
+    manifests = read_manifests(folder)
+    if not manifests:
+        folder = newest_inside(folder)
+        manifests = read_manifests(folder)
+    files = {kind: folder / name for kind, name in ROWS_FILE.items()}
+    if not manifests:  # rows of a format, which are ours only as long as this process lasts
         files = experiments.source(id).files
-    except (ValueError, OSError) as error:
-        raise UserError(f"the manifest cannot be read: {error}", where=str(folder)) from None
-    if "evaluation" in manifests and "run" not in manifests:
-        behind = experiments.source(id).manifest("run")
-        manifests |= {"run": behind} if behind is not None else {}
+    notes: list[str] = []
+    runs = [manifests["run"]] if "run" in manifests else []
+    if "evaluation" in manifests and not runs:
+        runs = _runs_behind(experiments.source(id))
     rows = list(_metric_rows(files["aggregation"])) if "aggregation" in files else []
     segments = FileLog(files["evaluation"]).segments() if "evaluation" in files else []
     if rows and (note := _outdated(manifests, segments)):
         notes.append(f"{id}: {note}")
     partial = partial_of([manifests.get("evaluation")])
     size = sum(segment.size for segment in segments)
-    return Stored(id=id, rows=rows, manifests=manifests, partial=partial, notes=notes, size=size)
+    return Stored(id=id, rows=rows, manifests=manifests, runs=runs, partial=partial, notes=notes, size=size)
+
+
+def _runs_behind(source: Source) -> list[Manifest]:
+    """The runs whose responses were evaluated elsewhere."""
+    more = [find_source(file.parent).manifest("run") for file in source.more.get("run", ())]
+    return [manifest for manifest in (source.manifest("run"), *more) if manifest is not None]
 
 
 def _metric_rows(file: Path) -> Iterator[MetricRow]:
@@ -115,18 +119,45 @@ def measured(source: Source, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
     return Aggregator(store).aggregate(evaluations, metrics, id="view", runs=runs, datasets=datasets)
 
 
+class _Labels(msgspec.Struct):
+    include: list[str] = []
+    exclude: list[str] = []
+    together: str = ""
+
+
+class _Planned(msgspec.Struct):
+    """A metric as the plan of an aggregation has it."""
+
+    name: str = ""
+    type: str = ""
+    identity: str = ""
+    params: dict[str, Any] = {}
+    labels: _Labels = msgspec.field(default_factory=_Labels)
+    policy: Policy = Policy()
+    level: float = 0.95
+    interval: Literal["auto", "bootstrap"] = "auto"
+
+
 def metrics_of(manifest: Manifest | None, facets: Sequence[str], notes: list[str]) -> list[BoundMetric]:
     """The metrics of an experiment bound to other facets; a user's own code is not run to look at something."""
-    planned: list[dict[str, Any]] = (manifest.plan.get("metrics") or []) if manifest else []
+    try:
+        planned = msgspec.convert((manifest.plan.get("metrics") or []) if manifest else [], list[_Planned])
+    except msgspec.ValidationError as error:
+        raise UserError(f"the manifest's plan cannot be read: {error}", fix="run `assay aggregate` again") from None
     bound: list[BoundMetric] = []
     for entry in planned:
-        kind = str(entry.get("type"))
-        if kind not in registry.metric.names() or not str(entry.get("identity")).startswith(f"{kind}@"):
-            notes.append(f"the metric {entry.get('name')!r} is code of yours: only `assay aggregate` computes it")
+        if entry.type not in registry.metric.names() or not entry.identity.startswith(f"{entry.type}@"):
+            notes.append(f"the metric {entry.name!r} is code of yours: only `assay aggregate` computes it")
             continue
-        given = {key: entry[key] for key in ("name", "params", "policy", "level", "interval") if key in entry}
-        bound.append(bind_metric(type=kind, facets=facets, **given, **(entry.get("labels") or {})))
+        given = {name: getattr(entry, name) for name in ("name", "type", "params", "policy", "level", "interval")}
+        bound.append(bind_metric(**given, facets=facets, **msgspec.structs.asdict(entry.labels)))
     return bound if planned else [bind_metric(type="mean", facets=facets)]
+
+
+def facet_names(row: MetricRow) -> list[str]:
+    """The facets of a row that anybody may have written."""
+    names = row.get("facets")
+    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
 
 
 class Board(msgspec.Struct):
@@ -165,17 +196,18 @@ def _by_facets(
     experiments: Experiments, entry: Stored, facets: Sequence[str], paid: bool
 ) -> tuple[list[MetricRow], list[MetricRow], list[str]]:
     notes: list[str] = []
-    bound = metrics_of(entry.manifests.get("aggregation"), facets, notes)
     further = [
         bind_metric(name=f"{kind} beside", type=kind, facets=facets, params=params)
         for kind, params in (("latency", {"statistic": "median"}), ("cost", {}))
         if paid or entry.size < _QUICK
     ]
 
-    def make() -> list[MetricRow]:
-        return measured(experiments.source(entry.id), [*bound, *further])
-
     try:
+        bound = metrics_of(entry.manifests.get("aggregation"), facets, notes)
+
+        def make() -> list[MetricRow]:
+            return measured(experiments.source(entry.id), [*bound, *further])
+
         rows = experiments.cached(("metrics", entry.id, bool(further), *facets), [entry.id], make)
     except AssayError as error:
         return [], [], [*notes, f"{error.what}; {error.fix}" if error.fix else error.what]
@@ -229,53 +261,3 @@ class Ways:
             self._scorers[entry.id] = Directions([entry.manifests.get("evaluation")]), scorers
         directions, scorers = self._scorers[entry.id]
         return directions.lower(scorers.get(label, set()))
-
-
-# ---- what one could choose
-
-
-def facet_names(row: MetricRow) -> list[str]:
-    """The facets of a row that anybody may have written."""
-    names = row.get("facets")
-    return [name for name in cast("list[Any]", names) if isinstance(name, str)] if isinstance(names, list) else []
-
-
-def choices(experiments: Experiments, entries: Sequence[Stored]) -> list[str]:
-    """Facets with few values: of the metrics, of the first responses' metadata, and of the first items."""
-    names = dict.fromkeys(name for entry in entries for row in entry.rows for name in facet_names(row))
-    ids = [entry.id for entry in entries[:_MOST_SAMPLED]]
-    try:
-        offered = experiments.cached(("choices", *ids), ids, lambda: _offered(experiments, ids))
-    except AssayError:  # rows that are out of reach offer nothing
-        offered = []
-    return list(names) + [name for name in offered if not {name, name.removeprefix("metadata.")} & set(names)]
-
-
-_MOST_SAMPLED = 8  # experiments
-_SAMPLED: dict[Kind, int] = {"run": LOOKED_AT // 4, "dataset": LOOKED_AT}
-
-
-def _offered(experiments: Experiments, ids: Sequence[str]) -> list[str]:
-    names: dict[str, None] = {}
-    for id in ids:
-        seen: dict[str, set[Any]] = {}
-        for kind, most in _SAMPLED.items():
-            for row in first_rows(experiments, id, kind, dict[str, Any], max(20, most // len(ids))):
-                _see(seen, kind, row)
-        names |= {name: None for name, values in seen.items() if 1 < len(values) <= _FEW}
-    return list(names)
-
-
-_NOT_FACETS = {"id", "data", "ground_truth", "metadata"}
-
-
-def _see(seen: dict[str, set[Any]], kind: Kind, row: dict[str, Any]) -> None:
-    inner = cast("dict[str, Any]", row["metadata"] if isinstance(row.get("metadata"), dict) else {})
-    fields = {f"metadata.{key}": value for key, value in inner.items()}
-    if kind == "run":
-        fields |= {key: row.get(key) for key in ("model_name", "task", "served_model")}
-    else:
-        fields |= {key: value for key, value in row.items() if key not in _NOT_FACETS}
-    for key, value in fields.items():
-        if isinstance(value, (str, int, float, bool)) and len(seen.setdefault(key, set())) <= _FEW:
-            seen[key].add(value if not isinstance(value, str) else value[:200])

@@ -14,8 +14,9 @@ from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, UserError
 from assay.records import find_in_row
+from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Stored, choices, first_rows, metrics_of, stored
+from assay.viewer.metrics import Stored, first_rows, metrics_of, stored
 
 _MOST_VALUES = 50
 _LONGEST = 2000
@@ -154,13 +155,13 @@ def _differences(experiments: Experiments, specs: tuple[Spec, Spec], entries: li
 
 def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> dict[str, Any]:
     """What a side was made of: its tasks' prompts, models and parameters, its data, the models served, its scorers."""
-    run, data, scored = (entry.manifests.get(kind) for kind in ("run", "dataset", "evaluation"))
+    data, scored = entry.manifests.get("dataset"), entry.manifests.get("evaluation")
     texts: dict[str, dict[str, None]] = {}
-    for task in (run.plan.get("tasks") or []) if run else []:
-        facets = task.get("facets") or {}
+    for task in (task for run in entry.runs for task in run.plan.get("tasks") or []):
+        facets, identity = (_mapping(task.get(name)) for name in ("facets", "identity"))
         row = {"task": task.get("name"), "model_name": facets.get("model_id"), "metadata": facets}
         if _has(row, spec.where):
-            for name, value in (task.get("identity") or {}).items():
+            for name, value in identity.items():
                 texts.setdefault(str(name), {})[_text(value)] = None
     for served in _served(experiments, spec):
         texts.setdefault("served model", {})[served] = None
@@ -171,6 +172,10 @@ def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> dict[str, Any
         code, params = str(scorer.get("identity") or "")[:12], scorer.get("params")
         parts[f"scorer {scorer.get('name')}"] = {"code": code, "params": params}
     return parts
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _has(row: Mapping[str, Any], where: Mapping[str, str]) -> bool:

@@ -26,6 +26,8 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     reason, notes = "", list[str]()
     calibrations: list[Calibration] = []
     try:
+        if not id:
+            raise UserError("there are no experiments", fix="`assay run` makes one")
         calibrated = experiments.cached(("judges", id), [id], lambda: _calibrated(experiments, id))
         calibrations, notes = calibrated.calibrations, calibrated.notes
     except UserError as error:

@@ -11,8 +11,9 @@ from assay.analysis.compare.paired import text_of
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.run.evidence import PARTIAL
 from assay.records import OUTCOMES, MetricRow
+from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
-from assay.viewer.metrics import Board, Stored, Ways, board, choices, facet_names
+from assay.viewer.metrics import Board, Stored, Ways, board, facet_names
 
 _MODEL = ("model_name", "metadata.model_id", "model_id")
 
@@ -115,8 +116,15 @@ def _cost(entry: Stored, row: MetricRow) -> float | None:
 
 
 def _used(entry: Stored) -> dict[str, dict[str, Any]]:
-    run = entry.manifests.get("run")
-    return dict(run.metadata.get(USAGE) or {}) if run else {}
+    """What the responses of all runs used, by model."""
+    used: dict[str, dict[str, Any]] = {}
+    for run in entry.runs:
+        for model, own in (run.metadata.get(USAGE) or {}).items():
+            before = used.get(model, {})
+            used[model] = {
+                name: before.get(name, 0) + value for name, value in own.items() if number(value) is not None
+            }
+    return used
 
 
 def _known_cost(used: Mapping[str, Any]) -> float | None:
@@ -126,9 +134,8 @@ def _known_cost(used: Mapping[str, Any]) -> float | None:
 def _usage(entry: Stored) -> list[dict[str, Any]]:
     """Of responses by model, then of the calls inside of tasks and scorers."""
     used = _used(entry)
-    for kind in ("run", "evaluation"):
-        manifest = entry.manifests.get(kind)
-        for owner, models in (manifest.metadata.get(CALLS) or {}).items() if manifest else ():
+    for manifest in (*entry.runs, *filter(None, [entry.manifests.get("evaluation")])):
+        for owner, models in (manifest.metadata.get(CALLS) or {}).items():
             used |= {f"{model} for {owner}": usage for model, usage in models.items()}
     counts = ("responses", "errors", "prompt_tokens", "completion_tokens")
     return [
