@@ -114,12 +114,15 @@ def test_everything_by_keyboard(site: Site, tab: New) -> None:
     assert page.evaluate("document.activeElement.type") == "search"
     keys.type("letter")
     opened.at("search=letter")
+    page.wait_for_function("() => document.querySelector('[role=status]').innerText.startsWith('32 of')")
     keys.press("Escape")
     for _ in range(60):
         keys.press("Tab")
         if page.evaluate("document.activeElement.closest('[role=table], [role=grid]') !== null"):
             break
+    page.locator("[role=row] a").first.wait_for()
     keys.press("ArrowDown")
+    page.wait_for_function("() => document.activeElement.matches('[role=row]:has(a)')")
     keys.press("Enter")
     opened.at("sample?")
     first = page.url

@@ -52,7 +52,14 @@ OTHERS = {  # what they show changes with each plug-in
     "show": "show exact_match",
     "import": "import camp -o imported",
 }
-NO_SCREEN = {"export", "schema", "completion", "mock-server", "view"}  # they write files, serve, or speak to programs
+NO_SCREEN = {
+    "export",
+    "schema",
+    "completion",
+    "mock-server",
+    "report",
+    "view",
+}  # they write files, serve, or speak to programs
 FORMATS = {"mixeval", "sygra"}  # their views have tests of their own
 COPIED = re.compile(
     r"files: |folder: |  assay |\d+ more reasons are in "

@@ -23,7 +23,6 @@ from assay.text.plain import plain
 from assay.viewer.document import asset, document, policy
 from assay.viewer.live import INTERVAL
 from assay.viewer.pages import page
-from assay.viewer.pages.review import save
 
 if TYPE_CHECKING:
     from assay.viewer.server import Server
@@ -92,6 +91,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.headers.get_content_type() != "application/json":
             self._problem(415, "a label is JSON", "send it as application/json")
         else:
+            from assay.viewer.pages.review import save  # with all of the analysis: the first page need not wait for it
+
             self._attempt(lambda: save(self.server.experiments, body))
 
     def _body(self) -> bytes | None:
