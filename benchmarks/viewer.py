@@ -248,7 +248,7 @@ def viewer() -> list[Line]:
     return [
         Line("first page of the viewer / ls and the metrics", page / bare, "<=", 2, f"{page:.2f} s / {bare:.2f} s"),
         Line("first page of 1M samples without an index, s", first, "<=", 1),
-        Line("index of 1M samples / narrow msgspec decode", index / least, "<=", 3, f"{index:.1f} s / {least:.1f} s"),
+        Line("index of 1M samples / narrow msgspec decode", index / least, "<=", 4, f"{index:.1f} s / {least:.1f} s"),
         Line("peak memory of making that index, MB", built["peak"], "<=", 400),
         Line("filtered page of 1M samples / duckdb", ours[0] / theirs[0], "<=", 1.5, times[0]),
         Line("searched page of 1M samples / duckdb", ours[1] / theirs[1], "<=", 1.5, times[1]),
