@@ -142,7 +142,12 @@ def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Seq
     sides are to be split by."""
     log = rows_of(source)
     facets = list(dict.fromkeys([*(facet for where in sides.values() for facet in where), *more]))
-    columns = read_columns(source, log, facets)
+    before, columns = source.facts.get("columns", ([], None))
+    if columns is not None and set(facets) <= set(before):
+        facets = before
+    else:
+        columns = read_columns(source, log, facets)
+        source.facts["columns"] = facets, columns  # the next comparison is probably of the same rows
     directions = Directions([source.manifest("evaluation")])
     read: list[Side] = []
     for name, where in sides.items():
