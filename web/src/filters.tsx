@@ -40,12 +40,17 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
   const { choices, sorts, error } = props;
   const query = route.value.query;
   const where = query.getAll("where");
+  const [unfolded, setUnfolded] = useState(false); // on a narrow screen
   const get = (name: string): string => query.get(name) ?? "";
+  const active = Object.keys(listQuery(query)).filter((name) => !["experiment", "label", "search", "sort", "descending"].includes(name)).length;
   const broken = error && isBroken() ? error.message : "";
   const clear = (): void => narrow(Object.fromEntries([...LISTS, ...SINGLES].filter((name) => name !== "experiment").map((name) => [name, undefined])));
   return (
-    <form class="filters" role="search" aria-label="filters" onSubmit={(event) => event.preventDefault()}>
+    <form class={`filters ${unfolded ? "" : "folded"}`} role="search" aria-label="filters" onSubmit={(event) => event.preventDefault()}>
       <Late name="search" type="search" value={get("search")} problem={broken} onValue={(search) => narrow({ search }, { replace: true })} />
+      <button type="button" class="fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>
+        filters{active > 0 && ` (${active})`}
+      </button>
       <label>
         <input type="checkbox" checked={get("regex") === "1"} onChange={(event) => narrow({ regex: event.currentTarget.checked })} /> regular expression
       </label>

@@ -1,38 +1,46 @@
 // Two runs (or two parts of them) beside each other: is there a difference, where, and what flipped.
+import { useEffect, useState } from "preact/hooks";
 import { Line, oneLine } from "../line";
 import { Interval, scaleOf } from "../marks";
-import type { Compare as Page, Comparison, Leaderboard } from "../pages";
-import { change, route } from "../router";
+import type { Compare as Page, Comparison, Leaderboard, Report } from "../pages";
+import { change, chosen, href, route } from "../router";
 import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
 import { Flips } from "./flips";
 import { Missing, missing } from "./leaderboard";
-import { pairOf, sidesOf } from "./sides";
+import { pairOf, partsOf, sidesOf } from "./sides";
 
 type Pair = Comparison["pairs"][number];
 
 export const Compare = () => (useSource().live ? <Live /> : <Carried />);
 
 // A report has some pairs, each as it is compared by default.
-function Carried() {
+const Carried = () => <Show page={usePage("report")}>{({ comparisons }) => <Pairs comparisons={comparisons} />}</Show>;
+
+function Pairs({ comparisons }: Pick<Report, "comparisons">) {
   const { query } = route.value;
+  const [first, setFirst] = useState<number>(); // that can be compared
+  useEffect(() => void firstComparable(comparisons).then(setFirst), [comparisons]);
+  const named = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
+  const at = named < 0 ? first : named;
+  if (!comparisons.length) return <p class="quiet">This report compares nothing.</p>;
+  if (at === undefined) return <p class="quiet" role="status">loading …</p>;
+  const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
   return (
-    <Show page={usePage("report")}>
-      {({ comparisons }) => {
-        const at = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
-        const pair = comparisons[Math.max(at, 0)];
-        if (!pair) return <p class="quiet">This report compares nothing.</p>;
-        const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
-        return (
-          <>
-            <div class="controls">
-              <Choice name="a, b" value={String(Math.max(at, 0))} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
-            </div>
-            <Result {...pair} />
-          </>
-        );
-      }}
-    </Show>
+    <>
+      <div class="controls">
+        <Choice name="a, b" value={String(at)} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
+      </div>
+      <Result {...comparisons[at]!} />
+    </>
   );
+}
+
+async function firstComparable(comparisons: Report["comparisons"]): Promise<number> {
+  for (const [index, pair] of comparisons.entries()) {
+    const page = await useSource().page("compare", pair).catch(() => undefined);
+    if (page?.comparison) return index;
+  }
+  return 0;
 }
 
 function Live() {
@@ -45,8 +53,18 @@ function Sides({ board }: { board: Leaderboard }) {
   const [a, b] = pairOf(board, sides);
   const options = [{ value: "", text: "choose …" }, ...sides];
   const metrics = [...new Set(board.rows.map((each) => each.metric))];
+  const parts = partsOf(sides, a.split("::")[0]!);
   return (
     <>
+      {parts.length > 1 && (
+        <nav class="tabs" aria-label="parts">
+          {parts.map((pair) => (
+            <a key={pair[0].group} href={href("compare", { experiment: chosen(), a: pair[0].value, b: pair[1].value })} aria-current={pair[0].value === a && pair[1].value === b ? "true" : undefined}>
+              {oneLine(pair[0].group!)}
+            </a>
+          ))}
+        </nav>
+      )}
       <div class="controls">
         <Choice name="a (before)" value={a} options={options} onChange={(value) => change({ a: value, b, offset: undefined })} />
         <Choice name="b (after)" value={b} options={options} onChange={(value) => change({ a, b: value, offset: undefined })} />

@@ -88,7 +88,7 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
         name={name}
         columns={columns(board, own, scale, standing && (standing.loading || ranks.size) ? ranks : undefined)}
         rows={own}
-        sorted={route.value.query.get("sort") ?? ""}
+        sorted={route.value.query.get("sort") ?? (lower ? "value" : "-value")}
         onSort={(sort) => change({ sort })}
       />
       <Legend standing={standing} scale={scale} bounded={own.some(isBounded)} />
@@ -198,15 +198,15 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   list.push(
     { name: "items", text: (row) => count(row.items), number: true, sort: (row) => row.items },
     { name: "samples", text: samplesText, number: true, sort: (row) => row.samples, cell: (row) => <a href={samplesOf(row)} aria-label={`${samplesText(row)} samples: see them`}>{samplesText(row)}</a> },
-    { name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency },
-    { name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost },
   );
+  if (rows.some((row) => row.latency !== null)) list.push({ name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency });
+  if (rows.some((row) => row.cost !== null)) list.push({ name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost });
   return list;
 }
 
 const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
   <span class="with-numbers" title={row.ci_method}>
-    <Interval mark={markOf(row)} scale={scale} />
+    <Interval mark={markOf(row)} scale={scale} width={200} />
     <span class="quiet">{span(row.ci_low, row.ci_high)}</span>
   </span>
 );

@@ -5,7 +5,7 @@ import { CopyRows, Rows, useList } from "../list";
 import type { Matrix as Page, MatrixCell, MatrixRow } from "../pages";
 import { href, route } from "../router";
 import { queryText } from "../source";
-import { oneLine } from "../line";
+import { TaskName, oneLine } from "../line";
 import { count, number, usePage, type Column } from "../ui";
 
 const SORTS = { "": "rate, hardest first", disagreement: "disagreement", item: "item", order: "order of the rows" };
@@ -46,8 +46,8 @@ export function Matrix(): JSX.Element {
                 </div>
               )),
               ...head.columns.map(({ experiment, task }) => (
-                <div role="columnheader" class="task" title={oneLine(`${experiment}: ${task}`)}>
-                  <span>{oneLine(task, 60)}</span>
+                <div role="columnheader" class="task" title={oneLine(`${experiment}: ${task}`, 200)}>
+                  <TaskName text={task} />
                 </div>
               )),
             ]}

@@ -6,7 +6,7 @@ import { listed } from "../live";
 import type { Outcome, SampleRow } from "../pages";
 import { chosen, go, href, route } from "../router";
 import { queryText } from "../source";
-import { oneLine } from "../line";
+import { TaskName, oneLine } from "../line";
 import { count, number, seconds, type Column } from "../ui";
 
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
@@ -68,14 +68,13 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
         <Mark outcome={row.verdict || row.outcome} passed={row.passed} />
       </div>
       <div role="cell" title={oneLine(`${row.experiment}: ${row.task}`, 200)}>
-        {several && <span class="quiet">{oneLine(row.experiment, 40)}: </span>}
-        {oneLine(row.task || row.model, 80)}
+        <TaskName text={`${several ? `${row.experiment}: ` : ""}${row.task || row.model}`} />
       </div>
-      <div role="cell">
+      <div role="cell" class="item">
         <a href={address} tabIndex={-1}>
           {oneLine(row.item, 80)}
         </a>
-        {row.sample > 0 && <span class="quiet"> #{row.sample}</span>}
+        {row.sample > 0 && <span class="quiet">#{row.sample}</span>}
       </div>
       <div role="cell" class="wide" title={question}>
         {question}
