@@ -153,7 +153,7 @@ export function Totals(props: { total?: number; all?: number; what: string; inde
   );
 }
 
-function CarriedPart(): JSX.Element | null {
+export function CarriedPart(): JSX.Element | null {
   const { value: report } = usePage("report");
   if (!report || report.rows >= report.all) return null;
   return (

@@ -24,7 +24,7 @@ function Pairs({ comparisons }: Pick<Report, "comparisons">) {
   const at = named < 0 ? first : named;
   if (!comparisons.length) return <p class="quiet">This report compares nothing.</p>;
   if (at === undefined) return <p class="quiet" role="status">loading …</p>;
-  const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
+  const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b.startsWith(partOf(a)) ? b.slice(partOf(a).length) : b}` }));
   return (
     <>
       <div class="controls">
@@ -34,6 +34,8 @@ function Pairs({ comparisons }: Pick<Report, "comparisons">) {
     </>
   );
 }
+
+const partOf = (side: string): string => side.slice(0, side.lastIndexOf("=") + 1); // demo::model_name=
 
 async function firstComparable(comparisons: Report["comparisons"]): Promise<number> {
   for (const [index, pair] of comparisons.entries()) {

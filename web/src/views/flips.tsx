@@ -1,10 +1,11 @@
 // The items on which two runs differ, each with the words that changed.
 import type { ComponentChildren } from "preact";
+import { CarriedPart } from "../filters";
 import { Line, visible } from "../line";
 import type { Flips as Page } from "../pages";
 import { change, href, route } from "../router";
 import { useDifference } from "../text";
-import { Choice, Show, count, number, usePage } from "../ui";
+import { Choice, Show, count, number, usePage, useSource } from "../ui";
 
 const LIMIT = 20;
 const MOST_SHOWN = 5_000; // of an answer that is not compared
@@ -35,6 +36,7 @@ export function Flips({ a, b, label }: { a: string; b: string; label: string }) 
             <p class="quiet">
               {count(value.total)} items: {count(value.gained)} gained, {count(value.lost)} lost
             </p>
+            {!useSource().live && <CarriedPart />}
             {value.rows.map((flip) => (
               <Flip key={flip.item} flip={flip} />
             ))}

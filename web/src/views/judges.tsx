@@ -95,7 +95,9 @@ function Ranking({ experiment }: { experiment: string }) {
         {(value) =>
           value.standings.length ? (
             <>
-              {live && <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />}
+              <div class="controls" hidden={!live}>
+                <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />
+              </div>
               <Players ranking={value} />
               <Wins matrix={value.win_matrix} />
               <div class="pictures">

@@ -12,6 +12,8 @@ import { count, number, seconds, type Column } from "../ui";
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
 const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "latency", "length"];
 
+const MOST_OF_TASK = 36; // characters that its column is wide
+
 const COPIED: Column<SampleRow>[] = [
   { name: "experiment", text: (row) => row.experiment },
   { name: "task", text: (row) => row.task },
@@ -29,6 +31,7 @@ export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
   const { list, head } = useList("samples", query);
   const several = chosen().length !== 1 && (listed.value.value?.experiments.length ?? 0) > 1;
+  const longest = Math.min(MOST_OF_TASK, Math.max(12, ...(head?.facets.task ?? []).map((task) => task.length)) + (several ? 12 : 0));
   const from = queryText(query);
   const address = (row: SampleRow, at: number) => ({ experiment: row.experiment, item: row.item, task: row.task, sample: row.sample, label: head?.label, from: from || "sort=", at: String(at) });
   return (
@@ -40,6 +43,7 @@ export function Samples(): JSX.Element {
       {head && (
         <Rows
           key={from}
+          style={{ "--task": `${longest}ch` }}
           name="samples"
           class="samples"
           list={list}

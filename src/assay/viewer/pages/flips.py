@@ -11,6 +11,7 @@ from assay.analysis.compare.paired import Side, read_side, shared_label
 from assay.errors import UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.opening import open_index
+from assay.viewer.pages.compare import spec_of
 from assay.viewer.query import MOST_ROWS, Rows
 from assay.viewer.rows import beginning, question_of, read_row
 
@@ -19,7 +20,7 @@ _MOST_KEPT = 4
 
 
 class Query(msgspec.Struct, kw_only=True):
-    """A side is an experiment, or the part of it that has a facet's value: `id::facet=value`."""
+    """A side is an experiment, or the part of it that has values of facets: `id::facet=value`."""
 
     a: str
     b: str
@@ -43,13 +44,13 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
 
 def _matched(experiments: Experiments, query: Query) -> Matched:
     """Both sides on the items that they share; kept until a file changes, because one pages through it."""
-    named = [_split(text) for text in (query.a, query.b)]
-    sources = [experiments.source(id) for id, _ in named]
+    named = [spec_of(text) for text in (query.a, query.b)]
+    sources = [experiments.source(spec.id) for spec in named]
     kept: dict[Any, Matched] = experiments.kept.setdefault("flips", {})
     key = (query.a, query.b, query.label, *map(id, sources))
     match = kept.pop(key, None)
     if match is None:
-        sides = [read_side(source, where) for source, (_, where) in zip(sources, named, strict=True)]
+        sides = [read_side(source, spec.where) for source, spec in zip(sources, named, strict=True)]
         policy, _ = shared_policy(sources)
         bound = bound_metric("mean", policy, _LEVEL)
         label, scorer = shared_label(sides, query.label or _first_label(sides), bound)
@@ -66,14 +67,6 @@ def _matched(experiments: Experiments, query: Query) -> Matched:
     return match
 
 
-def _split(text: str) -> tuple[str, dict[str, str]]:
-    id, _, condition = text.partition("::")
-    facet, equals, value = condition.partition("=")
-    if condition and not equals:
-        raise UserError(f"a side is an experiment, or id::facet=value, got {text!r}", fix="correct the address")
-    return id, {facet: value} if condition else {}
-
-
 def _first_label(sides: list[Side]) -> str:
     shared = [label for label in sides[0].labels() if all(label in side.labels() for side in sides)]
     return shared[0] if shared else ""
@@ -86,7 +79,7 @@ def _rows(experiments: Experiments, query: Query, match: Matched, rows: Rows) ->
         {"item": "", "question": "", "direction": "gained" if gain > 0 else "lost"} for gain in match.gains[rows]
     ]
     for name, text, side, highest in (("a", query.a, match.baseline, ~rose), ("b", query.b, match.candidate, rose)):
-        id = _split(text)[0]
+        id = spec_of(text).id
         index, _ = open_index(experiments, id)
         for flip, at, evaluation in zip(shown, rows.tolist(), telling_rows(side, items, highest), strict=True):
             row = index.judged_by(evaluation)
