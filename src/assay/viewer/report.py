@@ -170,7 +170,7 @@ def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
     try:
         return page(experiments, name, {key: [str(value)] for key, value in query.items() if value != ""})
     except AssayError as error:
-        return {"problem": {"what": str(error), "fix": getattr(error, "fix", "")}}
+        return {"problem": {"what": error.what, "fix": error.fix}}
 
 
 def query_text(query: dict[str, Any]) -> str:

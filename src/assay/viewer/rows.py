@@ -100,8 +100,8 @@ def sample_rows(view: View, rows: Rows) -> list[Shown]:
 
 
 def carried(experiments: Experiments, ids: Sequence[str], most: int | None = None) -> Iterator[Shown]:
-    """`CarriedRow`s of these experiments, or of all, at most `most`: whole items, those that failed most often under any
-    label first."""
+    """At most `most` `CarriedRow`s of these experiments, or of all: whole items, those that failed most often under
+    any label first."""
     everything, _ = view(experiments, ids, "", wait=True)
     failed = everything.column("outcome") > 0
     labels = everything.labels[:_MOST_CARRIED]

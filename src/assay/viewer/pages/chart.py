@@ -30,7 +30,7 @@ EXPERIMENT = "experiment"  # may stand for a facet where there are several
 
 class Query(msgspec.Struct, kw_only=True):
     """`metric` and `label` choose among the leaderboard's rows, by default the first; `facet` are its facets. `by` of
-    `scatter` is what is paid: cost or latency."""
+    `scatter` is what is paid: cost or latency, by default cost if there is any."""
 
     name: Literal["intervals", "heat", "scatter", "scores", "latency", "tokens", "pass_at_k"] = "intervals"
     experiment: list[str] = []
@@ -121,7 +121,14 @@ def _heat(experiments: Experiments, query: Query) -> Chart:
     values = [row["value"] for row in rows if row["value"] is not None]
     ends = (0.0, 1.0) if all(0 <= value <= 1 for value in values) else None
     title = f"{_title(rows[0])} by {query.rows} and {query.columns}"
-    return heat(title, down, across, cells, ends=ends, about="Darker is more; a dash is a cell without a value.")
+    return heat(
+        title,
+        down,
+        across,
+        cells,
+        ends=ends,
+        about="The stronger the colour, the more; a dash is a cell without a value.",
+    )
 
 
 def _side(row: dict[str, Any], facet: str) -> str:
@@ -136,18 +143,17 @@ def _tip(row: dict[str, Any]) -> str:
 
 
 def _scatter(experiments: Experiments, query: Query) -> Chart:
-    paid = query.by or "cost"
-    if paid not in ("cost", "latency"):
-        raise UserError(f"quality cannot be drawn against {paid!r}", fix="choose cost or latency")
+    if query.by not in ("", "cost", "latency"):
+        raise UserError(f"quality cannot be drawn against {query.by!r}", fix="choose cost or latency")
     rows = _chosen(experiments, query, query.facet)
     facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
     costs = {place: spent(experiments, *place, wait=True) for place in facets}
     for row in rows:
         index = costs[row["experiment"], tuple(row["facets"])]
         row["latency"], row["cost"] = index.of(row["facets"]) if index is not None else (None, None)
+    paid = query.by or ("cost" if any(row["cost"] for row in rows) else "latency")
     if not any(row[paid] for row in rows):
-        fix = "`price:` of a model in the config tells what its tokens cost"
-        raise UserError(f"no row has a {paid} to draw", fix=fix if paid == "cost" else "")
+        raise UserError(f"no row has a {paid} to draw", fix="`price:` of a model in the config tells what tokens cost")
     several = len({row["experiment"] for row in rows}) > 1
     points = [
         Point(
