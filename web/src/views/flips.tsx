@@ -34,7 +34,7 @@ export function Flips({ a, b, label }: { a: string; b: string; label: string }) 
         {(value) => (
           <>
             <p class="quiet">
-              {count(value.total)} items: {count(value.gained)} gained, {count(value.lost)} lost
+              {count(value.total)} {value.total === 1 ? "item" : "items"}: {count(value.gained)} gained, {count(value.lost)} lost
             </p>
             {!useSource().live && <CarriedPart />}
             {value.rows.map((flip) => (
