@@ -53,7 +53,7 @@ def test_lists_of_a_report_are_those_of_the_server(report: Site, tab: New, exper
         if not expected["rows"]:
             assert rows.count() == 0
             continue
-        page.get_by_text(expected["rows"][0]["item"]).first.wait_for()
+        rows.first.locator("> *").nth(2).wait_for()
         shown = [row.all_inner_texts() for row in (each.locator("> *") for each in rows.all()[:12])]
         name = {"samples": 2, "matrix": 0}[view]
         items = [cells[name].splitlines()[0] for cells in shown]
@@ -75,10 +75,15 @@ def test_flips_of_a_report_are_those_of_the_server(
 ) -> None:
     values = {"metadata.model_id": ("demo-large", "demo-small"), "prompt_template": ("polite", "short")}[facet]
     a, b = (f"demo::{facet}={value}" for value in values)
-    expected: Any = page_of(experiments, "flips", {"a": [a], "b": [b], "limit": ["20"]})
+    expected: Any = page_of(experiments, "flips", {"a": [a], "b": [b], "limit": ["500"]})
     page = tab(of=report).open(report.url("compare", a=a, b=b))
     assert f"{expected['gained']} gained, {expected['lost']} lost" in page.inner_text("main")
-    assert page.locator(".flip h3 a").all_inner_texts() == [row["item"] for row in expected["rows"]]
+    values_of = {row["item"]: [f"{name}: {row[name]['value']:.3f}" for name in "ab"] for row in expected["rows"]}
+    flips = page.locator(".flip").all()
+    assert flips
+    for flip in flips:
+        sides = flip.locator(".beside .quiet").all_inner_texts()
+        assert [side.partition(",")[0] for side in sides] == values_of[flip.locator("h3 a").inner_text()]
 
 
 def test_a_broken_expression_is_told_beside_its_field(report: Site, site: Site, tab: New) -> None:

@@ -1,6 +1,7 @@
 // What the lists of samples and of items can be narrowed to; the address holds it.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Menu } from "./menu";
 import type { Query } from "./pages";
 import { change, queryOf, route } from "./router";
 import type { PageError } from "./source";
@@ -115,11 +116,7 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
   const { name, values, chosen } = props;
   const toggle = (value: string, on: boolean): void => props.onChosen(on ? [...chosen, value] : chosen.filter((each) => each !== value));
   return (
-    <details class="menu choice" name="filter" onKeyDown={(event) => event.key === "Escape" && (event.currentTarget.open = false)}>
-      <summary>
-        {oneLine(name, 40)}
-        {chosen.length > 0 && `: ${oneLine(chosen.join(", "), 40)}`}
-      </summary>
+    <Menu class="choice" title={`${oneLine(name, 40)}${chosen.length ? `: ${oneLine(chosen.join(", "), 40)}` : ""}`}>
       <fieldset>
         <legend>{oneLine(name, 40)}</legend>
         {[...new Set([...chosen, ...values])].map((value) => (
@@ -128,7 +125,7 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
           </label>
         ))}
       </fieldset>
-    </details>
+    </Menu>
   );
 }
 

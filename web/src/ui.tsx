@@ -259,6 +259,7 @@ export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Ele
 }
 
 export const number = (value: number | null | undefined, digits = 3): string => (value === null || value === undefined ? "–" : value.toFixed(digits));
+export const range = (low: number | null, high: number | null, digits = 3): string => (low === null || high === null ? "–" : `${number(low, digits)} to ${number(high, digits)}`);
 const GROUPED = new Intl.NumberFormat("en-US"); // made once: that is what takes long
 export const count = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : GROUPED.format(value));
 export const money = (value: number | null | undefined): string =>

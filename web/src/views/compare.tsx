@@ -1,12 +1,12 @@
 // Two runs (or two parts of them) beside each other: is there a difference, where, and what flipped.
 import { useEffect, useState } from "preact/hooks";
 import { Line, oneLine } from "../line";
-import { Interval, scaleOf } from "../marks";
+import { Interval, markOf, scaleOf, type Mark } from "../marks";
 import type { Compare as Page, Comparison, Leaderboard, Report } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
+import { Choice, Notes, Show, Table, count, number, range, usePage, useSource, type Column } from "../ui";
 import { Flips } from "./flips";
-import { Missing, missing } from "./leaderboard";
+import { Missing, missingText } from "./leaderboard";
 import { pairOf, partsOf, sidesOf } from "./sides";
 
 type Pair = Comparison["pairs"][number];
@@ -197,17 +197,17 @@ function FlipCounts({ pair }: { pair: Pair }) {
 
 function Standings({ comparison, a }: { comparison: Comparison; a: string }) {
   type Standing = Comparison["standings"][number];
-  const scale = scaleOf(comparison.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
-  const range = (each: Standing) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
+  const scale = scaleOf(comparison.standings.map(markOf));
+  const interval = (each: Standing) => range(each.ci_low, each.ci_high);
   const columns: Column<Standing>[] = [
     { name: "side", text: (each) => (each.name === a ? "a" : "b") },
     { name: "what", text: (each) => each.name },
     { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
-    { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },
-    { name: "from – to", text: range },
+    { name: "interval", text: interval, cell: (each) => <Interval mark={markOf(each)} scale={scale} /> },
+    { name: "from – to", text: interval },
     { name: "items", text: (each) => count(each.items), number: true },
     { name: "samples", text: (each) => count(each.samples), number: true },
-    { name: "missing", text: (each) => [each.partial, ...missing(each.counts).map(([kind, many]) => `${many} ${kind}`)].filter(Boolean).join(", "), cell: (each) => <Missing counts={each.counts} partial={each.partial} /> },
+    { name: "missing", text: (each) => missingText(each), cell: (each) => <Missing counts={each.counts} partial={each.partial} /> },
   ];
   return <Table caption="Both on all their own items" columns={columns} rows={comparison.standings} />;
 }
@@ -218,7 +218,7 @@ const pairOfPart = (part: Part): Pair | undefined => part.comparison?.pairs[0];
 function ByFacet({ page, facet }: { page: Page; facet: string }) {
   if (!page.facets.length) return null;
   const pairs = page.by.flatMap((part) => pairOfPart(part) ?? []);
-  const scale = scaleOf(pairs.map((pair) => ({ value: pair.difference, low: pair.ci_low, high: pair.ci_high })), 0);
+  const scale = scaleOf(pairs.map(differenceMark), 0);
   const text = (get: (pair: Pair) => string) => (part: Part) => {
     const pair = pairOfPart(part);
     return pair ? get(pair) : "–";
@@ -245,9 +245,10 @@ function ByFacet({ page, facet }: { page: Page; facet: string }) {
   );
 }
 
+const differenceMark = (pair: Pair): Mark => markOf({ ...pair, value: pair.difference });
 const TONE: Record<string, string> = { better: "good", worse: "bad" };
 const DifferenceMark = ({ pair, scale }: { pair?: Pair; scale: [number, number] }) =>
-  pair ? <Interval mark={{ value: pair.difference, low: pair.ci_low, high: pair.ci_high }} scale={scale} zero tone={TONE[pair.verdict]} /> : null;
+  pair ? <Interval mark={differenceMark(pair)} scale={scale} zero tone={TONE[pair.verdict]} /> : null;
 
 function Differences({ page }: { page: Page }) {
   const columns: Column<Page["differences"][number]>[] = [

@@ -6,6 +6,7 @@ import { ChartOf, Notes, Show, Table, count, usePage, type Column } from "../ui"
 import { Verdicts } from "./compare";
 import { Ranked } from "./leaderboard";
 import { measureName, measuresOf } from "./measures";
+import { Mark, wordOf } from "./samples";
 
 export function Report() {
   return <Show page={usePage("report")}>{(report) => <Overview report={report} />}</Show>;
@@ -85,16 +86,11 @@ function Pair({ a, b }: { a: string; b: string }) {
   );
 }
 
-const verdictOf = ({ outcome, verdict, passed, score }: SampleRow): string => {
-  if (outcome && outcome !== "ok") return outcome;
-  return verdict !== "scored" ? verdict : passed === null ? String(score) : passed ? "passed" : "failed";
-};
-
 const SHOWN = 20;
 const COLUMNS: Column<SampleRow>[] = [
   { name: "item", text: (row) => row.item, cell: (row) => <a href={href("sample", { item: row.item, experiment: [row.experiment], task: row.task, sample: row.sample })}>{oneLine(row.item, 40)}</a> },
   { name: "task", text: (row) => row.task },
-  { name: "verdict", text: verdictOf },
+  { name: "verdict", text: wordOf, cell: (row) => <Mark outcome={row.verdict || row.outcome} passed={row.passed} /> },
   { name: "question", text: (row) => row.question, cell: (row) => <Line text={row.question} longest={120} /> },
   { name: "answer", text: (row) => row.answer, cell: (row) => <Line text={row.answer} longest={120} /> },
 ];

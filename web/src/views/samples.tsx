@@ -19,7 +19,7 @@ const COPIED: Column<SampleRow>[] = [
   { name: "task", text: (row) => row.task },
   { name: "item", text: (row) => row.item },
   { name: "sample", text: (row) => String(row.sample), number: true },
-  { name: "verdict", text: (row) => wordOf(row.verdict || row.outcome, row.passed) },
+  { name: "verdict", text: wordOf },
   { name: "score", text: (row) => number(row.score), number: true },
   { name: "seconds", text: (row) => String(row.latency), number: true },
   { name: "length", text: (row) => String(row.length), number: true },
@@ -101,12 +101,14 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
 
 const LETTERS: Record<string, string> = { passed: "P", failed: "F", scored: "S", unparsed: "U", refused: "R", errored: "E", skipped: "–", ok: "·", "no verdict": "?" };
 
-const wordOf = (outcome: Outcome, passed: boolean | null): string =>
-  passed !== null && (outcome === "scored" || outcome === "ok") ? (passed ? "passed" : "failed") : outcome || "no verdict";
+export function wordOf({ outcome, verdict = "", passed }: { outcome: Outcome; verdict?: Outcome; passed: boolean | null }): string {
+  const word = verdict || outcome;
+  return passed !== null && (word === "scored" || word === "ok") ? (passed ? "passed" : "failed") : word || "no verdict";
+}
 
 // What became of a sample, in a word and a letter: colour is never alone.
 export function Mark({ outcome, passed }: { outcome: Outcome; passed: boolean | null }): JSX.Element {
-  const word = String(wordOf(outcome, passed));
+  const word = String(wordOf({ outcome, passed }));
   const letter = Object.hasOwn(LETTERS, word) ? LETTERS[word] : undefined;
   return (
     <span class={`mark ${letter ? word.replace(" ", "-") : ""}`}>
