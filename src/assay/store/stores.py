@@ -216,7 +216,7 @@ def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
             found |= {kind: msgspec.json.decode(sections[kind], type=Manifest)} if kind in sections else {}
         msgspec.convert(list(found.values()), list[ManifestShape], from_attributes=True)
         return found
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _bad_manifest(directory, error) from None
 
 

@@ -12,6 +12,7 @@ from assay.errors import UserError
 from assay.records import ROWS_FILE
 from assay.registry import nearest
 from assay.store.log import FileLog
+from assay.text.plain import plain
 
 if TYPE_CHECKING:
     from assay.engine.experiment.sources import Source
@@ -28,7 +29,7 @@ class Experiments:
 
     def __init__(self, paths: Sequence[str | Path] = (".",)) -> None:
         self.roots = [Path(path) for path in paths]
-        self.names = [str(root) for root in self.roots]
+        self.names = [plain(str(root)) for root in self.roots]
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
         self._kept: dict[Hashable, tuple[object, Any]] = {}

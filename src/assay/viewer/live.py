@@ -68,7 +68,7 @@ def progress_of(folder: Path) -> dict[str, Any] | None:
     try:
         with reading.opened(folder / "status.json") as file:
             status = _decode(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     models = {
         name: {"total": lane.total, "done": lane.present + lane.done, "errors": lane.errors, "retries": lane.retries}

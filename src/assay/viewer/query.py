@@ -183,7 +183,7 @@ def facets_of(view: View) -> dict[str, list[str]]:
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
     for _, index in view.parts:
         coded = index.coded
-        layers: list[dict[str, list[str]]] = [{"task": coded.tasks, "model_name": coded.models}, coded.facets]
+        layers: list[dict[str, list[str]]] = [{"task": coded.tasks, "model_name": index.models}, coded.facets]
         layers += [{name: [text_of(value)] for name, value in _scalars(task)} for task in index.plan[1].values()]
         for layer in (*layers, coded.item_facets):
             for name, texts in layer.items():

@@ -44,7 +44,7 @@ def lines_from(log: FileLog, ends: Mapping[int, int], most: int | None = None) -
                     if end:
                         yield (number << OFFSET_BITS) + offset, rest[:end]
                         offset, rest = offset + end, rest[end:]
-                if rest and last is None and row_of(rest) is not None:
+                if rest and (last is None or offset + len(rest) <= last) and row_of(rest) is not None:
                     yield (number << OFFSET_BITS) + offset, rest
         except FileNotFoundError:
             continue

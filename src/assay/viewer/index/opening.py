@@ -180,7 +180,10 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
         indexing.unsaved += _read(index) - (_read(before) if before else 0)
         if before is None or indexing.unsaved > _LITTLE:
             index.save(_path(source))
-            index, indexing.unsaved = load(_path(source)) or index, 0  # columns that are mapped are nobody's memory
+            indexing.unsaved = 0
+            stored = load(_path(source))
+            if stored is not None and stored.logs == index.logs:  # else it could not be saved, or another process was last
+                index = stored  # columns that are mapped are nobody's memory
         indexing.ready, indexing.preview = index, None
     except OSError as error:
         indexing.error = store_error(error, source.path)
