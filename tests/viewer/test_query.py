@@ -263,7 +263,7 @@ def test_searches_are_kept_but_few(tmp_path: Path) -> None:
     index, _ = open_index(Experiments([tmp_path]), "e")
     masks = [found_by(index, word) for word in (*WORDS, *WORDS[-2:])]
     assert masks[-1] is masks[len(WORDS) - 1]
-    assert len(index.kept) == 8
+    assert len(index.searches) == 8
 
 
 # ---- tags

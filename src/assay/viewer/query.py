@@ -166,13 +166,8 @@ def view(experiments: Experiments, ids: Sequence[str], label: str, *, wait: bool
         parts.append((id, index))
         shares.append(1.0 if share is None else share)
     share = None if all(share == 1 for share in shares) else min(shares)
-    views: dict[Any, View] = experiments.kept.setdefault("views", {})
-    key = (label, *((id, index.made) for id, index in parts))
-    made = views.pop(key, None) or View(parts, label)
-    views[key] = made  # the latest is the last
-    while len(views) > _MOST_VIEWS:
-        views.pop(next(iter(views)), None)
-    return made, share
+    key = ("view", label, *((id, index.made) for id, index in parts))
+    return experiments.cached(key, (), lambda: View(parts, label), _MOST_VIEWS), share
 
 
 # ---- facets

@@ -69,7 +69,7 @@ class Index:
             self.files[log.kind].append(file)
         self.plan: tuple[list[str], dict[str, dict[str, Any]]] = [], {}
         self.made = next(_numbers)
-        self.kept: dict[Any, Any] = {}  # what searches made of it
+        self.searches: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self.arrays["response.item"])

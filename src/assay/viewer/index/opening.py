@@ -8,7 +8,7 @@ import os
 import threading
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from assay import reading
 from assay.engine.experiment.sources import Source
@@ -23,6 +23,7 @@ from assay.viewer.index.join import finished
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
 _MARK = 4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
+_MOST_OPEN = 10_000  # indexes
 _LITTLE = 32 << 20  # bytes, which a page can wait for
 
 
@@ -118,7 +119,7 @@ def open_index(experiments: Experiments, id: str, *, wait: bool = False) -> tupl
     """The index of an experiment as its files are now, and the share of them that it covers: None for all. With `wait`,
     always all."""
     source = experiments.source(id)
-    indexing = cast("Indexing", experiments.kept.setdefault(("index", id), Indexing()))
+    indexing = experiments.cached(("index", id), (), Indexing, _MOST_OPEN)
     while True:
         logs = _logs_of(source)
         with indexing.guard:

@@ -57,7 +57,8 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         raise UserError("both sides are the same", fix="choose another experiment, or id::facet=value")
     first, second = spec_of(query.a), spec_of(query.b)
     ids = list(dict.fromkeys([first.id, second.id]))
-    return experiments.cached(msgspec.json.encode(query), ids, lambda: _page(experiments, query, first, second))
+    key = "compare", msgspec.json.encode(query)
+    return experiments.cached(key, ids, lambda: _page(experiments, query, first, second))
 
 
 def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Annotated, Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -68,16 +67,14 @@ class _Desk:
         return labelling
 
 
-_desks: WeakKeyDictionary[Experiments, dict[str, _Desk]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def _desk(experiments: Experiments, id: str) -> _Desk:
     source = experiments.source(id)
-    desks = _desks.setdefault(experiments, {})
-    if id not in desks or desks[id].source is not source:
-        desks[id] = _Desk(source)
-    return desks[id]
+    if "desk" not in source.facts:
+        source.facts["desk"] = _Desk(source)
+    return source.facts["desk"]
 
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
