@@ -225,3 +225,6 @@ def test_what_is_kept_ends_with_a_change_of_the_files(copy: Path) -> None:
     for number in range(100):
         experiments.cached(("key", number), [], lambda: 0)
     assert experiments.cached(("key",), ["demo"], lambda: 4) == 4
+    before = experiments.source("demo")
+    (copy / "demo" / "manifest.json").touch()
+    assert experiments.source("demo") is not before

@@ -1,6 +1,7 @@
 """Filters, sorts, searches and pages of samples against plain loops over the same rows; flips against `compare`."""
 
 import json
+import os
 import random
 import re
 from pathlib import Path
@@ -229,13 +230,16 @@ def _mean(rows: list[Row]) -> Any:
     ),
     needle=st.text(st.sampled_from("aAkKi \u212aéßẞ日\"\\/\n<'\u0307σ"), min_size=1, max_size=4),
     escaped=st.booleans(),
+    ended=st.booleans(),
 )
 def test_text_is_found_however_it_is_written(
-    tmp_path_factory: Any, texts: list[str], needle: str, escaped: bool
+    tmp_path_factory: Any, texts: list[str], needle: str, escaped: bool, ended: bool
 ) -> None:
     root = tmp_path_factory.mktemp("search")
     rows = [{"item_id": f"n{at}", "response": text, "prompt": "", "model_name": "m"} for at, text in enumerate(texts)]
     write(root / "e/responses.jsonl", rows, escaped=escaped)
+    if not ended:
+        os.truncate(root / "e/responses.jsonl", os.path.getsize(root / "e/responses.jsonl") - 1)
     (root / "e/manifest.json").write_text("{}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASSAY_STATE_DIR", str(root / "state"))

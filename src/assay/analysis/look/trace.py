@@ -6,6 +6,7 @@ Without an index, files are scanned once each; only an id is decoded of rows tha
 import difflib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -235,7 +236,7 @@ def _add_evaluations(
         entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, labels)]
         return {**row, "metrics": entered}
 
-    judging, met = _Judging(rows), set[int]()
+    judging, met = Judging(rows), set[int]()
     for sample in trace.samples:
         for at in judging.of(sample.response):
             if rows[at].get("players"):
@@ -260,7 +261,7 @@ def _match_of(matches: dict[Any, Match], row: Row) -> Match:
     return matches.setdefault(place, Match(label=label, players=players, sample_index=sample))
 
 
-class _Judging:
+class Judging:
     """Which evaluations are about a response, by their places in a list: those that name its key, or, where one of both
     has none, those of its sample and model. A match is of any model."""
 
@@ -301,8 +302,13 @@ def _enters(
 
 def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    types = _types(kind)
     return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
+
+
+@cache
+def _types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -183,7 +183,9 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
             index.save(_path(source))
             indexing.unsaved = 0
             stored = load(_path(source))
-            if stored is not None and stored.logs == index.logs:  # else it could not be saved, or another process was last
+            if (
+                stored is not None and stored.logs == index.logs
+            ):  # else it could not be saved, or another process was last
                 index = stored  # columns that are mapped are nobody's memory
         indexing.ready, indexing.preview = index, None
     except OSError as error:
