@@ -26,6 +26,7 @@ from tests.viewer.generated import Row, evaluations, experiment, items, read, re
 @pytest.fixture(autouse=True, name="state")
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(opening, "_LEAST_SAVED", 0)
     return tmp_path / "state"
 
 
@@ -185,6 +186,14 @@ def test_a_state_directory_that_cannot_be_written_costs_only_time(tmp_path: Path
     folder = experiment(tmp_path / "runs/e", 9)
     state.write_text("a file")
     assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
+
+
+def test_little_is_not_worth_a_file(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("ASSAY_STATE_DIR", str(state))
+    folder = experiment(tmp_path / "runs/e", 9)
+    assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
+    assert not state.exists()
 
 
 def test_an_old_index_does_not_stand_in_for_one_that_cannot_be_saved(

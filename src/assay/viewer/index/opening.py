@@ -23,6 +23,7 @@ from assay.viewer.index.join import finished
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
 _MARK = 4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
+_LEAST_SAVED = 1 << 20  # bytes: less is read again as quickly as a file is made safe
 _MOST_OPEN = 10_000  # indexes
 _LITTLE = 32 << 20  # bytes, which a page can wait for
 
@@ -179,7 +180,7 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
         before = indexing.ready
         index = make(source, before, logs)
         indexing.unsaved += _read(index) - (_read(before) if before else 0)
-        if before is None or indexing.unsaved > _LITTLE:
+        if indexing.unsaved > (_LEAST_SAVED if before is None else _LITTLE):
             index.save(_path(source))
             indexing.unsaved = 0
             stored = load(_path(source))
