@@ -354,7 +354,9 @@ def test_the_items_that_failed_most_are_carried_first(tmp_path: Path) -> None:
         for at, row in enumerate(by_label["match"])
     ]
     owners = [row["item"] for row in by_label["match"]]
-    share = {item: np.mean([bad for bad, owner in zip(failed, owners, strict=True) if owner == item]) for item in owners}
+    share = {
+        item: np.mean([bad for bad, owner in zip(failed, owners, strict=True) if owner == item]) for item in owners
+    }
     order = sorted(range(len(failed)), key=lambda at: (-share[owners[at]], owners.index(owners[at]), not failed[at]))
     names = ("item", "task", "model", "sample", "outcome", "latency", "length", "facets")
     assert [[row[name] for name in names] for row in rows] == [

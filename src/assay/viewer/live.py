@@ -58,7 +58,7 @@ class Live:
     def _look(self) -> dict[str, Any]:
         listed = self._experiments.list()
         running = {id: Path(entry.folder) for id, entry in listed.items() if entry.state == "running"}
-        progress = {id: found for id, folder in running.items() if (found := progress_of(folder)) is not None}
+        progress = {id: own for id, folder in running.items() if (own := progress_of(folder)) is not None}
         experiments = [{"id": id, **msgspec.to_builtins(entry)} for id, entry in listed.items()]
         return {"experiments": experiments, "live": progress}
 
