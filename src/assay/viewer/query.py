@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.compare.paired import text_of
+from assay.engine.aggregate.facets import text_of
 from assay.errors import AssayError, UserError
 from assay.records import OUTCOMES
 from assay.registry import nearest

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from assay import reading
-from assay.analysis.compare.paired import text_of
+from assay.engine.aggregate.facets import text_of
 from assay.records import EvaluationOutcome, ResponseOutcome, tolerant_json, verdict_of
 from assay.store.files import store_error
 from assay.store.keys import id_hash, short

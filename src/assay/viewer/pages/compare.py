@@ -7,9 +7,10 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, compare_sides
 from assay.analysis.compare.measured import bound_metric, shared_policy
-from assay.analysis.compare.paired import Side, read_sides, text_of
+from assay.analysis.compare.paired import Side, read_sides
 from assay.config.environment import shown, stays_reference
 from assay.config.source import read
+from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, UserError
