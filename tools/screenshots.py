@@ -33,7 +33,7 @@ VIEWS = {
     "samples": ("samples", {**DEMO, "only": "disagree", "sort": "disagreement", "descending": "1"}, 430),
     "matrix": ("matrix", DEMO, 560),
     "sample": ("sample", {**DEMO, "item": "letters-1", "task": "demo-small/short"}, 840),
-    "compare": ("compare", {**DEMO, **PROMPTS}, 700),
+    "compare": ("compare", {**DEMO, **PROMPTS}, 515),
     "plots": ("plots", {**DEMO, "name": "pass_at_k"}, 730),
     "judges": ("judges", JUDGES, 790),
     "rankings": ("judges", PAIRS, 760),
