@@ -117,9 +117,15 @@ def test_other_facets_are_computed_by_the_engine_and_stored_nowhere(root: Path, 
     assert page["facets"] == ["kind", "model_name"]
     for shown, row in zip(page["rows"], result.metrics, strict=True):
         same(shown, row)
+    standing = ask(
+        root, "standing", experiment=["demo"], facet=["kind", "model_name"], metric="pass@1", label="exact_match"
+    )
+    assert [entry["facets"] for entry in standing["spent"]] == [
+        row["facets"] for row in page["rows"] if row["metric"] == "pass@1"
+    ]
     responses = rows_of(root / "demo", "responses.jsonl")
     kinds = {row["id"]: row["metadata"]["kind"] for row in rows_of(root / "demo", "items.jsonl")}
-    for shown in page["rows"]:
+    for shown in standing["spent"]:
         times = sorted(
             row["inference_time"]
             for row in responses

@@ -50,7 +50,7 @@ def test_experiments_stand_beside_each_other(root: Path, tmp_path: Path) -> None
 
 def test_rows_that_cannot_be_compared(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = ask(root, "standing", metric="pass@9", label="exact_match")
-    assert nothing == {"ranks": [], "notes": ["there are no two rows to compare"]}
+    assert nothing == {"ranks": [], "spent": [], "notes": ["there are no two rows to compare"]}
     across = ask(root, "standing", metric="pass@1", label="exact_match", facet=["kind"])
     assert across["ranks"] == []
     assert "have no item in common" in across["notes"][0]

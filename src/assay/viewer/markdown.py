@@ -13,7 +13,7 @@ from assay.store.files import make_folder
 from assay.store.written import check_replaceable, write_named
 from assay.viewer.experiments import Experiments
 from assay.viewer.pages import page
-from assay.viewer.report import config_text, pairs_of, reproduce
+from assay.viewer.report import compared, config_text, reproduce
 
 _CHARTS = ("intervals", "scatter")
 
@@ -48,11 +48,12 @@ def _blocks(
                 place = folder / f"{len(pictures) + 1}-{name}.svg"
                 pictures[place] = chart["svg"].encode()
                 yield f"![{markdown_escaped(chart['title'])}]({folder.name}/{place.name})"
-    compared = [row for a, b in pairs_of(experiments, board) for row in _compared(experiments, a, b)]
-    if compared:
+    pairs = compared(experiments, board)
+    rows = [row for (a, b), content in pairs.items() for row in _compared(a, b, content["comparison"])]
+    if rows:
         columns = columns_of("<label", "<a", "<b", "b − a", "interval", "p", "gained", "lost", "<verdict")
         yield "## Differences"
-        yield Sheet([Table(columns, compared)]).form("markdown")
+        yield Sheet([Table(columns, rows)]).form("markdown")
     yield from (f"> {markdown_escaped(note)}" for note in board["notes"])
     yield "## How to reproduce it"
     yield "```sh\n" + "\n".join(reproduce(experiments, file)) + "\n```"
@@ -93,13 +94,9 @@ def _chart(experiments: Experiments, name: str, metric: str, label: str) -> dict
         return None
 
 
-def _compared(experiments: Experiments, a: str, b: str) -> Iterator[list[str | Cell]]:
-    try:
-        compared = msgspec.to_builtins(page(experiments, "compare", {"a": [a], "b": [b]}))["comparison"]
-    except AssayError:
-        return
-    for pair in compared["pairs"] if compared else ():
+def _compared(a: str, b: str, comparison: dict[str, Any]) -> Iterator[list[str | Cell]]:
+    for pair in comparison["pairs"]:
         span = span_text(pair["ci_low"], pair["ci_high"], "+.3f", " … ")
         changed = [f"{pair['gained']:,}", f"{pair['lost']:,}"]
         numbers = [f"{pair['difference']:+.3f}", span, f"{pair['p_corrected']:.2g}", *changed]
-        yield [compared["label"], a, b, *numbers, pair["verdict"]]
+        yield [comparison["label"], a, b, *numbers, pair["verdict"]]

@@ -25,12 +25,10 @@ from assay.viewer.experiments import Experiments
 
 T = TypeVar("T")
 LOOKED_AT = 1000  # rows at the beginning of a file that tell what rows look like
-_QUICK = 30 << 20  # bytes of evaluations: latency and cost of so many take a second or two
 
 
 class Stored(msgspec.Struct, kw_only=True):
-    """What the files of an experiment say without a look at its rows. `runs` are those behind it, wherever they are;
-    `size` is that of its evaluations in bytes."""
+    """What the files of an experiment say without a look at its rows. `runs` are those behind it, wherever they are."""
 
     id: str
     rows: list[MetricRow]
@@ -38,7 +36,6 @@ class Stored(msgspec.Struct, kw_only=True):
     runs: list[Manifest]
     partial: str
     notes: list[str]
-    size: int = 0
 
 
 def stored(experiments: Experiments, id: str) -> Stored:
@@ -59,8 +56,7 @@ def stored(experiments: Experiments, id: str) -> Stored:
     if rows and (note := _outdated(manifests, segments)):
         notes.append(f"{id}: {note}")
     partial = partial_of([manifests.get("evaluation")])
-    size = sum(segment.size for segment in segments)
-    return Stored(id=id, rows=rows, manifests=manifests, runs=runs, partial=partial, notes=notes, size=size)
+    return Stored(id=id, rows=rows, manifests=manifests, runs=runs, partial=partial, notes=notes)
 
 
 def _runs_behind(source: Source) -> list[Manifest]:
@@ -161,20 +157,17 @@ def facet_names(row: MetricRow) -> list[str]:
 
 
 class Board(msgspec.Struct):
-    """Metric rows of several experiments, each with its experiment, in order; `beside` are rows of latency and cost of
-    the same groups that the experiments' own metrics do not have."""
+    """Metric rows of several experiments, each with its experiment, in order."""
 
     rows: list[tuple[Stored, MetricRow]]
-    beside: list[tuple[Stored, MetricRow]]
     stored: list[Stored]
     notes: list[str]
 
 
-def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = (), *, paid: bool = False) -> Board:
-    """The rows of these experiments or of all: as stored, or anew by facets. `paid`: with latency and cost, even where
-    that takes long."""
+def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = ()) -> Board:
+    """The rows of these experiments or of all: as stored, or by facets."""
     chosen = list(dict.fromkeys(ids)) or list(experiments.list())
-    made = Board([], [], [], [])
+    made = Board([], [], [])
     for id in chosen:
         try:
             entry = stored(experiments, id)
@@ -185,36 +178,30 @@ def board(experiments: Experiments, ids: Sequence[str], facets: Sequence[str] = 
             continue
         made.stored.append(entry)
         made.notes += entry.notes
-        rows, beside, notes = _by_facets(experiments, entry, facets, paid) if facets else (entry.rows, [], [])
+        rows, notes = _by_facets(experiments, entry, facets) if facets else (entry.rows, [])
         made.rows += [(entry, row) for row in rows]
-        made.beside += [(entry, row) for row in beside]
         made.notes += [f"{id}: {note}" for note in notes]
     return made
 
 
-def _by_facets(
-    experiments: Experiments, entry: Stored, facets: Sequence[str], paid: bool
-) -> tuple[list[MetricRow], list[MetricRow], list[str]]:
+def _by_facets(experiments: Experiments, entry: Stored, facets: Sequence[str]) -> tuple[list[MetricRow], list[str]]:
+    """The stored rows with these facets, and what the engine computes of metrics that have none."""
     notes: list[str] = []
-    further = [
-        bind_metric(name=f"{kind} beside", type=kind, facets=facets, params=params)
-        for kind, params in (("latency", {"statistic": "median"}), ("cost", {}))
-        if paid or entry.size < _QUICK
-    ]
-
+    outdated = bool(entry.notes)
+    rows = [row for row in entry.rows if not outdated and set(facet_names(row)) == set(facets)]
+    there = {row.get("metric_name") for row in rows}
     try:
         bound = metrics_of(entry.manifests.get("aggregation"), facets, notes)
+        lacking = [metric for metric in bound if metric.name not in there]
 
         def make() -> list[MetricRow]:
-            return measured(experiments.source(entry.id), [*bound, *further])
+            return measured(experiments.source(entry.id), lacking)
 
-        rows = experiments.cached(("metrics", entry.id, bool(further), *facets), [entry.id], make)
+        if lacking:
+            rows += experiments.cached(("metrics", entry.id, *facets), [entry.id], make)
     except AssayError as error:
-        return [], [], [*notes, f"{error.what}; {error.fix}" if error.fix else error.what]
-    names, own = {each.name for each in further}, {each.name for each in bound}
-    beside = [row for row in rows if row["metric_name"] in names]
-    kept = [row for row in entry.rows if row.get("metric_name") not in own and set(facet_names(row)) == set(facets)]
-    return [*(row for row in rows if row["metric_name"] not in names), *kept], beside, notes
+        notes.append(f"{error.what}; {error.fix}" if error.fix else error.what)
+    return rows, notes
 
 
 # ---- which way is better

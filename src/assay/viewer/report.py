@@ -81,85 +81,88 @@ def _title(experiments: Experiments) -> str:
 
 
 def _pages(experiments: Experiments, samples: int | None, title: str, file: Path) -> Iterator[tuple[str, bytes]]:
-    """Keys and compressed content, in the order in which the app asks for them."""
-    board = msgspec.to_builtins(page(experiments, "leaderboard", {}))
-    pairs = pairs_of(experiments, board)
-    for name, query in asked(experiments.list(), board, pairs):
-        yield f"{name}?{query_text(query)}", _packed(_page(experiments, name, query))
-    rows = items = 0
-    details: dict[str, int] = {}
+    """Keys and compressed content. Samples come first: the index that they need serves the other pages as well."""
     listed = experiments.list()
+    details: dict[str, int] = {}
+    rows = 0
     stream = carried(experiments, list(listed), samples)
     while chunk := list(islice(stream, _ROWS)):
         yield f"rows/{rows // _ROWS}", _packed(chunk)
         rows += len(chunk)
-        fresh = [
-            item
-            for item in dict.fromkeys(row["item"] for row in map(msgspec.to_builtins, chunk))
-            if item not in details
-        ]
-        for start in range(0, len(fresh), _ITEMS):
-            part = fresh[start : start + _ITEMS]
-            details |= dict.fromkeys(part, items)
-            yield f"details/{items}", _packed({item: _page(experiments, "sample", {"item": item}) for item in part})
-            items += 1
+        yield from _details(experiments, [row["item"] for row in chunk], details)
+    board = msgspec.to_builtins(page(experiments, "leaderboard", {}))
+    for name, query in asked(list(listed), board):
+        yield f"{name}?{query_text(query)}", _packed(_page(experiments, name, query))
+    pairs = compared(experiments, board)
+    for (a, b), content in pairs.items():
+        yield f"compare?{query_text({'a': a, 'b': b})}", _packed(content)
     yield "rich.js", gzip.compress(asset("rich.js").encode(), mtime=0)
-    yield (
-        "report",
-        _packed(
-            {
-                "title": title,
-                "made": _made(max(entry.updated for entry in listed.values())),
-                "reproduce": reproduce(experiments, file, samples),
-                "config": [{"experiment": id, "yaml": config_text(Path(entry.folder))} for id, entry in listed.items()],
-                "comparisons": [{"a": a, "b": b} for a, b in pairs],
-                "rows": rows,
-                "all": sum(entry.responses or entry.evaluations for entry in listed.values()),
-                "chunks": -(-rows // _ROWS),
-                "details": details,
-            }
-        ),
-    )
+    about = {
+        "title": title,
+        "made": _made(max(entry.updated for entry in listed.values())),
+        "reproduce": reproduce(experiments, file, samples),
+        "config": [{"experiment": id, "yaml": config_text(Path(entry.folder))} for id, entry in listed.items()],
+        "comparisons": [{"a": a, "b": b} for a, b in pairs],
+        "rows": rows,
+        "all": sum(entry.responses or entry.evaluations for entry in listed.values()),
+        "chunks": -(-rows // _ROWS),
+        "details": details,
+    }
+    yield "report", _packed(about)
 
 
-def asked(experiments: Iterable[str], board: dict[str, Any], pairs: Iterable[tuple[str, str]]) -> Iterator[Asked]:
+def _details(experiments: Experiments, items: list[str], chunks: dict[str, int]) -> Iterator[tuple[str, bytes]]:
+    """The pages of items that no chunk has yet; `chunks` learns where they are."""
+    fresh = [item for item in dict.fromkeys(items) if item not in chunks]
+    for start in range(0, len(fresh), _ITEMS):
+        part = fresh[start : start + _ITEMS]
+        number = max(chunks.values(), default=-1) + 1
+        chunks |= dict.fromkeys(part, number)
+        yield f"details/{number}", _packed({item: _page(experiments, "sample", {"item": item}) for item in part})
+
+
+def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
     """What the views ask for when they are opened, experiments not chosen."""
     yield "experiments", {}
     yield "leaderboard", {}
     for id in experiments:
         yield "judges", {"experiment": id}
         yield "ranking", {"experiment": id}
+    sides = [*(["experiment"] if len(experiments) > 1 else []), *board["facets"]]
     for metric, label in dict.fromkeys((row["metric"], row["label"]) for row in board["rows"]):
         of = {"metric": metric, "label": label}
         yield "standing", of
         for name in ("intervals", "scatter", "heat"):
             yield "chart", {"name": name, **of}
-        for rows, columns in permutations(["experiment", *board["facets"]], 2):
+        for rows, columns in permutations(sides, 2):
             yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
     for label in dict.fromkeys(["", *(row["label"] for row in board["rows"])]):
         for name in ("scores", "pass_at_k"):
             yield "chart", {"name": name, "label": label}
     for name in ("latency", "tokens"):
         yield "chart", {"name": name}
-    for a, b in pairs:
-        yield "compare", {"a": a, "b": b}
 
 
-def pairs_of(experiments: Experiments, board: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a report compares."""
-    return list(islice(_pairs(experiments, board), _MOST_PAIRS))
+def compared(experiments: Experiments, board: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The comparisons of a report, by their sides; what cannot be compared is left out."""
+    pages: dict[tuple[str, str], dict[str, Any]] = {}
+    for a, b in islice(_pairs(experiments, board), _MOST_PAIRS):
+        content = msgspec.to_builtins(_page(experiments, "compare", {"a": a, "b": b}))
+        if content.get("comparison") is not None:
+            pages[a, b] = content
+    return pages
 
 
 def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The first experiment against the others, then the values of facets that have only a few."""
+    """Values of facets that have only a few, then the first experiment against the others."""
     first, *others = experiments.list()
-    yield from ((first, other) for other in others)
     for id in (first, *others):
         rows = [row for row in board["rows"] if row["experiment"] == id]
         for facet in board["facets"]:
             values = list(dict.fromkeys(row["facets"][facet] for row in rows if facet in row["facets"]))
             if len(values) <= _MOST_VALUES:
                 yield from ((f"{id}::{facet}={a}", f"{id}::{facet}={b}") for a, b in combinations(values, 2))
+    yield from ((first, other) for other in others)
 
 
 def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
@@ -167,7 +170,7 @@ def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
     try:
         return page(experiments, name, {key: [str(value)] for key, value in query.items() if value != ""})
     except AssayError as error:
-        return {"problem": {"what": str(error), "fix": getattr(error, "fix", "")}}
+        return {"problem": {"what": error.what, "fix": error.fix}}
 
 
 def query_text(query: dict[str, Any]) -> str:

@@ -100,7 +100,8 @@ def sample_rows(view: View, rows: Rows) -> list[Shown]:
 
 
 def carried(experiments: Experiments, ids: Sequence[str], most: int | None = None) -> Iterator[Shown]:
-    """`CarriedRow`s of these experiments, or of all: those that failed under any label first, at most `most`."""
+    """At most `most` `CarriedRow`s of these experiments, or of all: whole items, those that failed most often under
+    any label first."""
     everything, _ = view(experiments, ids, "", wait=True)
     failed = everything.column("outcome") > 0
     labels = everything.labels[:_MOST_CARRIED]
@@ -108,7 +109,7 @@ def carried(experiments: Experiments, ids: Sequence[str], most: int | None = Non
     for parts in verdicts.values():
         for part, (outcome, passed, _) in enumerate(parts):
             failed[everything.starts[part] : everything.starts[part + 1]] |= (outcome > 0) | (passed == 0)
-    rows = np.concatenate([np.flatnonzero(failed), np.flatnonzero(~failed)])[:most]
+    rows = _hardest(everything.item, failed, most)
     names = list(facets_of(everything))
     layers = [{name: layers_of(index, name) for name in names} for _, index in everything.parts]
     tags = [_tags_by_row(experiments, id, index) for id, index in everything.parts]
@@ -128,6 +129,15 @@ def carried(experiments: Experiments, ids: Sequence[str], most: int | None = Non
             "tags": tags[part].get(own, []),
             "text": f"{asked}\n{answer}",
         }
+
+
+def _hardest(item: Rows, failed: Any, most: int | None) -> Rows:
+    """All rows of the items with the largest shares of failed rows, an item's failed rows first."""
+    share = np.bincount(item, weights=failed) / np.maximum(1, np.bincount(item))
+    order = np.lexsort((~failed, item, -share[item]))
+    ends = np.flatnonzero(np.diff(item[order], append=-1)) + 1
+    whole = int(ends[ends <= most].max(initial=0)) if most is not None else len(order)
+    return order[: whole or most]
 
 
 def _facet(layers: Sequence[tuple[Any, list[str]]], row: int) -> str | None:

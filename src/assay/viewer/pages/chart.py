@@ -4,24 +4,23 @@
 rows of one metric and label; `scores`, `latency` and `tokens` are distributions `by` a facet; `pass_at_k` goes over k.
 """
 
-from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
 
-from assay.analysis.compare.paired import text_of
-from assay.engine.aggregate.fields import read_columns
 from assay.engine.aggregate.measure import bind_metric
 from assay.errors import UserError
 from assay.interfaces import FloatArray
-from assay.records import Kind
 from assay.reports.charts import Cell, Chart, Dot, Line, Point, curve, heat, histogram, intervals, scatter
 from assay.viewer.experiments import Experiments
+from assay.viewer.index.index import Index
+from assay.viewer.index.opening import open_index
 from assay.viewer.metrics import board, facet_names, measured, stored
-from assay.viewer.pages.leaderboard import facets_of, leader_rows, number
+from assay.viewer.pages.leaderboard import facets_of, leader_rows
+from assay.viewer.query import view
+from assay.viewer.spent import ANSWERED, grouped, spent
 
 _MOST_GROUPS = 12
 _MOST_CELLS = 2500
@@ -31,7 +30,7 @@ EXPERIMENT = "experiment"  # may stand for a facet where there are several
 
 class Query(msgspec.Struct, kw_only=True):
     """`metric` and `label` choose among the leaderboard's rows, by default the first; `facet` are its facets. `by` of
-    `scatter` is what is paid: cost or latency."""
+    `scatter` is what is paid: cost or latency, by default cost if there is any."""
 
     name: Literal["intervals", "heat", "scatter", "scores", "latency", "tokens", "pass_at_k"] = "intervals"
     experiment: list[str] = []
@@ -53,11 +52,9 @@ def page(experiments: Experiments, query: Query) -> Chart:
 # ---- the leaderboard's rows
 
 
-def _chosen(
-    experiments: Experiments, query: Query, facets: Sequence[str], *, paid: bool = False
-) -> list[dict[str, Any]]:
+def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> list[dict[str, Any]]:
     """The leaderboard's rows of one metric and label."""
-    made = board(experiments, query.experiment, facets, paid=paid)
+    made = board(experiments, query.experiment, facets)
     rows = leader_rows(experiments, made)
     if not rows:
         why = "; ".join(made.notes)
@@ -124,7 +121,14 @@ def _heat(experiments: Experiments, query: Query) -> Chart:
     values = [row["value"] for row in rows if row["value"] is not None]
     ends = (0.0, 1.0) if all(0 <= value <= 1 for value in values) else None
     title = f"{_title(rows[0])} by {query.rows} and {query.columns}"
-    return heat(title, down, across, cells, ends=ends, about="Darker is more; a dash is a cell without a value.")
+    return heat(
+        title,
+        down,
+        across,
+        cells,
+        ends=ends,
+        about="The stronger the colour, the more; a dash is a cell without a value.",
+    )
 
 
 def _side(row: dict[str, Any], facet: str) -> str:
@@ -139,13 +143,17 @@ def _tip(row: dict[str, Any]) -> str:
 
 
 def _scatter(experiments: Experiments, query: Query) -> Chart:
-    paid = query.by or "cost"
-    if paid not in ("cost", "latency"):
-        raise UserError(f"quality cannot be drawn against {paid!r}", fix="choose cost or latency")
-    facets = query.facet or list(_chosen(experiments, query, ())[0]["facets"]) or ["model_name"]
-    rows = _chosen(experiments, query, facets, paid=True)
-    if all(row[paid] is None for row in rows):
-        raise UserError(f"the {paid} of no row is known", fix="`prices:` in the config tells what tokens cost")
+    if query.by not in ("", "cost", "latency"):
+        raise UserError(f"quality cannot be drawn against {query.by!r}", fix="choose cost or latency")
+    rows = _chosen(experiments, query, query.facet)
+    facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
+    costs = {place: spent(experiments, *place, wait=True) for place in facets}
+    for row in rows:
+        index = costs[row["experiment"], tuple(row["facets"])]
+        row["latency"], row["cost"] = index.of(row["facets"]) if index is not None else (None, None)
+    paid = query.by or ("cost" if any(row["cost"] for row in rows) else "latency")
+    if not any(row[paid] for row in rows):
+        raise UserError(f"no row has a {paid} to draw", fix="`price:` of a model in the config tells what tokens cost")
     several = len({row["experiment"] for row in rows}) > 1
     points = [
         Point(
@@ -167,39 +175,27 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
 # ---- distributions
 
 
-_FIELDS: dict[str, tuple[Kind, tuple[str, ...]]] = {
-    "scores": ("evaluation", ("score", "passed", "label")),
-    "latency": ("run", ("inference_time", "error")),
-    "tokens": ("run", ("completion_tokens", "error")),
-}
-
-
 def _distribution(experiments: Experiments, query: Query) -> Chart:
     by = query.by or "model_name"
-    groups: dict[str, array[float]] = {}
+    samples, _ = view(experiments, query.experiment, query.label, wait=True)
+    groups: dict[str, list[FloatArray]] = {}
     failed: dict[str, int] = {}
-    kind, fields = _FIELDS[query.name]
-    logs = [log for id in query.experiment or list(experiments.list()) for log in experiments.source(id).logs(kind)]
-    for columns, (names,) in read_columns(logs, "rows", fields, (by,)):
-        for name, *row in zip(names, *columns, strict=True):
-            if kind == "evaluation" and query.label not in ("", row[2]):
-                continue
-            value = _score(*row) if kind == "evaluation" else None if row[1] else number(row[0])
-            group = "" if name is UNSET else text_of(name)
-            if value is None:
-                failed[group] = failed.get(group, 0) + 1
-            else:
-                groups.setdefault(group, array("d")).append(value)
-    if not groups:
+    for (_, index), start, stop in zip(samples.parts, samples.starts, samples.starts[1:], strict=False):
+        if query.name == "scores":
+            values = samples.verdicts[2][start:stop]
+        else:
+            values = index.arrays[f"response.{query.name}"].astype(np.float64)
+            values = np.where(index.arrays["response.outcome"] < ANSWERED, values, np.nan)
+        for (group,), rows in grouped(index, [by]):
+            own = values[rows]
+            groups.setdefault(group, []).append(own[np.isfinite(own)])
+            failed[group] = failed.get(group, 0) + int((~np.isfinite(own)).sum())
+    values = {name: np.concatenate(parts) for name, parts in sorted(groups.items()) if any(map(len, parts))}
+    if not values:
         raise UserError(f"no row has {query.name} to draw", fix="choose another label or experiment")
-    if len(groups) > _MOST_GROUPS:
-        raise UserError(f"{by!r} has {len(groups):,} values", fix="choose `by`, a facet with few values")
-    return _drawn(query, by, {name: np.frombuffer(groups[name], np.float64) for name in sorted(groups)}, failed)
-
-
-def _score(score: Any, passed: Any, label: Any) -> float | None:
-    """The score of an evaluation, or 1 and 0 for a verdict without one."""
-    return number(score) if score is not None else None if passed is None else float(bool(passed))
+    if len(values) > _MOST_GROUPS:
+        raise UserError(f"{by!r} has {len(values):,} values", fix="choose `by`, a facet with few values")
+    return _drawn(msgspec.structs.replace(query, label=samples.label), by, values, failed)
 
 
 def _drawn(query: Query, by: str, groups: dict[str, FloatArray], failed: dict[str, int]) -> Chart:
@@ -218,7 +214,7 @@ def _drawn(query: Query, by: str, groups: dict[str, FloatArray], failed: dict[st
         (f"{name} ({failed[name]:,} without)" if failed.get(name) else name, np.histogram(values, edges)[0].tolist())
         for name, values in groups.items()
     ]
-    axis = {"scores": "score", "latency": "seconds", "tokens": "tokens of the answer"}[query.name]
+    axis = {"scores": "score", "latency": "seconds", "tokens": "tokens of prompt and answer"}[query.name]
     what = f"scores of {query.label}" if query.name == "scores" and query.label else query.name
     about = f"Bars are as tall as their share of the tallest of the same {by}."
     return histogram(f"{what} by {by}", edges.tolist(), counts, axis=axis, log=log, about=about)
@@ -233,13 +229,12 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
     ids = query.experiment or list(experiments.list())
     for id in ids:
         source = experiments.source(id)
+        most = _most_samples(open_index(experiments, id, wait=True)[0])
         own = next(filter(None, map(facet_names, stored(experiments, id).rows)), None)
         facets = query.facet or own or ["task" if source.manifest("run") else "model_name"]
-        first = measured(source, [bind_metric(type="pass_at_k", facets=facets)])
-        most = int(max((number(row.get("average_sample_count")) or 0 for row in first), default=0))
-        ks = [2**power for power in range(1, 12) if 2**power < most] + ([most] if most > 1 else [])
-        later = [bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets) for k in ks]
-        rows = [*first, *(measured(source, later) if later else [])]
+        ks = [2**power for power in range(12) if 2**power < most] + [most]
+        bound = [bind_metric(name=f"pass@{k}", type="pass_at_k", params={"k": k}, facets=facets) for k in ks]
+        rows = measured(source, bound)
         labels |= dict.fromkeys(str(row["label"]) for row in rows)
         label = query.label or next(iter(labels), "")
         groups: dict[str, list[Point]] = {}
@@ -258,6 +253,13 @@ def _pass_at_k(experiments: Experiments, query: Query) -> Chart:
     title = f"pass@k of {query.label or next(iter(labels))}"
     about = "The chance that at least one of k samples passes; bands are 95% intervals."
     return curve(title, lines, across="k", upwards="pass@k", about=about)
+
+
+def _most_samples(index: Index) -> int:
+    """How many samples the items have of each task, on average."""
+    tasks = index.arrays["response.task"].astype(np.int64)
+    cells = np.unique(index.arrays["response.item"] * (int(tasks.max(initial=0)) + 1) + tasks)
+    return len(index) // max(1, len(cells)) or 1
 
 
 _CHARTS: dict[str, Callable[[Experiments, Query], Chart]] = {

@@ -52,7 +52,7 @@ Beside = dict[tuple[str, str, str], MetricRow]
 def _beside(made: Board) -> Beside:
     """Rows of latency and cost, which also stand beside the other metrics of their group."""
     kinds = ("latency", "cost")
-    rows = [(entry, row) for entry, row in (*made.rows, *made.beside) if row.get("metric_type") in kinds]
+    rows = [(entry, row) for entry, row in made.rows if row.get("metric_type") in kinds]
     return {(entry.id, str(row["metric_type"]), _group(row)): row for entry, row in reversed(rows)}
 
 

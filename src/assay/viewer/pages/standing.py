@@ -1,5 +1,7 @@
-"""Which ranks the leaderboard's rows of a metric and label may have: the paired tests of `compare` over all of them."""
+"""What takes long to know of the leaderboard's rows of a metric and label: the ranks that they may have, by the paired
+tests of `compare` over all of them, and what their responses took and cost."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -7,12 +9,13 @@ import msgspec
 from assay.analysis.compare.compare import MOST_SIDES, CompareOptions, compare_sides
 from assay.analysis.compare.paired import Side, read_sides
 from assay.engine.aggregate.measure import BoundMetric
-from assay.errors import UserError
+from assay.errors import AssayError, UserError
 from assay.records import MetricRow
 from assay.store.keys import canonical
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Stored, board, facet_names, metrics_of
 from assay.viewer.pages.leaderboard import facets_of
+from assay.viewer.spent import Spent, spent
 
 
 class Query(msgspec.Struct, kw_only=True):
@@ -51,8 +54,25 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
             {"experiment": id, "facets": facets, "ranks": span}
             for (id, facets), span in zip(places, ranks, strict=False)
         ],
+        "spent": list(_spent(experiments, rows)),
         "notes": notes,
     }
+
+
+def _spent(experiments: Experiments, rows: Rows) -> Iterator[dict[str, Any]]:
+    """Latency and cost of every row, as far as there is an index."""
+    known: dict[tuple[str, ...], Spent | None] = {}
+    for entry, row in rows:
+        facets = facets_of(row)
+        place = (entry.id, *facets)
+        if place not in known:
+            try:
+                known[place] = spent(experiments, entry.id, list(facets))
+            except AssayError:  # rows that are out of reach
+                known[place] = None
+        if (index := known[place]) is not None:
+            latency, cost = index.of(facets)
+            yield {"experiment": entry.id, "facets": facets, "latency": latency, "cost": cost}
 
 
 def _is_of(row: MetricRow, query: Query) -> bool:
