@@ -64,7 +64,7 @@ def problem() -> str:
 def make() -> None:
     """All pictures, from runs of the examples that end with them."""
     with TemporaryDirectory(prefix="assay-pictures-") as folder:
-        lab = f"{folder}/lab"
+        lab = f"{folder}/output"
         environ = {**os.environ, "ASSAY_STATE_DIR": f"{folder}/state"}
         assay = [sys.executable, "-m", "assay"]
         for config, name in (("demo/config", "demo"), ("judges/config", "judges"), ("judges/pairs", "pairs")):
@@ -72,8 +72,8 @@ def make() -> None:
             subprocess.run(run, cwd=ROOT, env=environ, check=True, stdout=subprocess.DEVNULL)
         calibrate = [*assay, "judge", "calibrate", f"{lab}/judges", "--labels", "examples/judges/labels.csv"]
         subprocess.run(calibrate, cwd=ROOT, env=environ, check=True, stdout=subprocess.DEVNULL)
-        view = [*assay, "view", lab, "--port", "0", "--no-open"]
-        with subprocess.Popen(view, env=environ, stdout=subprocess.PIPE, text=True) as server:
+        view = [*assay, "view", "output", "--port", "0", "--no-open"]
+        with subprocess.Popen(view, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             try:
                 _shoot(server.stdout.readline().strip())
