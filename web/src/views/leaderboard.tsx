@@ -72,7 +72,10 @@ export function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[];
 const keyOf = (row: { experiment: string; facets: Record<string, string> }): string => JSON.stringify([row.experiment, Object.entries(row.facets).sort()]);
 
 function Section({ board, rows, measure, standing }: { board: Page; rows: LeaderRow[]; measure: Measure; standing?: Loaded<Standing> }) {
-  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const spent = new Map(standing?.value?.spent.map((each) => [keyOf(each), each]));
+  const own = rows
+    .filter((each) => each.metric === measure.metric && each.label === measure.label)
+    .map((each) => ({ ...each, latency: each.latency ?? spent.get(keyOf(each))?.latency ?? null, cost: each.cost ?? spent.get(keyOf(each))?.cost ?? null }));
   const scale = scaleOf(own.map(boundedMark));
   const ranks = new Map(standing?.value?.ranks.map((each) => [keyOf(each), each.ranks]));
   const name = measureName(measure);
@@ -212,7 +215,10 @@ const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
 
 function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const asked = { ...scope(), facet, ...measure };
-  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const spent = new Map(standing?.value?.spent.map((each) => [keyOf(each), each]));
+  const own = rows
+    .filter((each) => each.metric === measure.metric && each.label === measure.label)
+    .map((each) => ({ ...each, latency: each.latency ?? spent.get(keyOf(each))?.latency ?? null, cost: each.cost ?? spent.get(keyOf(each))?.cost ?? null }));
   const grid = useGrid(board, own);
   return (
     <>
