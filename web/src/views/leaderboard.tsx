@@ -215,10 +215,7 @@ const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
 
 function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const asked = { ...scope(), facet, ...measure };
-  const spent = new Map(standing?.value?.spent.map((each) => [keyOf(each), each]));
-  const own = rows
-    .filter((each) => each.metric === measure.metric && each.label === measure.label)
-    .map((each) => ({ ...each, latency: each.latency ?? spent.get(keyOf(each))?.latency ?? null, cost: each.cost ?? spent.get(keyOf(each))?.cost ?? null }));
+  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
   const grid = useGrid(board, own);
   return (
     <>
