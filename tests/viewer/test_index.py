@@ -13,6 +13,7 @@ import pytest
 
 import assay
 from assay.engine.experiment.sources import find_source
+from assay.errors import StoreError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening
 from assay.viewer.index.index import Index, load
@@ -25,6 +26,7 @@ from tests.viewer.generated import Row, evaluations, experiment, items, read, re
 @pytest.fixture(autouse=True, name="state")
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(opening, "_LEAST_SAVED", 0)
     return tmp_path / "state"
 
 
@@ -171,23 +173,41 @@ def test_an_index_outlives_the_process_and_its_own_damage(tmp_path: Path, made: 
     assert made == ["anew"]
     content = file.read_bytes()
     half = len(content) // 2
-    for broken in (
-        content[:half],
-        content[:-3],
-        content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :],
-        b"",
-        b"x",
-    ):
+    changed = [content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] for at in (100, half)]  # header, columns
+    for broken in (*changed, content[:half], content[:-3], b"", b"x"):
         file.write_bytes(broken)
         assert load(file) is None
         assert rows_of(Experiments([tmp_path / "runs"])) == first
-    assert made == ["anew"] * 6
+    assert made == ["anew"] * 7
     assert load(file) is not None
 
 
 def test_a_state_directory_that_cannot_be_written_costs_only_time(tmp_path: Path, state: Path) -> None:
     folder = experiment(tmp_path / "runs/e", 9)
     state.write_text("a file")
+    assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
+
+
+def test_little_is_not_worth_a_file(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("ASSAY_STATE_DIR", str(state))
+    folder = experiment(tmp_path / "runs/e", 9)
+    assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
+    assert not state.exists()
+
+
+def test_an_old_index_does_not_stand_in_for_one_that_cannot_be_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = experiment(tmp_path / "runs/e", 9)
+    assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
+    shutil.rmtree(folder)
+    experiment(folder, 10, of=3)
+
+    def full(*_: Any) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr("assay.viewer.index.index.write_file", full)
     assert rows_of(Experiments([tmp_path / "runs"])) == expected(folder)
 
 
@@ -332,6 +352,7 @@ def test_only_labels_are_samples_too_but_matches_are_not(tmp_path: Path) -> None
     (tmp_path / "runs/e/manifest.json").write_text("{}")
     answer = page(Experiments([tmp_path / "runs"]), "samples", {"label": ["match"], "limit": ["500"]})
     assert sorted(answer["labels"]) == ["grade", "match"]
+    assert answer["facets"]["model_name"] == ["large", "small"]
     places = list(dict.fromkeys((row["item_id"], row["model_name"], row["sample_index"]) for row in judged))
     assert [(row["item"], row["model"], row["sample"]) for row in answer["rows"]] == places
     verdicts = {

@@ -212,7 +212,7 @@ def test_two_who_ask_at_once_wait_for_one_answer(root: Path) -> None:
 
     def look() -> None:
         begun.wait()
-        assert experiments.cached("key", ["demo"], lambda: made.append(1) or len(made)) == 1
+        assert experiments.cached(("key",), ["demo"], lambda: made.append(1) or len(made)) == 1
 
     threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:
@@ -224,10 +224,13 @@ def test_two_who_ask_at_once_wait_for_one_answer(root: Path) -> None:
 
 def test_what_is_kept_ends_with_a_change_of_the_files(copy: Path) -> None:
     experiments = Experiments([copy])
-    assert experiments.cached("key", ["demo"], lambda: 1) == 1
-    assert experiments.cached("key", ["demo"], lambda: 2) == 1
+    assert experiments.cached(("key",), ["demo"], lambda: 1) == 1
+    assert experiments.cached(("key",), ["demo"], lambda: 2) == 1
     (copy / "demo" / "labels.jsonl").write_text("")
-    assert experiments.cached("key", ["demo"], lambda: 3) == 3
+    assert experiments.cached(("key",), ["demo"], lambda: 3) == 3
     for number in range(100):
-        experiments.cached(number, [], lambda: 0)
-    assert experiments.cached("key", ["demo"], lambda: 4) == 4
+        experiments.cached(("key", number), [], lambda: 0)
+    assert experiments.cached(("key",), ["demo"], lambda: 4) == 4
+    before = experiments.source("demo")
+    (copy / "demo" / "manifest.json").touch()
+    assert experiments.source("demo") is not before

@@ -216,6 +216,7 @@ def test_who_labels(desk: Desk) -> None:
         ({"annotator": ""}, "not a label"),
         ({"annotator": "  "}, "who labels"),
         ({"annotator": "a\x1b[2J"}, "who labels"),
+        ({"annotator": "a\nb"}, "who labels"),
         ({"annotator": "a" * 101}, "not a label"),
         ({"value": "1"}, "not a label"),
         ({"value": 0.5}, "0.5 is not a label of 'correct'"),

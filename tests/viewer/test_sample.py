@@ -1,18 +1,22 @@
 """The page of an item is `trace`, found by the index instead of a scan."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import assay
+from assay.analysis.look.trace import Judging
 from assay.errors import UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.pages import page
 from tests.support import Lab
-from tests.viewer.generated import evaluations, experiment, responses, write
+from tests.viewer.generated import Row, evaluations, experiment, responses, write
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +81,40 @@ def test_matches_and_labels_without_responses_are_traced(tmp_path: Path) -> None
     both = page(experiments, "sample", {"item": ["q000"]})
     assert [shown["experiment"] for shown in both["experiments"]] == ["judged", "pairs"]
     assert len(both["experiments"][1]["matches"][0].evaluations) == 2
+
+
+_KEYS = st.sampled_from(["a", "b", "c"])
+_PLACE = {"model_name": st.sampled_from(["small", "large", "", None]), "sample_index": st.integers(0, 2)}
+
+
+@given(
+    evaluations=st.lists(
+        st.fixed_dictionaries(
+            {**_PLACE, "responses": st.none() | st.lists(_KEYS)}, optional={"players": st.just(["small", "large"])}
+        )
+    ),
+    response=st.fixed_dictionaries({**_PLACE, "key": st.none() | _KEYS}),
+)
+def test_an_evaluation_is_of_the_response_it_names_or_stands_by(evaluations: list[Row], response: Row) -> None:
+    def judges(row: Row) -> bool:
+        if row["responses"] and response["key"]:
+            return response["key"] in row["responses"]
+        same_model = "players" in row or (row["model_name"] or "") == (response["model_name"] or "")
+        return same_model and row["sample_index"] == response["sample_index"]
+
+    assert Judging(evaluations).of(response) == [at for at, row in enumerate(evaluations) if judges(row)]
+
+
+def test_an_item_with_very_many_samples(tmp_path: Path) -> None:
+    rows = [{"item_id": "q", "sample_index": at, "model_name": "m", "key": f"{at:032x}"} for at in range(10_000)]
+    labels = [{**row, "label": "l", "outcome": "scored", "score": 1.0, "responses": [row["key"]]} for row in rows]
+    write(tmp_path / "e/responses.jsonl", rows)
+    write(tmp_path / "e/evaluation_results.jsonl", labels)
+    (tmp_path / "e/manifest.json").write_text("{}")
+    began = time.process_time()
+    (shown,) = page(Experiments([tmp_path]), "sample", {"item": ["q"]})["experiments"]
+    assert time.process_time() - began < 20  # each with each would take minutes
+    assert [len(sample.evaluations) for sample in shown["samples"]] == [1] * len(rows)
 
 
 def test_an_item_that_is_not_there_is_named_with_its_neighbours(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +64,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         ({"cookie": "assay={token}"}, 403),
         ({"cookie": 'assay-{port}="; \x01=;;;'}, 403),
         ({"cookie": "assay-{port}=\xff\xfe"}, 403),
+        ({"cookie": '\x01=;; a b; other=["x"]; assay-{port}=old; assay-{port}={token}; x'}, 200),
     ],
 )
 def test_data_is_for_our_own_page(client: Client, headers: dict[str, str | None], status: int) -> None:
@@ -136,6 +138,8 @@ def test_the_document_holds_nothing_and_may_not_be_framed(client: Client) -> Non
         ({"transfer_encoding": "chunked"}, 411),
         ({"content_length": str(requests.LARGEST_BODY + 1)}, 413),
         ({"content_length": "9" * 4000}, 413),
+        ({"content_length": "0" * 20 + "9" * 10}, 413),
+        ({"content_length": "0" * 5000 + "2"}, 413),
         ({}, 422),
     ],
 )
@@ -281,6 +285,22 @@ def test_a_foreign_folder_that_points_elsewhere(tmp_path: Path, monkeypatch: pyt
         assert "--trust" in json.loads(content)["fix"]
         monkeypatch.setattr(trust._Process, "trusts", True)
         assert client.ask("/data/review?experiment=out")[0] == 200
+
+
+def test_folders_that_cannot_be_read_are_listed_as_broken(tmp_path: Path) -> None:
+    Lab(tmp_path).run()
+    shutil.copytree(tmp_path / "out", os.fsdecode(os.fsencode(tmp_path / "out") + b"/bad\xff"))
+    for name, content in (("deep", '{"run":' + '{"x":' * 10**5), ("none", "")):
+        (tmp_path / "out" / name).mkdir()
+        (tmp_path / "out" / name / "manifest.json").write_text(content)
+    (tmp_path / "out/runs").mkdir()
+    os.mkfifo(tmp_path / "out/runs/pipe.json")
+    with viewing(tmp_path / "out") as client:
+        states = {entry["id"]: entry["state"] for entry in client.page("experiments")["experiments"]}
+        assert states == {"out": "complete", "bad\\udcff": "broken", "deep": "broken", "none": "broken"}
+        for id in states:
+            assert client.ask(f"/data/samples?experiment={quote(id)}")[0] == (200 if id == "out" else 422)
+        assert client.page("samples")["all"] > 0
 
 
 def test_a_folder_of_an_older_assay() -> None:

@@ -257,7 +257,7 @@ export interface Ranking {
 
 // query: experiment
 export interface Judges {
-  judges: { label: string; scorer: string; facts: [string, string, string][]; charts: Chart[] }[]; // what, value, interval
+  judges: { label: string; by: string; facts: [string, string, string][]; charts: Chart[] }[]; // what, value, interval
   notes: string[];
   reason: string;
 }

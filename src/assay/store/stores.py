@@ -210,13 +210,12 @@ def _log_file(kind: Kind, name: str) -> str:
 def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
     """The manifests in a folder, of these kinds or all, read at once; none where there is no file."""
     sections = _sections(directory)
-    found: dict[Kind, Manifest] = {}
+    wanted = [kind for kind in kinds or tuple(ROWS_FILE) if kind in sections]
     try:
-        for kind in kinds or tuple(ROWS_FILE):
-            found |= {kind: msgspec.json.decode(sections[kind], type=Manifest)} if kind in sections else {}
-        msgspec.convert(list(found.values()), list[ManifestShape], from_attributes=True)
-        return found
-    except ValueError as error:
+        manifests = {kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted}
+        msgspec.convert(list(manifests.values()), list[ManifestShape], from_attributes=True)
+        return manifests
+    except (ValueError, RecursionError) as error:
         raise _bad_manifest(directory, error) from None
 
 

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.analysis.look.ls import Listed, ls
 from assay.datasets._labels import FILE as LABELS
@@ -12,12 +12,12 @@ from assay.errors import UserError
 from assay.records import ROWS_FILE
 from assay.registry import nearest
 from assay.store.log import FileLog
+from assay.text.plain import plain
 
 if TYPE_CHECKING:
     from assay.engine.experiment.sources import Source
 
 T = TypeVar("T")
-_MOST_KEPT = 64
 
 
 class Experiments:
@@ -28,12 +28,11 @@ class Experiments:
 
     def __init__(self, paths: Sequence[str | Path] = (".",)) -> None:
         self.roots = [Path(path) for path in paths]
-        self.names = [str(root) for root in self.roots]
+        self.names = [plain(str(root)) for root in self.roots]
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
-        self._kept: dict[Hashable, tuple[object, Any]] = {}
+        self._cached: dict[Hashable, dict[Hashable, tuple[object, Any]]] = {}
         self._making: dict[Hashable, threading.Lock] = {}
-        self.kept: dict[Any, Any] = {}  # what pages keep from one request to the next
 
     def list(self) -> dict[str, Listed]:
         """Every experiment, read anew, by id."""
@@ -59,35 +58,48 @@ class Experiments:
 
     def source(self, id: str) -> "Source":
         """The rows of an experiment; what was examined stays until a file changes."""
+        return self._current(id)[1]
+
+    def _current(self, id: str) -> tuple[object, "Source"]:
         from assay.engine.experiment.sources import find_source, newest_inside  # a list of experiments needs no rows
 
         folder = newest_inside(self.folder(id))
-        state = [(kind, FileLog(folder / name).segments()) for kind, name in ROWS_FILE.items()]
-        if id not in self._sources or self._sources[id][0] != state:
-            self._sources[id] = (state, find_source(folder))
-        return self._sources[id][1]
+        state, source = self._sources.get(id, (None, None))
+        if source is None or source.path != folder or state != _state(source):
+            source = find_source(folder)
+            self._sources[id] = _state(source), source
+        return self._sources[id]
 
-    def cached(self, key: Hashable, ids: Sequence[str], make: Callable[[], T]) -> T:
-        """What `make` gives, made once until a file of these experiments changes. Whoever asks for what is being made
-        waits for it."""
+    def cached(self, key: tuple[Hashable, ...], ids: Sequence[str], make: Callable[[], T], most: int = 64) -> T:
+        """What `make` gives, made once until a file of these experiments changes, labels among them. Whoever asks for
+        what is being made waits for it. Of a kind, which is the key's first part, there are at most so many."""
         with self._making.setdefault(key, threading.Lock()):
-            state = [self._state(id) for id in ids]
-            kept = self._kept.pop(key, None)
+            state = [(files, _stat(source, LABELS)) for files, source in map(self._current, ids)]
+            kind = self._cached.setdefault(key[0], {})
+            before, value = kind.pop(key, (None, None))
             try:
-                value: T = make() if kept is None or kept[0] != state else kept[1]
+                value = make() if before != state else value
             except BaseException:
                 self._making.pop(key, None)
                 raise
-            self._kept[key] = state, value
-            for oldest in list(self._kept)[:-_MOST_KEPT]:
-                self._kept.pop(oldest, None)
+            kind[key] = state, value
+            for oldest in list(kind)[:-most] if len(kind) > most else ():
+                kind.pop(oldest, None)
                 self._making.pop(oldest, None)
-            return value
+            return cast("T", value)
 
-    def _state(self, id: str) -> object:
-        """The files behind an experiment as they are now: rows, wherever they are, and what stands beside them."""
-        source = self.source(id)
-        files = [*source.files.values(), *(file for files in source.more.values() for file in files)]
-        beside = [(source.folder or source.path.parent) / name for name in ("manifest.json", LABELS)]
-        stats = [(file.stat().st_mtime_ns, file.stat().st_size) for file in beside if file.exists()]
-        return [FileLog(file).segments() for file in files], stats
+
+def _state(source: "Source") -> object:
+    """The files behind a source as they are now: rows, wherever they are, and the manifest."""
+    own = [(source.folder or source.path.parent) / name for name in ROWS_FILE.values()]
+    more = [file for files in source.more.values() for file in files]
+    files = dict.fromkeys([*own, *source.files.values(), *more])
+    return [FileLog(file).segments() for file in files], _stat(source, "manifest.json")
+
+
+def _stat(source: "Source", name: str) -> tuple[int, int] | None:
+    try:
+        stat = os.stat((source.folder or source.path.parent) / name)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size

@@ -58,7 +58,7 @@ class Live:
     def _look(self) -> dict[str, Any]:
         listed = self._experiments.list()
         running = {id: Path(entry.folder) for id, entry in listed.items() if entry.state == "running"}
-        progress = {id: found for id, folder in running.items() if (found := progress_of(folder)) is not None}
+        progress = {id: own for id, folder in running.items() if (own := progress_of(folder)) is not None}
         experiments = [{"id": id, **msgspec.to_builtins(entry)} for id, entry in listed.items()]
         return {"experiments": experiments, "live": progress}
 
@@ -68,7 +68,7 @@ def progress_of(folder: Path) -> dict[str, Any] | None:
     try:
         with reading.opened(folder / "status.json") as file:
             status = _decode(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     models = {
         name: {"total": lane.total, "done": lane.present + lane.done, "errors": lane.errors, "retries": lane.retries}

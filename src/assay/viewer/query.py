@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.compare.paired import text_of
+from assay.engine.aggregate.facets import text_of
 from assay.errors import AssayError, UserError
 from assay.records import OUTCOMES
 from assay.registry import nearest
@@ -166,13 +166,8 @@ def view(experiments: Experiments, ids: Sequence[str], label: str, *, wait: bool
         parts.append((id, index))
         shares.append(1.0 if share is None else share)
     share = None if all(share == 1 for share in shares) else min(shares)
-    views: dict[Any, View] = experiments.kept.setdefault("views", {})
-    key = (label, *((id, index.made) for id, index in parts))
-    made = views.pop(key, None) or View(parts, label)
-    views[key] = made  # the latest is the last
-    while len(views) > _MOST_VIEWS:
-        views.pop(next(iter(views)), None)
-    return made, share
+    key = ("view", label, *((id, index.made) for id, index in parts))
+    return experiments.cached(key, (), lambda: View(parts, label), _MOST_VIEWS), share
 
 
 # ---- facets
@@ -183,7 +178,7 @@ def facets_of(view: View) -> dict[str, list[str]]:
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
     for _, index in view.parts:
         coded = index.coded
-        layers: list[dict[str, list[str]]] = [{"task": coded.tasks, "model_name": coded.models}, coded.facets]
+        layers: list[dict[str, list[str]]] = [{"task": coded.tasks, "model_name": index.models}, coded.facets]
         layers += [{name: [text_of(value)] for name, value in _scalars(task)} for task in index.plan[1].values()]
         for layer in (*layers, coded.item_facets):
             for name, texts in layer.items():

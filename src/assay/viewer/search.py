@@ -42,13 +42,13 @@ _decode = msgspec.json.Decoder(_Text).decode
 
 def found_by(index: Index, text: str, *, regex: bool = False) -> npt.NDArray[np.bool_]:
     """The rows with this text, in either case, or with a match of a regular expression. The newest few are kept."""
-    kept: dict[Any, npt.NDArray[np.bool_]] = index.kept
-    mask = kept.pop((text, regex), None)
+    latest: dict[Any, npt.NDArray[np.bool_]] = index.searches
+    mask = latest.pop((text, regex), None)
     if mask is None:
         mask = _search(index, _pattern(text) if regex else _plain(text), "" if regex else _rarest(text))
-    kept[text, regex] = mask
-    while len(kept) > _MOST_KEPT:
-        kept.pop(next(iter(kept)), None)
+    latest[text, regex] = mask
+    for oldest in list(latest)[:-_MOST_KEPT]:
+        latest.pop(oldest, None)
     return mask
 
 

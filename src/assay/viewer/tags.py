@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.datasets._labels import FILE
+from assay.engine.experiment.sources import Source
 from assay.store.keys import short
 from assay.store.log import FileLog
 from assay.store.repair import read_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
+
+_MOST_KEPT = 10_000  # experiments
 
 
 class Tagged(msgspec.Struct, kw_only=True):
@@ -30,18 +33,15 @@ class Tagged(msgspec.Struct, kw_only=True):
 
 def tags_of(experiments: Experiments, id: str) -> list[Tagged]:
     """The last word of each person on each answer, where it has a tag or a note."""
-    source = experiments.source(id)
-    log = FileLog((source.folder or source.path.parent) / FILE)
-    state = log.segments()
-    kept: tuple[Any, list[Tagged]] | None = experiments.kept.get(("tags", id))
-    if kept is None or kept[0] != state:
-        latest: dict[Any, Tagged] = {}
-        for _, record in read_rows(log, Tagged):
-            place = (record.item, record.sample, record.model, record.response, record.scorer, record.annotator)
-            latest[place] = record
-        kept = state, [record for record in latest.values() if record.tags or record.note]
-        experiments.kept["tags", id] = kept
-    return kept[1]
+    return experiments.cached(("tags", id), [id], lambda: _tags_of(experiments.source(id)), _MOST_KEPT)
+
+
+def _tags_of(source: Source) -> list[Tagged]:
+    latest: dict[Any, Tagged] = {}
+    for _, record in read_rows(FileLog((source.folder or source.path.parent) / FILE), Tagged):
+        place = (record.item, record.sample, record.model, record.response, record.scorer, record.annotator)
+        latest[place] = record
+    return [record for record in latest.values() if record.tags or record.note]
 
 
 def tagged(experiments: Experiments, id: str, index: Index, tags: Collection[str]) -> npt.NDArray[np.bool_]:

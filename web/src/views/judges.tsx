@@ -69,7 +69,7 @@ function Judge({ judge }: { judge: JudgesPage["judges"][number] }) {
   return (
     <>
       <h3>
-        <bdi>{oneLine(judge.label)}</bdi> <span class="quiet">by {oneLine(judge.scorer)}</span>
+        <bdi>{oneLine(judge.label)}</bdi> <span class="quiet">by {oneLine(judge.by)}</span>
       </h3>
       <Table caption={`How reliable ${oneLine(judge.label)} is`} columns={FACTS} rows={judge.facts} />
       <div class="pictures">

@@ -14,8 +14,9 @@ import numpy as np
 
 from assay.analysis.compare.gate_calibration import Check, Outcome, calibration_checks, decided
 from assay.analysis.compare.measured import Measured, bound_metric, matched, measured
-from assay.analysis.compare.paired import Side, checked_level, read_side, shared_label, text_of
+from assay.analysis.compare.paired import Side, checked_level, read_side, shared_label
 from assay.config import Config, GateConfig, load
+from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.calls.failures import failures_of
 from assay.engine.experiment.bind import bind_metrics

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Columns, Ints, Reader, decode_row
-from assay.engine.aggregate.facets import order, typed, unknown
+from assay.engine.aggregate.facets import order, text_of, typed, unknown
 from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric, Sample
@@ -193,11 +193,6 @@ def checked_level(level: float) -> float:
     if not 0 < level < 1:
         raise UserError(f"a confidence level lies between 0 and 1, got {level:g}", fix="0.95 is usual")
     return level
-
-
-def text_of(value: Any) -> str:
-    """A facet's value as one writes it on a command line."""
-    return value if isinstance(value, str) else typed(value).decode()
 
 
 def shared_label(sides: Sequence[Side], wanted: str = "", bound: BoundMetric | None = None) -> tuple[str, str]:

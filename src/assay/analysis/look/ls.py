@@ -106,9 +106,11 @@ def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
 
 
 def _listed(folder: str) -> Listed:
+    if folder != (name := folder.encode("utf-8", "backslashreplace").decode()):
+        return Listed(folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it")
     try:
         sections = _sections(_content(folder, "manifest.json"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         return Listed(folder=folder, state="broken", problem=f"the manifest cannot be read: {error}")
     empty = _Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
@@ -146,7 +148,7 @@ def _total(counts: dict[str, int]) -> int:
 def _status_of(folder: str) -> _Status:
     try:
         return _status(_content(folder, "status.json"))
-    except (ValueError, OSError):
+    except (ValueError, OSError, RecursionError):
         return _Status()
 
 
@@ -170,7 +172,7 @@ def _values(folder: str) -> dict[str, tuple[float, float, int]]:
     for line in lines:
         try:
             row = _value(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if row.value is not None:
             low, high, count = values.get(row.metric_name, (row.value, row.value, 0))

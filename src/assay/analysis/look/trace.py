@@ -6,6 +6,7 @@ Without an index, files are scanned once each; only an id is decoded of rows tha
 import difflib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -235,35 +236,52 @@ def _add_evaluations(
         entered = [metric for metric in metrics if _enters(row, metric, response, trace.item, labels)]
         return {**row, "metrics": entered}
 
+    judging, met = Judging(rows), set[int]()
     for sample in trace.samples:
-        single = [row for row in rows if not row.get("players") and _judges(row, sample.response)]
-        sample.evaluations = [with_metrics(row, sample.response) for row in single]
-    for row in rows:
-        if row.get("players") and any(_judges(row, sample.response) for sample in trace.samples):
-            first = next((answer for answer in responses if answer.get("key") in (row.get("responses") or [])[:1]), {})
-            _match_of(trace, row).evaluations.append(with_metrics(row, first))
+        for at in judging.of(sample.response):
+            if rows[at].get("players"):
+                met.add(at)
+            else:
+                sample.evaluations.append(with_metrics(rows[at], sample.response))
+    answers = {answer.get("key"): answer for answer in reversed(responses)}
+    matches: dict[Any, Match] = {}
+    for row in map(rows.__getitem__, sorted(met)):
+        first = answers.get(next(iter(row.get("responses") or ()), ""), {})
+        _match_of(matches, row).evaluations.append(with_metrics(row, first))
+    trace.matches = list(matches.values())
     for match in trace.matches:
         match.evaluations.sort(key=lambda row: row.get("seat") or 0)
     trace.matches.sort(key=lambda match: (match.label, match.players, match.sample_index))
 
 
-def _match_of(trace: Trace, row: Row) -> Match:
+def _match_of(matches: dict[Any, Match], row: Row) -> Match:
     """The match that an evaluation belongs to. Several runs of one player may meet another on the same item."""
-    sample, answers = _sample_of(row), sorted(row.get("responses") or [])
-    for match in trace.matches:
-        same = match.label == row.get("label") and match.players == row["players"] and match.sample_index == sample
-        if same and sorted(match.evaluations[0].get("responses") or []) == answers:
-            return match
-    trace.matches.append(Match(label=str(row.get("label")), players=row["players"], sample_index=sample))
-    return trace.matches[-1]
+    label, players, sample = str(row.get("label")), row["players"], _sample_of(row)
+    place = label, tuple(players), sample, *sorted(row.get("responses") or [])
+    return matches.setdefault(place, Match(label=label, players=players, sample_index=sample))
 
 
-def _judges(evaluation: Row, response: Row) -> bool:
-    keys = evaluation.get("responses")
-    if keys and response.get("key"):
-        return response["key"] in keys
-    same_model = evaluation.get("players") or (evaluation.get("model_name") or "") == (response.get("model_name") or "")
-    return bool(same_model) and _sample_of(evaluation) == _sample_of(response)
+class Judging:
+    """Which evaluations are about a response, by their places in a list: those that name its key, or, where one of both
+    has none, those of its sample and model. A match is of any model."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._keyed: dict[Any, list[int]] = {}
+        self._placed: dict[Any, list[int]] = {}
+        self._unkeyed: dict[Any, list[int]] = {}
+        for at, row in enumerate(rows):
+            place = None if row.get("players") else row.get("model_name") or "", _sample_of(row)
+            self._placed.setdefault(place, []).append(at)
+            for key in dict.fromkeys(row.get("responses") or ()):
+                self._keyed.setdefault(key, []).append(at)
+            if not row.get("responses"):
+                self._unkeyed.setdefault(place, []).append(at)
+
+    def of(self, response: Row) -> list[int]:
+        key, sample = response.get("key"), _sample_of(response)
+        by_place = self._unkeyed if key else self._placed
+        own = [by_place.get((model, sample), []) for model in (None, response.get("model_name") or "")]
+        return sorted([*(self._keyed.get(key, []) if key else ()), *own[0], *own[1]])
 
 
 def _enters(
@@ -284,8 +302,13 @@ def _enters(
 
 def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    types = _types(kind)
     return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
+
+
+@cache
+def _types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from assay.analysis.compare.paired import rows_of, text_of
+from assay.analysis.compare.paired import rows_of
+from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.fields import Column, read_columns
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source

@@ -36,6 +36,11 @@ def typed(value: Any) -> bytes:
     return _encode(value)
 
 
+def text_of(value: Any) -> str:
+    """A facet's value as one writes it on a command line."""
+    return value if isinstance(value, str) else typed(value).decode()
+
+
 def order(value: Any) -> tuple[int, Any, str]:
     """A sort key over values of all JSON types: null, false, true, numbers, text, lists, mappings."""
     rank = _RANKS[type(value)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from assay import reading
 from assay.analysis.look.ls import Listed
 
 _KINDS = ("runs", "evaluations", "aggregations")
@@ -37,8 +38,8 @@ def listed(folder: Path, names: Iterable[str]) -> Iterator[Listed]:
     for kind in sorted({*names} & {*_KINDS}):
         for file in sorted((folder / kind).glob("*.json")):
             try:
-                overview = _overview(file.read_bytes())
-            except (ValueError, OSError):  # somebody else's file
+                overview = _overview(reading.content(file))
+            except (ValueError, OSError, RecursionError):  # somebody else's file
                 continue
             yield _listed(file.with_suffix(""), overview, is_run=kind == "runs")
 

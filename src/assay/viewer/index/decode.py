@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from assay import reading
-from assay.analysis.compare.paired import text_of
+from assay.engine.aggregate.facets import text_of
 from assay.records import EvaluationOutcome, ResponseOutcome, tolerant_json, verdict_of
 from assay.store.files import store_error
 from assay.store.keys import id_hash, short
@@ -44,7 +44,7 @@ def lines_from(log: FileLog, ends: Mapping[int, int], most: int | None = None) -
                     if end:
                         yield (number << OFFSET_BITS) + offset, rest[:end]
                         offset, rest = offset + end, rest[end:]
-                if rest and last is None and row_of(rest) is not None:
+                if rest and (last is None or offset + len(rest) <= last) and row_of(rest) is not None:
                     yield (number << OFFSET_BITS) + offset, rest
         except FileNotFoundError:
             continue

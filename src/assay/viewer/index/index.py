@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from assay.store.keys import id_hash, short
 from assay.store.log import FileLog
 from assay.viewer.index.build import Arrays, Coded, Ends
 
-_MAGIC = b"assay index 1\n"
+_MAGIC = b"assay index 2 \n"
+_HEAD = slice(0, 15), slice(15, 31), slice(32, 48)  # what it is, the checksum of all that follows, the header's size
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
 _MOST_KEPT = 4 << 30  # bytes of all indexes
 _FAILED = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]
@@ -51,7 +53,6 @@ class _Header(msgspec.Struct):
     ends: Ends
     coded: Coded
     columns: list[tuple[str, str, int]]
-    checksum: str
 
 
 class Index:
@@ -68,7 +69,7 @@ class Index:
             self.files[log.kind].append(file)
         self.plan: tuple[list[str], dict[str, dict[str, Any]]] = [], {}
         self.made = next(_numbers)
-        self.kept: dict[Any, Any] = {}  # what searches made of it
+        self.searches: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self.arrays["response.item"])
@@ -100,6 +101,11 @@ class Index:
         rows = rows[arrays["response.sample"][rows] == int(evaluation.get("sample_index") or 0)]
         rows = rows[arrays["response.model"][rows] == (models.index(model) if model in models else -1)]
         return int(rows[0]) if len(rows) else -1
+
+    @cached_property
+    def models(self) -> list[str]:
+        """Those of the rows; what a match calls its players is not a model."""
+        return [self.coded.models[code] for code in np.flatnonzero(np.bincount(self.arrays["response.model"]))]
 
     def item_ids(self) -> Iterator[str]:
         return map(self.item_id, range(len(self.arrays["item.hash"])))
@@ -156,13 +162,14 @@ class Index:
 
     def save(self, path: Path) -> None:
         columns = [(name, column.dtype.str, len(column)) for name, column in self.arrays.items()]
-        checksum = xxh3_64()
+        header = msgspec.json.encode(_Header(self.logs, self.ends, self.coded, columns))
+        header += b" " * (-len(header) % 8)
+        checksum = xxh3_64(header)
         for part in self._parts():
             checksum.update(part)
-        header = msgspec.json.encode(_Header(self.logs, self.ends, self.coded, columns, checksum.hexdigest()))
-        head = _MAGIC + b"%d\n" % len(header) + header
+        head = _MAGIC + b"%s %015d\n" % (checksum.hexdigest().encode(), len(header))
         try:
-            write_file(path, chain([head + bytes(-len(head) % 8)], self._parts()))
+            write_file(path, chain([head, header], self._parts()))
         except StoreError:  # without a place for it, it is made again by the next process
             return
         _sweep(path.parent)
@@ -191,16 +198,12 @@ def load(path: Path) -> Index | None:
     """The index in a file, its columns mapped; None if there is none, or not a whole one."""
     try:
         content = np.memmap(path, np.uint8, "r")
-        head = content[: len(_MAGIC) + 24].tobytes()
-        if not head.startswith(_MAGIC):
+        magic, checksum, size = (content[part].tobytes() for part in _HEAD)
+        if magic != _MAGIC or xxh3_64(content[_HEAD[-1].stop :].data).hexdigest().encode() != checksum:
             return None
-        size, _, _ = head[len(_MAGIC) :].partition(b"\n")
-        start = len(_MAGIC) + len(size) + 1
-        header = msgspec.json.decode(content[start : start + int(size)].tobytes(), type=_Header)
+        start = _HEAD[-1].stop
         at = start + int(size)
-        at += -at % 8
-        if xxh3_64(content[at:].data).hexdigest() != header.checksum:
-            return None
+        header = msgspec.json.decode(content[start:at].tobytes(), type=_Header)
         arrays: Arrays = {}
         for name, kind, count in header.columns:
             width = np.dtype(kind).itemsize * count

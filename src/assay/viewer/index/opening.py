@@ -8,7 +8,7 @@ import os
 import threading
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from assay import reading
 from assay.engine.experiment.sources import Source
@@ -23,6 +23,8 @@ from assay.viewer.index.join import finished
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
 _MARK = 4096  # bytes at both ends of what was read, which tell whether a longer file is the same one
+_LEAST_SAVED = 1 << 20  # bytes: less is read again as quickly as a file is made safe
+_MOST_OPEN = 10_000  # indexes
 _LITTLE = 32 << 20  # bytes, which a page can wait for
 
 
@@ -118,7 +120,7 @@ def open_index(experiments: Experiments, id: str, *, wait: bool = False) -> tupl
     """The index of an experiment as its files are now, and the share of them that it covers: None for all. With `wait`,
     always all."""
     source = experiments.source(id)
-    indexing = cast("Indexing", experiments.kept.setdefault(("index", id), Indexing()))
+    indexing = experiments.cached(("index", id), (), Indexing, _MOST_OPEN)
     while True:
         logs = _logs_of(source)
         with indexing.guard:
@@ -178,9 +180,14 @@ def _work(indexing: Indexing, source: Source, logs: list[IndexedLog]) -> None:
         before = indexing.ready
         index = make(source, before, logs)
         indexing.unsaved += _read(index) - (_read(before) if before else 0)
-        if before is None or indexing.unsaved > _LITTLE:
+        if indexing.unsaved > (_LEAST_SAVED if before is None else _LITTLE):
             index.save(_path(source))
-            index, indexing.unsaved = load(_path(source)) or index, 0  # columns that are mapped are nobody's memory
+            indexing.unsaved = 0
+            stored = load(_path(source))
+            if (
+                stored is not None and stored.logs == index.logs
+            ):  # else it could not be saved, or another process was last
+                index = stored  # columns that are mapped are nobody's memory
         indexing.ready, indexing.preview = index, None
     except OSError as error:
         indexing.error = store_error(error, source.path)

@@ -46,7 +46,9 @@ def page(experiments: Experiments, query: Query) -> Chart:
     if query.name in ("intervals", "heat"):  # what is dear in them is kept by facets
         return _CHARTS[query.name](experiments, query)
     ids = query.experiment or list(experiments.list())
-    return experiments.cached(msgspec.json.encode(query), ids, lambda: _CHARTS[query.name](experiments, query))
+    return experiments.cached(
+        ("chart", msgspec.json.encode(query)), ids, lambda: _CHARTS[query.name](experiments, query)
+    )
 
 
 # ---- the leaderboard's rows

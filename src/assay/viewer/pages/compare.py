@@ -7,9 +7,10 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, compare_sides
 from assay.analysis.compare.measured import bound_metric, shared_policy
-from assay.analysis.compare.paired import Side, read_sides, text_of
+from assay.analysis.compare.paired import Side, read_sides
 from assay.config.environment import shown, stays_reference
 from assay.config.source import read
+from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, UserError
@@ -57,7 +58,8 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
         raise UserError("both sides are the same", fix="choose another experiment, or id::facet=value")
     first, second = spec_of(query.a), spec_of(query.b)
     ids = list(dict.fromkeys([first.id, second.id]))
-    return experiments.cached(msgspec.json.encode(query), ids, lambda: _page(experiments, query, first, second))
+    key = "compare", msgspec.json.encode(query)
+    return experiments.cached(key, ids, lambda: _page(experiments, query, first, second))
 
 
 def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> dict[str, Any]:

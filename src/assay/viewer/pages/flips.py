@@ -33,7 +33,9 @@ class Query(msgspec.Struct, kw_only=True):
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     if not 0 <= query.limit <= MOST_ROWS or query.offset < 0:
         raise UserError(f"a page has at most {MOST_ROWS} rows from 0 on", fix=f"limit={MOST_ROWS}")
-    match = _matched(experiments, query)
+    ids = [spec_of(text).id for text in (query.a, query.b)]
+    key = "flips", query.a, query.b, query.label
+    match = experiments.cached(key, ids, lambda: _matched(experiments, query), _MOST_KEPT)  # one pages through it
     gains = match.gains
     wanted = {"gained": gains > 0, "lost": gains < 0, "": gains != 0}[query.direction]
     rows = np.flatnonzero(wanted)
@@ -43,28 +45,16 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
 
 
 def _matched(experiments: Experiments, query: Query) -> Matched:
-    """Both sides on the items that they share; kept until a file changes, because one pages through it."""
-    named = [spec_of(text) for text in (query.a, query.b)]
-    sources = [experiments.source(spec.id) for spec in named]
-    kept: dict[Any, Matched] = experiments.kept.setdefault("flips", {})
-    key = (query.a, query.b, query.label, *map(id, sources))
-    match = kept.pop(key, None)
-    if match is None:
-        sides = [read_side(source, spec.where) for source, spec in zip(sources, named, strict=True)]
-        policy, _ = shared_policy(sources)
-        bound = bound_metric("mean", policy, _LEVEL)
-        label, scorer = shared_label(sides, query.label or _first_label(sides), bound)
-        baseline, candidate = (measured(bound, side, label, scorer) for side in sides)
-        for side in (baseline, candidate):
-            if side.values is None:
-                raise UserError(
-                    f"there is no mean score of {side.side.name!r} under {label!r}", fix="choose another label"
-                )
-        match = matched(candidate, baseline)
-    kept[key] = match
-    while len(kept) > _MOST_KEPT:
-        kept.pop(next(iter(kept)))
-    return match
+    """Both sides on the items that they share."""
+    sides = [read_side(experiments.source(spec.id), spec.where) for spec in map(spec_of, (query.a, query.b))]
+    policy, _ = shared_policy([side.source for side in sides])
+    bound = bound_metric("mean", policy, _LEVEL)
+    label, scorer = shared_label(sides, query.label or _first_label(sides), bound)
+    baseline, candidate = (measured(bound, side, label, scorer) for side in sides)
+    for side in (baseline, candidate):
+        if side.values is None:
+            raise UserError(f"there is no mean score of {side.side.name!r} under {label!r}", fix="choose another label")
+    return matched(candidate, baseline)
 
 
 def _first_label(sides: list[Side]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import text_of
+from assay.engine.aggregate.facets import text_of
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.run.evidence import PARTIAL
 from assay.records import OUTCOMES, MetricRow

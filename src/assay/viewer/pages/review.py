@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Annotated, Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -37,7 +36,7 @@ class Query(msgspec.Struct, kw_only=True):
     count: Count = 50
 
 
-class Given(msgspec.Struct, kw_only=True):
+class NewLabel(msgspec.Struct, kw_only=True):
     """A label as the page sends it: null takes the last one back, or only leaves a note. `count` as of the query."""
 
     experiment: str
@@ -68,16 +67,14 @@ class _Desk:
         return labelling
 
 
-_desks: WeakKeyDictionary[Experiments, dict[str, _Desk]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def _desk(experiments: Experiments, id: str) -> _Desk:
     source = experiments.source(id)
-    desks = _desks.setdefault(experiments, {})
-    if id not in desks or desks[id].source is not source:
-        desks[id] = _Desk(source)
-    return desks[id]
+    if "desk" not in source.facts:
+        source.facts["desk"] = _Desk(source)
+    return source.facts["desk"]
 
 
 def page(experiments: Experiments, query: Query) -> dict[str, Any]:
@@ -124,27 +121,30 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
 def save(experiments: Experiments, content: bytes) -> dict[str, Any]:
     """Store a label; what the judge said about the answer comes back, now that it is labelled."""
     try:
-        given = msgspec.json.decode(content, type=Given)
-        "".join((given.annotator, given.note, *given.tags)).encode()
+        new = msgspec.json.decode(content, type=NewLabel)
     except (ValueError, RecursionError) as error:
         raise UserError(f"this is not a label: {error}", fix="reload the page") from None
     with _lock:
-        labelling = _desk(experiments, given.experiment).labelling(given.label, given.annotator.strip())
-        if not labelling.annotator or plain(labelling.annotator) != labelling.annotator:
+        labelling = _desk(experiments, new.experiment).labelling(new.label, new.annotator.strip())
+        if not _is_name(labelling.annotator):
             raise UserError("who labels?", fix="a name is made of letters, digits and spaces")
-        labelling.choose(given.count, RANDOM, SEED)
-        answer = _chosen(labelling, given.unit, given.count)
+        labelling.choose(new.count, RANDOM, SEED)
+        answer = _chosen(labelling, new.unit, new.count)
     frame = labelling.frame
     if answer is None:
         fix = "reload the page; what was labelled is stored"
         raise UserError("this answer is no longer part of the experiment", where=frame.label, fix=fix)
-    if given.value is not None and not _is_possible(frame, given.value):
-        raise UserError(f"{given.value:g} is not a label of {frame.label!r}", fix=_possible(frame))
+    if new.value is not None and not _is_possible(frame, new.value):
+        raise UserError(f"{new.value:g} is not a label of {frame.label!r}", fix=_possible(frame))
     swapped = _is_swapped(labelling, answer.unit)
-    value = _turned(given.value, swapped)
+    value = _turned(new.value, swapped)
     number = int(value) if value is not None and value.is_integer() else value
-    labelling.save(answer, number, given.note, list(dict.fromkeys(filter(None, map(str.strip, given.tags)))))
+    labelling.save(answer, number, new.note, list(dict.fromkeys(filter(None, map(str.strip, new.tags)))))
     return {"judge": None if number is None else _turned(_verdict(frame, answer.unit), swapped)}
+
+
+def _is_name(text: str) -> bool:
+    return text != "" and plain(text) == text and not {"\n", "\t"} & {*text}
 
 
 def _chosen(labelling: Labelling, id: str, count: int) -> Chosen | None:
@@ -245,11 +245,11 @@ def _agreement(labelling: Labelling, labelled: Sequence[dict[str, Any]]) -> list
 
 
 def _lines(who: str, agreements: dict[str, Agreement]) -> Iterable[tuple[str, str, str]]:
-    for name, found in agreements.items():
-        what = f"{who}, {name.replace('_', ' ')} (n = {found.answers:,})"
-        if found.value is None:
-            yield what, "–", found.reason or ""
+    for name, result in agreements.items():
+        what = f"{who}, {name.replace('_', ' ')} (n = {result.answers:,})"
+        if result.value is None:
+            yield what, "–", result.reason or ""
             continue
-        interval = found.interval()
+        interval = result.interval()
         sure = interval.method if interval.low is None else f"{interval.low:.2f} to {interval.high:.2f}"
-        yield what, f"{found.value:.2f}", sure
+        yield what, f"{result.value:.2f}", sure
