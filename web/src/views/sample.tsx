@@ -60,7 +60,7 @@ function Bar({ item, list }: { item: string; list: Record<string, string | strin
       <h2 class="title">{oneLine(item, 300)}</h2>
       <a href={back}>{name === "matrix" ? "items" : "samples"}</a>
       {hasList && (
-        <nav aria-label="list">
+        <nav aria-label="list" aria-busy={around.loading}>
           {previous ? <a href={href("sample", previous)}>previous</a> : <span class="quiet">previous</span>}
           <span>
             {count(at + 1)} of {count(around.value?.total)}
