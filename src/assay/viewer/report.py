@@ -33,6 +33,7 @@ SAMPLES = 200
 FORMATS = {".html": "html", ".pdf": "pdf", ".md": "markdown"}
 _ROWS, _ITEMS = 2_000, 50  # in a chunk
 _MOST_VALUES, _MOST_PAIRS = 4, 12
+_FLIPS = 20  # a page of them in the app
 _LONGEST_CONFIG = 100_000
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 
@@ -96,6 +97,14 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     pairs = compared(experiments, board)
     for (a, b), content in pairs.items():
         yield f"compare?{query_text({'a': a, 'b': b})}", _packed(content)
+        flips = {
+            "a": a,
+            "b": b,
+            "label": content["label"],
+            "limit": _FLIPS,
+            "offset": 0,
+        }  # of all items, not of those here
+        yield f"flips?{query_text(flips)}", _packed(_page(experiments, "flips", flips))
     yield "rich.js", gzip.compress(asset("rich.js").encode(), mtime=0)
     about = {
         "title": title,
