@@ -81,3 +81,12 @@ def test_hostile_samples_rendered_and_raw(report: Site, tab: New) -> None:
 def test_nothing_can_be_labelled(report: Site, tab: New) -> None:
     page = tab(of=report).open(report.url("experiments"))
     assert page.get_by_role("link", name="Review").count() == 0
+
+
+def test_it_opens_on_a_pair_that_can_be_compared_and_prints(report: Site, tab: New) -> None:
+    opened = tab(703, of=report)  # A4 with usual margins
+    opened.open(report.url("compare"))
+    opened.page.get_by_role("region", name="verdict").wait_for()
+    opened.open(report.url("report"))
+    opened.page.emulate_media(media="print")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 703

@@ -94,8 +94,27 @@ def test_the_back_button_and_the_address(site: Site, tab: New) -> None:
     assert again.open(address).get_by_role("status").first.inner_text() == filtered
 
 
+def test_the_first_page_leads_to_what_one_looks_for(site: Site, tab: New) -> None:
+    """The hardest items, a failing answer, whether two prompts differ."""
+    opened = tab()
+    page = opened.open(site.url("experiments"))
+    demo = page.get_by_role("row").filter(has=page.get_by_role("link", name="demo", exact=True))
+    demo.get_by_role("link", name="hardest items").click()
+    rates = opened.at("matrix").locator("main .all [role=row] > .number").all_inner_texts()
+    assert rates == sorted(rates)
+    page.go_back()
+    opened.settle()
+    demo.get_by_role("link", name="failed answers").click()
+    assert set(opened.at("samples").locator("main .all .mark").all_inner_texts()) == {"F failed"}
+    page.go_back()
+    opened.settle()
+    demo.get_by_role("link", name="compare").click()
+    opened.at("compare").get_by_role("link", name="by prompt_template").click()
+    assert "No difference can be told" in opened.at("prompt_template").inner_text("main")
+
+
 def test_everything_by_keyboard(site: Site, tab: New) -> None:
-    """From the list to the hardest items, into one, to the next and back: no mouse."""
+    """To the matrix, through a list into a sample, to the next and back: no mouse."""
     opened = tab()
     page = opened.open(site.url("experiments"))
     keys = page.keyboard
@@ -106,8 +125,6 @@ def test_everything_by_keyboard(site: Site, tab: New) -> None:
     keys.press("g")
     keys.press("m")
     opened.at("matrix")
-    page.goto(site.url("samples", experiment="demo", only="failed_by_all"))
-    opened.settle()
     page.goto(site.url("samples", experiment="demo", passed="failed"))
     opened.settle()
     keys.press("/")
@@ -173,8 +190,8 @@ def test_tables_are_copied_as_markdown(site: Site, tab: New) -> None:
     assert len(copied.splitlines()) == 2 + 5
 
 
-def test_a_server_that_is_gone_is_told(serve: Callable[..., Site], labs: Path, tab: New) -> None:
-    """And a token that is missing: the document is there, the data are not."""
+def test_a_missing_token_is_told(tab: New) -> None:
+    """The document is there, the data are not."""
     opened = tab()
     stranger = opened.page.context.browser.new_context().new_page()  # type: ignore[union-attr]
     stranger.goto(opened.page.url)

@@ -336,6 +336,8 @@ def test_flips_within_an_experiment_are_those_of_its_facet(tmp_path: Path) -> No
     pair = assay.compare([folder], facet="model_id", values=["small", "large"], label="match").pairs[0]
     answer = ask(tmp_path, "flips", a="e::model_id=small", b="e::model_id=large", label="match")
     assert (answer["gained"], answer["lost"]) == (pair.gained, pair.lost)
+    both = [f"e::model_id={model}::model_name={model}" for model in ("small", "large")]
+    assert ask(tmp_path, "flips", a=both[0], b=both[1], label="match")["rows"] == answer["rows"]
     for wrong in ({"a": "e::model_id", "b": "e"}, {"a": "e::model_id=medium", "b": "e"}, {"a": "x", "b": "e"}):
         with pytest.raises(UserError):
             ask(tmp_path, "flips", **wrong, label="match")

@@ -1,7 +1,7 @@
 // The pages samples, matrix and flips of a report, made of the rows it carries.
 import type { CarriedRow, Flips, Matrix, MatrixCell, MatrixRow, Query, Report, Samples } from "./pages";
 import { PageError, queryText } from "./source";
-import { View, chosen, each, facetOf, key, list, sorted, sortedBy, text } from "./view";
+import { View, chosen, each, key, list, sorted, sortedBy, text, whereTests } from "./view";
 
 const MOST_COLUMNS = 200;
 const MOST_KEPT = 8; // lists that one pages through, and what they are made of
@@ -129,14 +129,14 @@ async function flipsOf(view: View, a: string, b: string): Promise<Flips["rows"]>
 
 // The samples of one side by item. As the metrics count by default, what cannot be read or was refused is wrong.
 async function sideOf(view: View, name: string): Promise<Side> {
-  const [id = "", condition = ""] = name.split("::", 2);
-  const at = condition.indexOf("=");
+  const [id, ...conditions] = name.split("::");
+  const tests = whereTests(view, conditions);
   const side: Side = new Map();
   await each(view.rows.length, (index) => {
     const row = view.rows[index]!;
-    if (row.experiment !== id || (at > 0 && facetOf(row, condition.slice(0, at)) !== condition.slice(at + 1))) return;
-    const { verdict, score } = view.verdict(row);
-    const value = score ?? (verdict === "unparsed" || verdict === "refused" ? 0 : null);
+    const verdict = view.verdict(row);
+    if (row.experiment !== id || !tests.every((test) => test(row, verdict))) return;
+    const value = verdict.score ?? (verdict.verdict === "unparsed" || verdict.verdict === "refused" ? 0 : null);
     if (value !== null) side.set(row.item, [...(side.get(row.item) ?? []), { row, value }]);
   });
   if (!side.size) throw new PageError(`the report carries no scored sample of '${name}'`, "open its folder with `assay view`");

@@ -1,6 +1,7 @@
 // What the lists of samples and of items can be narrowed to; the address holds it.
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Menu } from "./menu";
 import type { Query } from "./pages";
 import { change, queryOf, route } from "./router";
 import type { PageError } from "./source";
@@ -40,12 +41,17 @@ export function Filters(props: { choices?: Choices; sorts: Record<string, string
   const { choices, sorts, error } = props;
   const query = route.value.query;
   const where = query.getAll("where");
+  const [unfolded, setUnfolded] = useState(false); // on a narrow screen
   const get = (name: string): string => query.get(name) ?? "";
+  const active = Object.keys(listQuery(query)).filter((name) => !["experiment", "label", "search", "sort", "descending"].includes(name)).length;
   const broken = error && isBroken() ? error.message : "";
   const clear = (): void => narrow(Object.fromEntries([...LISTS, ...SINGLES].filter((name) => name !== "experiment").map((name) => [name, undefined])));
   return (
-    <form class="filters" role="search" aria-label="filters" onSubmit={(event) => event.preventDefault()}>
+    <form class={`filters ${unfolded ? "" : "folded"}`} role="search" aria-label="filters" onSubmit={(event) => event.preventDefault()}>
       <Late name="search" type="search" value={get("search")} problem={broken} onValue={(search) => narrow({ search }, { replace: true })} />
+      <button type="button" class="fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>
+        filters{active > 0 && ` (${active})`}
+      </button>
       <label>
         <input type="checkbox" checked={get("regex") === "1"} onChange={(event) => narrow({ regex: event.currentTarget.checked })} /> regular expression
       </label>
@@ -110,11 +116,7 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
   const { name, values, chosen } = props;
   const toggle = (value: string, on: boolean): void => props.onChosen(on ? [...chosen, value] : chosen.filter((each) => each !== value));
   return (
-    <details class="menu choice" name="filter" onKeyDown={(event) => event.key === "Escape" && (event.currentTarget.open = false)}>
-      <summary>
-        {oneLine(name, 40)}
-        {chosen.length > 0 && `: ${oneLine(chosen.join(", "), 40)}`}
-      </summary>
+    <Menu class="choice" title={`${oneLine(name, 40)}${chosen.length ? `: ${oneLine(chosen.join(", "), 40)}` : ""}`}>
       <fieldset>
         <legend>{oneLine(name, 40)}</legend>
         {[...new Set([...chosen, ...values])].map((value) => (
@@ -123,7 +125,7 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
           </label>
         ))}
       </fieldset>
-    </details>
+    </Menu>
   );
 }
 
@@ -148,7 +150,7 @@ export function Totals(props: { total?: number; all?: number; what: string; inde
   );
 }
 
-function CarriedPart(): JSX.Element | null {
+export function CarriedPart(): JSX.Element | null {
   const { value: report } = usePage("report");
   if (!report || report.rows >= report.all) return null;
   return (

@@ -18,6 +18,18 @@ const PLAIN = /^[ -~]*$/; // most texts of lists, which are drawn often
 export const oneLine = (text: string, longest = 90): string =>
   text.length <= longest && PLAIN.test(text) ? text : visible(`${text.slice(0, whole(text, longest))}${text.length > longest ? "…" : ""}`.replace(/\r?\n/g, " ⏎ ").replace(/\t/g, " "));
 
+// The name of a task is cut in its middle where it is too long: tasks differ at their end.
+export function TaskName({ text }: { text: string }): JSX.Element {
+  const name = oneLine(text, 200);
+  const at = Math.max(0, name.lastIndexOf("/"));
+  return (
+    <span class="task-name">
+      <span>{name.slice(0, at)}</span>
+      <span>{name.slice(at)}</span>
+    </span>
+  );
+}
+
 const SHORT = 28; // characters that are not worth a second line
 
 export function Line({ text, longest = 90 }: { text: string; longest?: number }): JSX.Element {

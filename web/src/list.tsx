@@ -138,6 +138,7 @@ export interface RowsProps<Row> {
   cells: (row: Row, index: number) => ComponentChildren;
   open: (row: Row, index: number) => void;
   class: string;
+  style: Record<`--${string}`, string | number>;
 }
 
 export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
@@ -177,7 +178,7 @@ export function Rows<Row>(props: RowsProps<Row>): JSX.Element {
   const rows = [];
   for (let index = first; index <= last; index++) rows.push(index);
   return (
-    <div class={`rows ${props.class}`} role="table" aria-label={props.name} aria-rowcount={total + 1} tabIndex={0} ref={element}>
+    <div class={`rows ${props.class}`} style={props.style} role="table" aria-label={props.name} aria-rowcount={total + 1} tabIndex={0} ref={element}>
       <div role="rowgroup" class="head">
         <div role="row" class="row" aria-rowindex={1}>
           {props.columns}

@@ -12,6 +12,8 @@ export interface Mark {
   right?: number | null;
 }
 
+export const markOf = ({ value, ci_low, ci_high }: { value: number | null; ci_low: number | null; ci_high: number | null }): Mark => ({ value, low: ci_low, high: ci_high });
+
 export type Scale = [number, number];
 
 export function scaleOf(marks: Mark[], ...more: number[]): Scale {

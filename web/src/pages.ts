@@ -70,6 +70,7 @@ export interface Usage {
 // query: like the leaderboard's, metric, label. Rows in the order of the leaderboard's rows of this metric and label.
 export interface Standing {
   ranks: { experiment: string; facets: Record<string, string>; ranks: [number, number] }[];
+  spent: { experiment: string; facets: Record<string, string>; latency: number | null; cost: number | null }[]; // where there is an index
   notes: string[];
 }
 
@@ -257,7 +258,7 @@ export interface Ranking {
 
 // query: experiment
 export interface Judges {
-  judges: { label: string; scorer: string; facts: [string, string, string][]; charts: Chart[] }[]; // what, value, interval
+  judges: { label: string; by: string; facts: [string, string, string][]; charts: Chart[] }[]; // what, value, interval
   notes: string[];
   reason: string;
 }

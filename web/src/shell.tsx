@@ -1,7 +1,8 @@
 // Controls of the header: which experiments are looked at, light or dark.
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { JSX } from "preact";
+import { Menu } from "./menu";
 import type { Experiment } from "./pages";
 import { change, chosen } from "./router";
 import { oneLine } from "./line";
@@ -9,31 +10,14 @@ import { oneLine } from "./line";
 const MANY = 8; // experiments from which on they can be searched
 
 export function Chooser({ experiments }: { experiments: Experiment[] }): JSX.Element | null {
-  const menu = useRef<HTMLDetailsElement>(null);
   const [search, setSearch] = useState("");
-  useEffect(() => {
-    const close = (event: Event) => {
-      if (!menu.current?.open) return;
-      const left = event instanceof KeyboardEvent ? event.key === "Escape" : !menu.current.contains(event.target as Node);
-      if (!left) return;
-      if (event instanceof KeyboardEvent) menu.current.querySelector("summary")?.focus();
-      menu.current.open = false;
-    };
-    addEventListener("pointerdown", close);
-    addEventListener("keydown", close);
-    return () => {
-      removeEventListener("pointerdown", close);
-      removeEventListener("keydown", close);
-    };
-  }, []);
   const ids = chosen();
   if (experiments.length < 2 && !ids.length) return null;
   const choose = (id: string, wanted: boolean) => change({ experiment: wanted ? [...ids, id] : ids.filter((each) => each !== id), offset: undefined });
   const text = ids.length === 0 ? `All ${experiments.length} experiments` : ids.length === 1 ? oneLine(ids[0]!, 40) : `${ids.length} of ${experiments.length} experiments`;
   const shown = experiments.filter((each) => each.id.toLowerCase().includes(search.toLowerCase())).slice(0, 200);
   return (
-    <details class="menu" ref={menu}>
-      <summary aria-label={`experiments: ${text}`}>{text}</summary>
+    <Menu title={text} label={`experiments: ${text}`}>
       <fieldset>
         <legend class="hidden">Experiments to look at</legend>
         {experiments.length >= MANY && <input type="text" placeholder="part of a name" aria-label="part of an experiment's name" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />}
@@ -49,7 +33,7 @@ export function Chooser({ experiments }: { experiments: Experiment[] }): JSX.Ele
           All
         </button>
       </fieldset>
-    </details>
+    </Menu>
   );
 }
 

@@ -1,7 +1,7 @@
 // Texts of models, items and people: raw with hidden characters as codes, cut where they are long, rendered when asked.
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { diffWordsWithSpace } from "diff";
+import { diffWordsWithSpace, type ChangeObject } from "diff";
 import { oneLine, visible, whole } from "./line";
 import { change, route } from "./router";
 import { count, useSource } from "./ui";
@@ -156,7 +156,8 @@ export function Turn({ role, more = "", children }: { role: string; more?: strin
   return (
     <li class={`turn ${ROLES.includes(role) ? role : ""}`}>
       <p class="role">
-        {oneLine(role)} <span class="quiet">{more}</span>
+        {oneLine(role)}
+        {more && ` · ${more}`}
       </p>
       {children}
     </li>
@@ -230,12 +231,12 @@ export function ToolCalls({ calls }: { calls: unknown }): JSX.Element | null {
   );
 }
 
-// The words that two texts do not share.
+// The words that two texts share and do not; undefined: they are too long or too different.
+export const useDifference = (before: string, after: string): ChangeObject<string>[] | undefined =>
+  useMemo(() => (before.length + after.length > MOST_COMPARED ? undefined : diffWordsWithSpace(before, after, { timeout: 100 })), [before, after]);
+
 export function Difference({ before, after }: { before: string; after: string }): JSX.Element {
-  const parts = useMemo(
-    () => (before.length + after.length > MOST_COMPARED ? undefined : diffWordsWithSpace(before, after, { timeout: 150 })),
-    [before, after],
-  );
+  const parts = useDifference(before, after);
   if (!parts) return <p class="quiet">the texts are too long or too different to compare by words</p>;
   return (
     <pre class="difference" dir="auto">

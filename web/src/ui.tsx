@@ -259,12 +259,20 @@ export function ChartOf({ query }: { query: Query & { name: string } }): JSX.Ele
 }
 
 export const number = (value: number | null | undefined, digits = 3): string => (value === null || value === undefined ? "–" : value.toFixed(digits));
+export const range = (low: number | null, high: number | null, digits = 3): string => (low === null || high === null ? "–" : `${number(low, digits)} to ${number(high, digits)}`);
 const GROUPED = new Intl.NumberFormat("en-US"); // made once: that is what takes long
 export const count = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : GROUPED.format(value));
 export const money = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : `$${value >= 1 || value === 0 ? value.toFixed(2) : value.toPrecision(2)}`;
+const UNITS: [seconds: number, name: string, from: number][] = [
+  [3600, "h", 7200],
+  [60, "min", 120],
+  [1, "s", 1],
+  [1e-3, "ms", 1e-3],
+  [1e-6, "µs", Number.MIN_VALUE],
+];
 export const seconds = (value: number | null | undefined): string => {
   if (value === null || value === undefined) return "–";
-  if (value < 60) return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} s`;
-  return value < 3600 ? `${Math.round(value / 60)} min` : `${(value / 3600).toFixed(1)} h`;
+  const [unit, name] = UNITS.find(([, , from]) => value >= from) ?? [1, "s"];
+  return `${Number((value / unit).toPrecision(3))} ${name}`;
 };

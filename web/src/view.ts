@@ -127,7 +127,7 @@ function testsOf(view: View, query: Query): Test[] {
   return tests;
 }
 
-function whereTests(view: View, conditions: string[]): Test[] {
+export function whereTests(view: View, conditions: string[]): Test[] {
   const wanted = new Map<string, string[]>();
   for (const condition of conditions) {
     const at = condition.indexOf("=");
@@ -142,7 +142,7 @@ function whereTests(view: View, conditions: string[]): Test[] {
   });
 }
 
-export const facetOf = (row: CarriedRow, name: string): string =>
+const facetOf = (row: CarriedRow, name: string): string =>
   name === "task" ? row.task : name === "model_name" ? row.model : Object.hasOwn(row.facets, name) ? row.facets[name]! : "null";
 
 function isKind({ tasks, disagreement }: Item, kind: string): boolean {

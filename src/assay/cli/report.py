@@ -9,6 +9,8 @@ from assay.cli import Command
 from assay.cli._options import force_option, trust_option
 from assay.cli._output import print_notes
 
+SUFFIXES = {"html": "html", "pdf": "pdf", "markdown": "md"}
+
 
 def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
     if value == "all":
@@ -20,15 +22,16 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
 
 @click.command("report", cls=Command)
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("-o", "--output", type=click.Path(), default="report.html", show_default=True, help="The file.")
-@click.option("--format", "form", type=click.Choice(["html", "pdf", "markdown"]), help="Default: the suffix of -o.")
+@click.option("-o", "--output", type=click.Path(), help="The file; default: `report` with the suffix of the format.")
+@click.option("--format", "form", type=click.Choice(list(SUFFIXES)), help="Default: the suffix of -o.")
 @click.option(
     "--samples", callback=_samples, default="200", show_default=True, metavar="N|all", help="To carry, failures first."
 )
 @click.option("--title", default="", help="Default: the names of the experiments.")
 @trust_option
 @force_option
-def command(paths: tuple[str, ...], output: str, form: str | None, **options: Any) -> None:
+def command(paths: tuple[str, ...], output: str | None, form: str | None, **options: Any) -> None:
     """Write a report of the experiments in and below each PATH (by default this folder): one file, no network."""
+    output = output or f"report.{SUFFIXES[form or 'html']}"
     print_notes(api.report(paths or (".",), output, format=form or "", **options))
     click.echo(f"written to {api.plain(output)}")

@@ -123,11 +123,11 @@ def view(
     *,
     port: int = PORT,
     annotator: str = "",
-    open: Callable[[str], Any] | None = None,
+    open: Callable[[str], Any] = print,
     debug: bool = False,
 ) -> None:
-    """Serve the experiments below some paths until it is interrupted; `open` is given the address. Labels are by
-    `annotator`, or by whom the page asks for."""
+    """Show the experiments in and below some paths in the browser: serves them on loopback until it is interrupted.
+    `open` is given the address; port 0 takes any. Labels are by `annotator`, or the page asks."""
     for path in paths:
         if Path(path).is_file():
             fix = "name an experiment's folder; `assay import` makes one of other programs' results"
@@ -139,8 +139,7 @@ def view(
         raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")
     server = Server(experiments, port=port, debug=debug)
     try:
-        if open is not None:
-            open(server.address)
+        open(server.address)
         server.serve_forever()
     except KeyboardInterrupt:
         pass

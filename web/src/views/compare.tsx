@@ -1,38 +1,48 @@
 // Two runs (or two parts of them) beside each other: is there a difference, where, and what flipped.
+import { useEffect, useState } from "preact/hooks";
 import { Line, oneLine } from "../line";
-import { Interval, scaleOf } from "../marks";
-import type { Compare as Page, Comparison, Leaderboard } from "../pages";
-import { change, route } from "../router";
-import { Choice, Notes, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
+import { Interval, markOf, scaleOf, type Mark } from "../marks";
+import type { Compare as Page, Comparison, Leaderboard, Report } from "../pages";
+import { change, chosen, href, route } from "../router";
+import { Choice, Notes, Show, Table, count, number, range, usePage, useSource, type Column } from "../ui";
 import { Flips } from "./flips";
-import { Missing, missing } from "./leaderboard";
-import { pairOf, sidesOf } from "./sides";
+import { Missing, missingText } from "./leaderboard";
+import { pairOf, partsOf, sidesOf } from "./sides";
 
 type Pair = Comparison["pairs"][number];
 
 export const Compare = () => (useSource().live ? <Live /> : <Carried />);
 
 // A report has some pairs, each as it is compared by default.
-function Carried() {
+const Carried = () => <Show page={usePage("report")}>{({ comparisons }) => <Pairs comparisons={comparisons} />}</Show>;
+
+function Pairs({ comparisons }: Pick<Report, "comparisons">) {
   const { query } = route.value;
+  const [first, setFirst] = useState<number>(); // that can be compared
+  useEffect(() => void firstComparable(comparisons).then(setFirst), [comparisons]);
+  const named = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
+  const at = named < 0 ? first : named;
+  if (!comparisons.length) return <p class="quiet">This report compares nothing.</p>;
+  if (at === undefined) return <p class="quiet" role="status">loading …</p>;
+  const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b.startsWith(partOf(a)) ? b.slice(partOf(a).length) : b}` }));
   return (
-    <Show page={usePage("report")}>
-      {({ comparisons }) => {
-        const at = comparisons.findIndex(({ a, b }) => a === query.get("a") && b === query.get("b"));
-        const pair = comparisons[Math.max(at, 0)];
-        if (!pair) return <p class="quiet">This report compares nothing.</p>;
-        const options = comparisons.map(({ a, b }, index) => ({ value: String(index), text: `${a}, ${b}` }));
-        return (
-          <>
-            <div class="controls">
-              <Choice name="a, b" value={String(Math.max(at, 0))} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
-            </div>
-            <Result {...pair} />
-          </>
-        );
-      }}
-    </Show>
+    <>
+      <div class="controls">
+        <Choice name="a, b" value={String(at)} options={options} onChange={(index) => change({ ...comparisons[Number(index)], offset: undefined })} />
+      </div>
+      <Result {...comparisons[at]!} />
+    </>
   );
+}
+
+const partOf = (side: string): string => side.slice(0, side.lastIndexOf("=") + 1); // demo::model_name=
+
+async function firstComparable(comparisons: Report["comparisons"]): Promise<number> {
+  for (const [index, pair] of comparisons.entries()) {
+    const page = await useSource().page("compare", pair).catch(() => undefined);
+    if (page?.comparison) return index;
+  }
+  return 0;
 }
 
 function Live() {
@@ -45,8 +55,18 @@ function Sides({ board }: { board: Leaderboard }) {
   const [a, b] = pairOf(board, sides);
   const options = [{ value: "", text: "choose …" }, ...sides];
   const metrics = [...new Set(board.rows.map((each) => each.metric))];
+  const parts = partsOf(sides, a.split("::")[0]!);
   return (
     <>
+      {parts.length > 1 && (
+        <nav class="tabs" aria-label="parts">
+          {parts.map((pair) => (
+            <a key={pair[0].group} href={href("compare", { experiment: chosen(), a: pair[0].value, b: pair[1].value })} aria-current={pair[0].value === a && pair[1].value === b ? "true" : undefined}>
+              {oneLine(pair[0].group!)}
+            </a>
+          ))}
+        </nav>
+      )}
       <div class="controls">
         <Choice name="a (before)" value={a} options={options} onChange={(value) => change({ a: value, b, offset: undefined })} />
         <Choice name="b (after)" value={b} options={options} onChange={(value) => change({ a, b: value, offset: undefined })} />
@@ -177,17 +197,17 @@ function FlipCounts({ pair }: { pair: Pair }) {
 
 function Standings({ comparison, a }: { comparison: Comparison; a: string }) {
   type Standing = Comparison["standings"][number];
-  const scale = scaleOf(comparison.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
-  const range = (each: Standing) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low)} to ${number(each.ci_high)}`);
+  const scale = scaleOf(comparison.standings.map(markOf));
+  const interval = (each: Standing) => range(each.ci_low, each.ci_high);
   const columns: Column<Standing>[] = [
     { name: "side", text: (each) => (each.name === a ? "a" : "b") },
     { name: "what", text: (each) => each.name },
     { name: "value", text: (each) => number(each.value), number: true, cell: (each) => <b>{number(each.value)}</b> },
-    { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },
-    { name: "from – to", text: range },
+    { name: "interval", text: interval, cell: (each) => <Interval mark={markOf(each)} scale={scale} /> },
+    { name: "from – to", text: interval },
     { name: "items", text: (each) => count(each.items), number: true },
     { name: "samples", text: (each) => count(each.samples), number: true },
-    { name: "missing", text: (each) => [each.partial, ...missing(each.counts).map(([kind, many]) => `${many} ${kind}`)].filter(Boolean).join(", "), cell: (each) => <Missing counts={each.counts} partial={each.partial} /> },
+    { name: "missing", text: (each) => missingText(each), cell: (each) => <Missing counts={each.counts} partial={each.partial} /> },
   ];
   return <Table caption="Both on all their own items" columns={columns} rows={comparison.standings} />;
 }
@@ -198,7 +218,7 @@ const pairOfPart = (part: Part): Pair | undefined => part.comparison?.pairs[0];
 function ByFacet({ page, facet }: { page: Page; facet: string }) {
   if (!page.facets.length) return null;
   const pairs = page.by.flatMap((part) => pairOfPart(part) ?? []);
-  const scale = scaleOf(pairs.map((pair) => ({ value: pair.difference, low: pair.ci_low, high: pair.ci_high })), 0);
+  const scale = scaleOf(pairs.map(differenceMark), 0);
   const text = (get: (pair: Pair) => string) => (part: Part) => {
     const pair = pairOfPart(part);
     return pair ? get(pair) : "–";
@@ -225,9 +245,10 @@ function ByFacet({ page, facet }: { page: Page; facet: string }) {
   );
 }
 
+const differenceMark = (pair: Pair): Mark => markOf({ ...pair, value: pair.difference });
 const TONE: Record<string, string> = { better: "good", worse: "bad" };
 const DifferenceMark = ({ pair, scale }: { pair?: Pair; scale: [number, number] }) =>
-  pair ? <Interval mark={{ value: pair.difference, low: pair.ci_low, high: pair.ci_high }} scale={scale} zero tone={TONE[pair.verdict]} /> : null;
+  pair ? <Interval mark={differenceMark(pair)} scale={scale} zero tone={TONE[pair.verdict]} /> : null;
 
 function Differences({ page }: { page: Page }) {
   const columns: Column<Page["differences"][number]>[] = [

@@ -21,7 +21,7 @@ export function Experiments() {
             ))}
           {value.experiments.length ? (
             <Table
-              caption={`${count(value.experiments.length)} below ${oneLine(value.roots.join(", "), 300)}`}
+              caption={`${count(value.experiments.length)} ${value.experiments.length === 1 ? "experiment" : "experiments"} below ${oneLine(value.roots.join(", "), 300)}`}
               name="experiments"
               columns={columns()}
               rows={value.experiments}
@@ -160,8 +160,9 @@ function columns(): Column<Experiment>[] {
               <bdi>{oneLine(each.id, 300)}</bdi>
             </a>
             <span class="links">
-              <a href={href("samples", { experiment: [each.id] })}>samples</a>
-              <a href={href("matrix", { experiment: [each.id] })}>matrix</a>
+              <a href={href("matrix", { experiment: [each.id] })}>hardest items</a>
+              <a href={href("samples", { experiment: [each.id], passed: "failed" })}>failed answers</a>
+              <a href={href("compare", { experiment: [each.id] })}>compare</a>
             </span>
           </span>
         </span>

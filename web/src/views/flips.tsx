@@ -1,14 +1,13 @@
 // The items on which two runs differ, each with the words that changed.
-import { diffWordsWithSpace } from "diff";
-import { useMemo } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import { CarriedPart } from "../filters";
 import { Line, visible } from "../line";
 import type { Flips as Page } from "../pages";
 import { change, href, route } from "../router";
-import { Choice, Show, count, number, usePage } from "../ui";
+import { useDifference } from "../text";
+import { Choice, Show, count, number, usePage, useSource } from "../ui";
 
 const LIMIT = 20;
-const MOST_COMPARED = 20_000; // characters of both answers
 const MOST_SHOWN = 5_000; // of an answer that is not compared
 
 export function Flips({ a, b, label }: { a: string; b: string; label: string }) {
@@ -35,8 +34,9 @@ export function Flips({ a, b, label }: { a: string; b: string; label: string }) 
         {(value) => (
           <>
             <p class="quiet">
-              {count(value.total)} items: {count(value.gained)} gained, {count(value.lost)} lost
+              {count(value.total)} {value.total === 1 ? "item" : "items"}: {count(value.gained)} gained, {count(value.lost)} lost
             </p>
+            {!useSource().live && <CarriedPart />}
             {value.rows.map((flip) => (
               <Flip key={flip.item} flip={flip} />
             ))}
@@ -81,27 +81,28 @@ function Flip({ flip }: { flip: Row }) {
       <p>
         <Line text={flip.question} longest={300} />
       </p>
-      <Answers a={flip.a} b={flip.b} />
+      <Answers {...flip} />
     </article>
   );
 }
 
-function Answers({ a, b }: { a: Row["a"]; b: Row["b"] }) {
-  const parts = useMemo(() => (a.answer.length + b.answer.length > MOST_COMPARED ? undefined : diffWordsWithSpace(a.answer, b.answer, { timeout: 100 })), [a.answer, b.answer]);
-  const side = (name: string, { value, answer }: Row["a"], words: ComponentChildren) => (
+function Answers({ a, b, direction }: Row) {
+  const gained = direction === "gained";
+  const parts = useDifference(a.answer, b.answer);
+  const side = (name: string, { value, answer }: Row["a"], isBetter: boolean, words: ComponentChildren) => (
     <div>
       <div class="quiet">
-        {name}: {number(value)}
+        {name}: {number(value)}, {isBetter ? "better" : "worse"}
       </div>
-      <div class="answer" tabIndex={0} role="group" aria-label={`answer of ${name}`} dir="auto">
+      <div class={`answer ${isBetter ? "better" : "worse"}`} tabIndex={0} role="group" aria-label={`answer of ${name}`} dir="auto">
         {parts ? words : <Line text={answer} longest={MOST_SHOWN} />}
       </div>
     </div>
   );
   return (
     <div class="beside">
-      {side("a", a, parts?.map((part) => (part.added ? null : part.removed ? <del>{visible(part.value)}</del> : visible(part.value))))}
-      {side("b", b, parts?.map((part) => (part.removed ? null : part.added ? <ins>{visible(part.value)}</ins> : visible(part.value))))}
+      {side("a", a, !gained, parts?.map((part) => (part.added ? null : part.removed ? <del>{visible(part.value)}</del> : visible(part.value))))}
+      {side("b", b, gained, parts?.map((part) => (part.removed ? null : part.added ? <ins>{visible(part.value)}</ins> : visible(part.value))))}
     </div>
   );
 }

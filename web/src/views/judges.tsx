@@ -1,10 +1,10 @@
 // Can a judge be believed, and who wins: reliability of judges, and rankings from matches.
 import { listed } from "../live";
-import { Interval, scaleOf } from "../marks";
+import { Interval, markOf, scaleOf } from "../marks";
 import type { Judges as JudgesPage, Ranking as RankingPage } from "../pages";
 import { change, chosen, route } from "../router";
 import { Line, Prose, oneLine } from "../line";
-import { Choice, Notes, Picture, Show, Table, count, number, usePage, useSource, type Column } from "../ui";
+import { Choice, Notes, Picture, Show, Table, count, number, range, usePage, useSource, type Column } from "../ui";
 
 // Both are of one experiment: the first that was chosen, else the first there is.
 export function Judges() {
@@ -69,7 +69,7 @@ function Judge({ judge }: { judge: JudgesPage["judges"][number] }) {
   return (
     <>
       <h3>
-        <bdi>{oneLine(judge.label)}</bdi> <span class="quiet">by {oneLine(judge.scorer)}</span>
+        <bdi>{oneLine(judge.label)}</bdi> <span class="quiet">by {oneLine(judge.by)}</span>
       </h3>
       <Table caption={`How reliable ${oneLine(judge.label)} is`} columns={FACTS} rows={judge.facts} />
       <div class="pictures">
@@ -95,7 +95,9 @@ function Ranking({ experiment }: { experiment: string }) {
         {(value) =>
           value.standings.length ? (
             <>
-              {live && <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />}
+              <div class="controls" hidden={!live}>
+                <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />
+              </div>
               <Players ranking={value} />
               <Wins matrix={value.win_matrix} />
               <div class="pictures">
@@ -120,15 +122,15 @@ function Ranking({ experiment }: { experiment: string }) {
 type Player = RankingPage["standings"][number];
 
 function Players({ ranking }: { ranking: RankingPage }) {
-  const scale = scaleOf(ranking.standings.map((each) => ({ value: each.value, low: each.ci_low, high: each.ci_high })));
+  const scale = scaleOf(ranking.standings.map(markOf));
   const digits = Math.abs(scale[1]) >= 100 ? 0 : 3;
-  const range = (each: Player) => (each.ci_low === null || each.ci_high === null ? "–" : `${number(each.ci_low, digits)} to ${number(each.ci_high, digits)}`);
+  const interval = (each: Player) => range(each.ci_low, each.ci_high, digits);
   const columns: Column<Player>[] = [
     { name: "rank", text: ({ ranks: [from, to] }) => (from === to ? String(from) : `${from}–${to}`) },
     { name: "player", text: (each) => each.player, cell: (each) => <Line text={each.player} longest={60} /> },
     { name: "strength", text: (each) => number(each.value, digits), number: true, cell: (each) => <b>{number(each.value, digits)}</b> },
-    { name: "interval", text: range, cell: (each) => <Interval mark={{ value: each.value, low: each.ci_low, high: each.ci_high }} scale={scale} /> },
-    { name: "from – to", text: range },
+    { name: "interval", text: interval, cell: (each) => <Interval mark={markOf(each)} scale={scale} /> },
+    { name: "from – to", text: interval },
     { name: "win rate", text: (each) => number(each.win_rate), number: true },
     { name: "wins", text: (each) => count(each.wins), number: true },
     { name: "ties", text: (each) => count(each.ties), number: true },

@@ -1,9 +1,9 @@
 // The numbers of all experiments: each with its interval, what is missing behind it, and whether it is really the best.
 import { Line, oneLine } from "../line";
-import { Interval, scaleOf, type Mark, type Scale } from "../marks";
+import { Interval, markOf, scaleOf, type Mark, type Scale } from "../marks";
 import type { Leaderboard as Page, LeaderRow, Standing, Usage } from "../pages";
 import { change, chosen, href, route } from "../router";
-import { ChartOf, Notes, Show, Table, count, money, number, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
+import { ChartOf, Notes, Show, Table, count, money, number, range, scope, seconds, usePage, useSource, type Column, type Loaded } from "../ui";
 import { GridChoice, Measures, currentMeasure, facetOf, facetsOf, measureName, measuresOf, useGrid, type Measure } from "./measures";
 
 export function Leaderboard() {
@@ -72,8 +72,11 @@ export function Ranked(props: { board: Page; rows: LeaderRow[]; facet: string[];
 const keyOf = (row: { experiment: string; facets: Record<string, string> }): string => JSON.stringify([row.experiment, Object.entries(row.facets).sort()]);
 
 function Section({ board, rows, measure, standing }: { board: Page; rows: LeaderRow[]; measure: Measure; standing?: Loaded<Standing> }) {
-  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
-  const scale = scaleOf(own.map(markOf));
+  const spent = new Map(standing?.value?.spent.map((each) => [keyOf(each), each]));
+  const own = rows
+    .filter((each) => each.metric === measure.metric && each.label === measure.label)
+    .map((each) => ({ ...each, latency: each.latency ?? spent.get(keyOf(each))?.latency ?? null, cost: each.cost ?? spent.get(keyOf(each))?.cost ?? null }));
+  const scale = scaleOf(own.map(boundedMark));
   const ranks = new Map(standing?.value?.ranks.map((each) => [keyOf(each), each.ranks]));
   const name = measureName(measure);
   const lower = own.some((each) => each.lower_is_better);
@@ -88,7 +91,7 @@ function Section({ board, rows, measure, standing }: { board: Page; rows: Leader
         name={name}
         columns={columns(board, own, scale, standing && (standing.loading || ranks.size) ? ranks : undefined)}
         rows={own}
-        sorted={route.value.query.get("sort") ?? ""}
+        sorted={route.value.query.get("sort") ?? (lower ? "value" : "-value")}
         onSort={(sort) => change({ sort })}
       />
       <Legend standing={standing} scale={scale} bounded={own.some(isBounded)} />
@@ -109,12 +112,11 @@ const percent = (rows: LeaderRow[]): string => {
   return levels.length ? levels.map((each) => `${Math.round(100 * each)} %`).join(", ") : "no level: there are none";
 };
 
-const markOf = (row: LeaderRow): Mark => ({ value: row.value, low: row.ci_low, high: row.ci_high, ...(isBounded(row) && { wrong: row.if_wrong, right: row.if_right }) });
+const boundedMark = (row: LeaderRow): Mark => ({ ...markOf(row), ...(isBounded(row) && { wrong: row.if_wrong, right: row.if_right }) });
 const isBounded = (row: LeaderRow): boolean => row.if_wrong !== null && row.if_right !== null && row.if_wrong !== row.if_right;
-const span = (low: number | null, high: number | null): string => (low === null || high === null ? "–" : `${number(low)} to ${number(high)}`);
 
 // What is not scored stands beside the number, each kind with its count.
-export const missing = (counts: Record<string, number>): [string, number][] => Object.entries(counts).filter(([kind, many]) => kind !== "scored" && many > 0);
+const missing = (counts: Record<string, number>): [string, number][] => Object.entries(counts).filter(([kind, many]) => kind !== "scored" && many > 0);
 
 export function Missing({ counts, partial = "", bounds = "" }: { counts: Record<string, number>; partial?: string; bounds?: string }) {
   const kinds = missing(counts);
@@ -172,8 +174,8 @@ function Legend({ standing, scale, bounded }: { standing?: Loaded<Standing>; sca
 }
 
 const samplesText = (row: LeaderRow): string => (row.samples === row.planned ? count(row.samples) : `${count(row.samples)} of ${count(row.planned)}`);
-const boundsText = (row: LeaderRow): string => (isBounded(row) ? `bounds ${span(row.if_wrong, row.if_right)}` : "");
-const missingText = (row: LeaderRow): string => [row.partial, ...missing(row.counts).map(([kind, many]) => `${many} ${kind}`), boundsText(row)].filter(Boolean).join(", ");
+const boundsText = (row: LeaderRow): string => (isBounded(row) ? `bounds ${range(row.if_wrong, row.if_right)}` : "");
+export const missingText = ({ partial, counts }: { partial: string; counts: Record<string, number> }, bounds = ""): string => [partial, ...missing(counts).map(([kind, many]) => `${many} ${kind}`), bounds].filter(Boolean).join(", ");
 const samplesOf = (row: LeaderRow): string => href("samples", { experiment: [row.experiment], label: row.label, where: Object.entries(row.facets).map(([name, value]) => `${name}=${value}`) });
 
 function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): Column<LeaderRow>[] {
@@ -185,8 +187,8 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   const rankOf = (row: LeaderRow) => ranks?.get(keyOf(row));
   list.push(
     { name: "value", text: (row) => number(row.value), number: true, sort: (row) => row.value, cell: (row) => <b>{number(row.value)}</b> },
-    { name: "interval", text: (row) => span(row.ci_low, row.ci_high), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
-    { name: "missing", text: missingText, sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
+    { name: "interval", text: (row) => range(row.ci_low, row.ci_high), sort: (row) => row.ci_low, cell: (row) => <IntervalCell row={row} scale={scale} /> },
+    { name: "missing", text: (row) => missingText(row, boundsText(row)), sort: (row) => missing(row.counts).reduce((sum, [, many]) => sum + many, 0), cell: (row) => <Missing counts={row.counts} partial={row.partial} bounds={boundsText(row)} /> },
   );
   if (ranks)
     list.push({
@@ -198,22 +200,25 @@ function columns(board: Page, rows: LeaderRow[], scale: Scale, ranks?: Ranks): C
   list.push(
     { name: "items", text: (row) => count(row.items), number: true, sort: (row) => row.items },
     { name: "samples", text: samplesText, number: true, sort: (row) => row.samples, cell: (row) => <a href={samplesOf(row)} aria-label={`${samplesText(row)} samples: see them`}>{samplesText(row)}</a> },
-    { name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency },
-    { name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost },
   );
+  if (rows.some((row) => row.latency !== null)) list.push({ name: "latency", text: (row) => seconds(row.latency), number: true, sort: (row) => row.latency });
+  if (rows.some((row) => row.cost !== null)) list.push({ name: "cost", text: (row) => money(row.cost), number: true, sort: (row) => row.cost });
   return list;
 }
 
 const IntervalCell = ({ row, scale }: { row: LeaderRow; scale: Scale }) => (
   <span class="with-numbers" title={row.ci_method}>
-    <Interval mark={markOf(row)} scale={scale} />
-    <span class="quiet">{span(row.ci_low, row.ci_high)}</span>
+    <Interval mark={boundedMark(row)} scale={scale} width={200} />
+    <span class="quiet">{range(row.ci_low, row.ci_high)}</span>
   </span>
 );
 
 function Pictures({ board, rows, facet, measure }: { board: Page; rows: LeaderRow[]; facet: string[]; measure: Measure }) {
   const asked = { ...scope(), facet, ...measure };
-  const own = rows.filter((each) => each.metric === measure.metric && each.label === measure.label);
+  const spent = new Map(standing?.value?.spent.map((each) => [keyOf(each), each]));
+  const own = rows
+    .filter((each) => each.metric === measure.metric && each.label === measure.label)
+    .map((each) => ({ ...each, latency: each.latency ?? spent.get(keyOf(each))?.latency ?? null, cost: each.cost ?? spent.get(keyOf(each))?.cost ?? null }));
   const grid = useGrid(board, own);
   return (
     <>

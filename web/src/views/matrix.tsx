@@ -5,7 +5,7 @@ import { CopyRows, Rows, useList } from "../list";
 import type { Matrix as Page, MatrixCell, MatrixRow } from "../pages";
 import { href, route } from "../router";
 import { queryText } from "../source";
-import { oneLine } from "../line";
+import { TaskName, oneLine } from "../line";
 import { count, number, usePage, type Column } from "../ui";
 
 const SORTS = { "": "rate, hardest first", disagreement: "disagreement", item: "item", order: "order of the rows" };
@@ -31,30 +31,29 @@ export function Matrix(): JSX.Element {
         <CopyRows name="matrix" query={{ sort: "score", ...query }} columns={copied} />
       </Totals>
       {head && (
-        <div class="matrix" style={{ "--columns": head.columns.length }}>
-          <Rows
-            key={from}
-            name="items and tasks"
-            class="items"
-            list={list}
-            total={list.error ? 0 : head.total}
-            height={28}
-            columns={[
-              ...["item", "question", "rate"].map((name) => (
-                <div role="columnheader" class={name === "rate" ? "number" : name === "question" ? "wide" : ""}>
-                  {name}
-                </div>
-              )),
-              ...head.columns.map(({ experiment, task }) => (
-                <div role="columnheader" class="task" title={oneLine(`${experiment}: ${task}`)}>
-                  <span>{oneLine(task, 60)}</span>
-                </div>
-              )),
-            ]}
-            cells={(row, index) => <Cells row={row} page={head} address={(column) => address(row, index, column)} />}
-            open={(row, index) => void (location.hash = address(row, index, hardest(row)))}
-          />
-        </div>
+        <Rows
+          key={from}
+          name="items and tasks"
+          class="matrix"
+          style={{ "--columns": head.columns.length }}
+          list={list}
+          total={list.error ? 0 : head.total}
+          height={28}
+          columns={[
+            ...["item", "question", "rate"].map((name) => (
+              <div role="columnheader" class={name === "rate" ? "number" : name === "question" ? "wide" : ""}>
+                {name}
+              </div>
+            )),
+            ...head.columns.map(({ experiment, task }) => (
+              <div role="columnheader" class="task" title={oneLine(`${experiment}: ${task}`, 200)}>
+                <TaskName text={task} />
+              </div>
+            )),
+          ]}
+          cells={(row, index) => <Cells row={row} page={head} address={(column) => address(row, index, column)} />}
+          open={(row, index) => void (location.hash = address(row, index, hardest(row)))}
+        />
       )}
     </>
   );

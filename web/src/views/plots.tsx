@@ -61,7 +61,7 @@ function Plot({ name, board }: { name: string; board: Leaderboard }) {
       <div class="controls">
         {asks.includes("measure") && measures.length > 1 && <MeasureChoice measures={measures} current={measure} />}
         {asks.includes("label") && labels.length > 1 && <Choice name="label" value={get("label") || labels[0]!} options={labels} onChange={(label) => change({ label })} />}
-        {asks.includes("paid") && <Choice name="against" value={get("paid")} options={[{ value: "", text: "cost" }, "latency"]} onChange={(paid) => change({ paid })} />}
+        {asks.includes("paid") && <Choice name="against" value={get("paid")} options={[{ value: "", text: "cost, else latency" }, "cost", "latency"]} onChange={(paid) => change({ paid })} />}
         {asks.includes("by") && facets.length > 0 && <Choice name="split by" value={get("by")} options={[{ value: "", text: "model" }, ...facets]} onChange={(by) => change({ by })} />}
       </div>
       {asks.includes("grid") && grid.options.length > 1 && <GridChoice {...grid} />}

@@ -1,8 +1,8 @@
 // The first page of a report: all that matters, from top to bottom, so that it can be read and printed as it is.
 import { Line, oneLine } from "../line";
-import type { Report as Page, SampleRow } from "../pages";
+import type { Matrix, MatrixRow, Report as Page } from "../pages";
 import { href } from "../router";
-import { ChartOf, Notes, Show, Table, count, usePage, type Column } from "../ui";
+import { ChartOf, Notes, Show, Table, count, number, usePage, type Column } from "../ui";
 import { Verdicts } from "./compare";
 import { Ranked } from "./leaderboard";
 import { measureName, measuresOf } from "./measures";
@@ -22,7 +22,7 @@ function Overview({ report }: { report: Page }) {
       </p>
       <Numbers />
       <Comparisons report={report} />
-      <Failures report={report} />
+      <HardestItems report={report} />
       <h2>How to reproduce it</h2>
       <pre>{report.reproduce.join("\n")}</pre>
       {report.config.map(({ experiment, yaml }) => (
@@ -85,29 +85,28 @@ function Pair({ a, b }: { a: string; b: string }) {
   );
 }
 
-const verdictOf = ({ outcome, verdict, passed, score }: SampleRow): string => {
-  if (outcome && outcome !== "ok") return outcome;
-  return verdict !== "scored" ? verdict : passed === null ? String(score) : passed ? "passed" : "failed";
-};
+const SHOWN = 15;
+const MOST_TASKS = 8; // more do not fit a page
 
-const SHOWN = 20;
-const COLUMNS: Column<SampleRow>[] = [
-  { name: "item", text: (row) => row.item, cell: (row) => <a href={href("sample", { item: row.item, experiment: [row.experiment], task: row.task, sample: row.sample })}>{oneLine(row.item, 40)}</a> },
-  { name: "task", text: (row) => row.task },
-  { name: "verdict", text: verdictOf },
-  { name: "question", text: (row) => row.question, cell: (row) => <Line text={row.question} longest={120} /> },
-  { name: "answer", text: (row) => row.answer, cell: (row) => <Line text={row.answer} longest={120} /> },
-];
-
-function Failures({ report }: { report: Page }) {
-  const page = usePage("samples", { limit: SHOWN });
+function HardestItems({ report }: { report: Page }) {
+  const page = usePage("matrix", { limit: SHOWN });
   return (
     <>
-      <h2>Samples</h2>
+      <h2>The hardest items</h2>
       <p>
-        Failures come first. <a href={href("samples")}>All {count(report.rows)} samples of this file</a>, <a href={href("matrix")}>the hardest items</a>.
+        With all their answers: <a href={href("matrix")}>the matrix of all items</a>, <a href={href("samples", { passed: "failed" })}>answers that failed</a>, <a href={href("samples")}>all {count(report.rows)} samples of this file</a>.
       </p>
-      <Show page={page}>{({ rows }) => <Table caption={`the first ${count(rows.length)}`} name="samples" columns={COLUMNS} rows={rows} />}</Show>
+      <Show page={page}>{(matrix) => <Table caption="mean score of each task's samples" name="hardest items" columns={columnsOf(matrix)} rows={matrix.rows} />}</Show>
     </>
   );
+}
+
+function columnsOf(matrix: Matrix): Column<MatrixRow>[] {
+  const several = new Set(matrix.columns.map((each) => each.experiment)).size > 1;
+  return [
+    { name: "item", text: (row) => row.item, cell: (row) => <a href={href("sample", { item: row.item })}>{oneLine(row.item, 40)}</a> },
+    { name: "question", text: (row) => row.question, cell: (row) => <Line text={row.question} longest={120} /> },
+    { name: "all", text: (row) => number(row.rate, 2), number: true },
+    ...matrix.columns.slice(0, MOST_TASKS).map(({ experiment, task }, at) => ({ name: oneLine(several ? `${experiment}: ${task}` : task, 40), text: (row: MatrixRow) => number(row.cells[at]?.value, 2), number: true })),
+  ];
 }

@@ -186,8 +186,10 @@ function One({ chosen: { trace, sample }, item }: { chosen: Chosen; item: Row | 
   return (
     <section aria-label="sample">
       <h2>
-        {oneLine(taskOf(row), 120)} <span class="quiet">sample {row.sample_index ?? 0}
-          {row.total_samples > 1 && ` of ${count(row.total_samples)}`}</span>
+        {oneLine(taskOf(row), 120)} <span class="quiet">
+          sample {row.sample_index ?? 0}
+          {row.total_samples > 1 && ` (of ${count(row.total_samples)})`}
+        </span>
       </h2>
       <Facts row={row} />
       {row.error && (

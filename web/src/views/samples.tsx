@@ -6,18 +6,20 @@ import { listed } from "../live";
 import type { Outcome, SampleRow } from "../pages";
 import { chosen, go, href, route } from "../router";
 import { queryText } from "../source";
-import { oneLine } from "../line";
+import { TaskName, oneLine } from "../line";
 import { count, number, seconds, type Column } from "../ui";
 
 const SORTS = { "": "order of the rows", score: "score", disagreement: "disagreement", length: "length", latency: "latency", item: "item" };
 const COLUMNS = ["verdict", "model, prompt", "item", "question", "answer", "score", "latency", "length"];
+
+const MOST_OF_TASK = 36; // characters that its column is wide
 
 const COPIED: Column<SampleRow>[] = [
   { name: "experiment", text: (row) => row.experiment },
   { name: "task", text: (row) => row.task },
   { name: "item", text: (row) => row.item },
   { name: "sample", text: (row) => String(row.sample), number: true },
-  { name: "verdict", text: (row) => wordOf(row.verdict || row.outcome, row.passed) },
+  { name: "verdict", text: wordOf },
   { name: "score", text: (row) => number(row.score), number: true },
   { name: "seconds", text: (row) => String(row.latency), number: true },
   { name: "length", text: (row) => String(row.length), number: true },
@@ -29,6 +31,7 @@ export function Samples(): JSX.Element {
   const query = listQuery(route.value.query);
   const { list, head } = useList("samples", query);
   const several = chosen().length !== 1 && (listed.value.value?.experiments.length ?? 0) > 1;
+  const longest = Math.min(MOST_OF_TASK, Math.max(12, ...(head?.facets.task ?? []).map((task) => task.length)) + (several ? 12 : 0));
   const from = queryText(query);
   const address = (row: SampleRow, at: number) => ({ experiment: row.experiment, item: row.item, task: row.task, sample: row.sample, label: head?.label, from: from || "sort=", at: String(at) });
   return (
@@ -40,6 +43,7 @@ export function Samples(): JSX.Element {
       {head && (
         <Rows
           key={from}
+          style={{ "--task": `${longest}ch` }}
           name="samples"
           class="samples"
           list={list}
@@ -68,14 +72,13 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
         <Mark outcome={row.verdict || row.outcome} passed={row.passed} />
       </div>
       <div role="cell" title={oneLine(`${row.experiment}: ${row.task}`, 200)}>
-        {several && <span class="quiet">{oneLine(row.experiment, 40)}: </span>}
-        {oneLine(row.task || row.model, 80)}
+        <TaskName text={`${several ? `${row.experiment}: ` : ""}${row.task || row.model}`} />
       </div>
-      <div role="cell">
+      <div role="cell" class="item">
         <a href={address} tabIndex={-1}>
           {oneLine(row.item, 80)}
         </a>
-        {row.sample > 0 && <span class="quiet"> #{row.sample}</span>}
+        {row.sample > 0 && <span class="quiet">#{row.sample}</span>}
       </div>
       <div role="cell" class="wide" title={question}>
         {question}
@@ -98,12 +101,14 @@ function Cells({ row, address, several }: { row: SampleRow; address: string; sev
 
 const LETTERS: Record<string, string> = { passed: "P", failed: "F", scored: "S", unparsed: "U", refused: "R", errored: "E", skipped: "–", ok: "·", "no verdict": "?" };
 
-const wordOf = (outcome: Outcome, passed: boolean | null): string =>
-  passed !== null && (outcome === "scored" || outcome === "ok") ? (passed ? "passed" : "failed") : outcome || "no verdict";
+export function wordOf({ outcome, verdict = "", passed }: { outcome: Outcome; verdict?: Outcome; passed: boolean | null }): string {
+  const word = verdict || outcome;
+  return passed !== null && (word === "scored" || word === "ok") ? (passed ? "passed" : "failed") : word || "no verdict";
+}
 
 // What became of a sample, in a word and a letter: colour is never alone.
 export function Mark({ outcome, passed }: { outcome: Outcome; passed: boolean | null }): JSX.Element {
-  const word = String(wordOf(outcome, passed));
+  const word = String(wordOf({ outcome, passed }));
   const letter = Object.hasOwn(LETTERS, word) ? LETTERS[word] : undefined;
   return (
     <span class={`mark ${letter ? word.replace(" ", "-") : ""}`}>

@@ -26,26 +26,20 @@ const EXPERIMENTS = "experiments";
 export function pairOf(board: Leaderboard, sides: Option[]): [string, string] {
   const { query } = route.value;
   const ids = chosen();
-  const [a, b] = ids.length > 1 ? ids : ids.length ? partsOf(sides, ids[0]!) : (alike(board.rows) ?? firstParts(board, sides));
+  const [a, b] = ids.length > 1 ? ids : ids.length ? firstParts(ids, sides) : (alike(board.rows) ?? firstParts(board.rows.map((row) => row.experiment), sides));
   return [query.get("a") ?? a ?? "", query.get("b") ?? b ?? ""];
 }
 
-function firstParts(board: Leaderboard, sides: Option[]): string[] {
-  for (const id of new Set(board.rows.map((row) => row.experiment))) {
-    const parts = partsOf(sides, id);
-    if (parts.length) return parts;
-  }
-  return [];
-}
+const firstParts = (ids: string[], sides: Option[]): string[] => [...new Set(ids)].flatMap((id) => partsOf(sides, id).slice(0, 1)).flat().map(({ value }) => value);
 
-const partsOf = (sides: Option[], id: string): string[] => {
+// The first two parts that each facet makes of an experiment.
+export function partsOf(sides: Option[], id: string): [Option, Option][] {
   const parts = sides.filter(({ value, group }) => group !== EXPERIMENTS && value.startsWith(`${id}::`));
-  for (const group of new Set(parts.map((each) => each.group))) {
-    const own = parts.filter((each) => each.group === group).map((each) => each.value);
-    if (own.length > 1) return own;
-  }
-  return [];
-};
+  return [...new Set(parts.map((each) => each.group))].flatMap((name) => {
+    const [a, b] = parts.filter(({ group }) => group === name);
+    return a && b ? [[a, b]] : [];
+  });
+}
 
 function alike(rows: Row[]): [string, string] | undefined {
   const first = new Map<string, string>();

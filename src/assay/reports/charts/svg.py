@@ -204,7 +204,7 @@ class Canvas:
         """Names of the series, in two columns."""
         for at, name in enumerate(names):
             x, line = 12 + (at % 2) * self.width / 2, y + (at // 2) * 18
-            self.line(x, line - 4, x + 22, line - 4, f"stroke {series(at)}")
+            self.line(x, line - 4, x + 22, line - 4, f"drawn {series(at)}")
             self.dot(x + 11, line - 4, f"fill {series(at)}")
             self.text(x + 30, line, name, room=self.width / 2 - 46)
 

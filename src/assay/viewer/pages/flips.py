@@ -20,7 +20,7 @@ _MOST_KEPT = 4
 
 
 class Query(msgspec.Struct, kw_only=True):
-    """A side is an experiment, or the part of it that has a facet's value: `id::facet=value`."""
+    """A side is an experiment, or the part of it that has values of facets: `id::facet=value`."""
 
     a: str
     b: str

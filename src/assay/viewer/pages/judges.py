@@ -35,7 +35,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     judges = [
         {
             "label": each.label,
-            "scorer": each.scorer,
+            "by": ", ".join(each.models) or each.scorer,
             "facts": _facts(each),
             "charts": judge_pictures(each),
         }
