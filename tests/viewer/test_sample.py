@@ -83,7 +83,7 @@ def test_matches_and_labels_without_responses_are_traced(tmp_path: Path) -> None
     assert len(both["experiments"][1]["matches"][0].evaluations) == 2
 
 
-_KEYS = st.sampled_from(["a", "b", "c"])
+_KEYS = st.sampled_from(["a", "b", ""])
 _PLACE = {"model_name": st.sampled_from(["small", "large", "", None]), "sample_index": st.integers(0, 2)}
 
 

@@ -210,7 +210,7 @@ def _log_file(kind: Kind, name: str) -> str:
 def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
     """The manifests in a folder, of these kinds or all, read at once; none where there is no file."""
     sections = _sections(directory)
-    wanted: list[Kind] = [kind for kind in kinds or tuple(ROWS_FILE) if kind in sections]
+    wanted: list[Kind] = [kind for kind in kinds or ROWS_FILE if kind in sections]
     try:
         manifests = {kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted}
         msgspec.convert(list(manifests.values()), list[ManifestShape], from_attributes=True)

@@ -25,6 +25,7 @@ from assay.store.stores import FlatStore, open_store
 Row = dict[str, Any]
 MOST_NEAR = 5
 _row = row_decoder(Row)
+_fields = cache(msgspec.structs.fields)
 
 
 class _Step(msgspec.Struct):
@@ -112,7 +113,7 @@ def follow(
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
     if not every and traced.item is None:
         raise unknown_item(item_id, lines.ids, folder)
-    chosen = [row for row in every if _selected(row, sample, model)]
+    chosen = [row for row in every if sample in (None, _sample_of(row)) and model in (None, row.get("model_name"))]
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
@@ -170,10 +171,6 @@ def unknown_item(item_id: str, ids: Collection[str], folder: str | Path) -> User
     names = ", ".join(map(repr, near or sorted(ids)[:MOST_NEAR]))
     fix = (f"did you mean {names}?" if near else f"there are {len(ids)}, such as {names}") if ids else ""
     return UserError(f"there is no item {item_id!r}", where=str(folder), fix=fix or "run the experiment first")
-
-
-def _selected(row: Row, sample: int | None, model: str | None) -> bool:
-    return (sample is None or _sample_of(row) == sample) and (model is None or row.get("model_name") == model)
 
 
 def _nothing_chosen(rows: list[Row], item_id: str, sample: int | None, model: str | None) -> UserError:
@@ -243,22 +240,14 @@ def _add_evaluations(
                 met.add(at)
             else:
                 sample.evaluations.append(with_metrics(rows[at], sample.response))
-    answers = {answer.get("key"): answer for answer in reversed(responses)}
-    matches: dict[Any, Match] = {}
-    for row in map(rows.__getitem__, sorted(met)):
-        first = answers.get(next(iter(row.get("responses") or ()), ""), {})
-        _match_of(matches, row).evaluations.append(with_metrics(row, first))
-    trace.matches = list(matches.values())
-    for match in trace.matches:
-        match.evaluations.sort(key=lambda row: row.get("seat") or 0)
-    trace.matches.sort(key=lambda match: (match.label, match.players, match.sample_index))
-
-
-def _match_of(matches: dict[Any, Match], row: Row) -> Match:
-    """The match that an evaluation belongs to. Several runs of one player may meet another on the same item."""
-    label, players, sample = str(row.get("label")), row["players"], _sample_of(row)
-    place = label, tuple(players), sample, *sorted(row.get("responses") or [])
-    return matches.setdefault(place, Match(label=label, players=players, sample_index=sample))
+    answers = {answer["key"]: answer for answer in reversed(responses) if answer.get("key")}
+    matches: dict[Any, Match] = {}  # several runs of one player may meet another on the same item
+    for row in sorted(map(rows.__getitem__, sorted(met)), key=lambda row: row.get("seat") or 0):
+        keys = row.get("responses") or [""]
+        match = Match(label=str(row.get("label")), players=row["players"], sample_index=_sample_of(row))
+        match = matches.setdefault((match.label, *match.players, match.sample_index, *sorted(keys)), match)
+        match.evaluations.append(with_metrics(row, answers.get(keys[0], {})))
+    trace.matches = sorted(matches.values(), key=lambda match: (match.label, match.players, match.sample_index))
 
 
 class Judging:
@@ -266,22 +255,17 @@ class Judging:
     has none, those of its sample and model. A match is of any model."""
 
     def __init__(self, rows: list[Row]) -> None:
-        self._keyed: dict[Any, list[int]] = {}
-        self._placed: dict[Any, list[int]] = {}
-        self._unkeyed: dict[Any, list[int]] = {}
+        self._places: dict[tuple[Any, ...], list[int]] = {}
         for at, row in enumerate(rows):
+            keys = row.get("responses") or []
             place = None if row.get("players") else row.get("model_name") or "", _sample_of(row)
-            self._placed.setdefault(place, []).append(at)
-            for key in dict.fromkeys(row.get("responses") or ()):
-                self._keyed.setdefault(key, []).append(at)
-            if not row.get("responses"):
-                self._unkeyed.setdefault(place, []).append(at)
+            for name in {("all", *place), *((key,) for key in keys), *([] if keys else [("unkeyed", *place)])}:
+                self._places.setdefault(name, []).append(at)
 
     def of(self, response: Row) -> list[int]:
-        key, sample = response.get("key"), _sample_of(response)
-        by_place = self._unkeyed if key else self._placed
-        own = [by_place.get((model, sample), []) for model in (None, response.get("model_name") or "")]
-        return sorted([*(self._keyed.get(key, []) if key else ()), *own[0], *own[1]])
+        key, sample, model = response.get("key"), _sample_of(response), response.get("model_name") or ""
+        names = [("unkeyed" if key else "all", each, sample) for each in (None, model)]
+        return sorted(at for name in (*names, (key or None,)) for at in self._places.get(name, ()))
 
 
 def _enters(
@@ -302,13 +286,8 @@ def _enters(
 
 def _fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """A row of any origin, without fields of `kind` whose values are of another type than theirs; null may be."""
-    types = _types(kind)
+    types = {field.name: field.type for field in _fields(kind)}
     return {name: value for name, value in row.items() if value is None or _fits(value, types.get(name, Any))}
-
-
-@cache
-def _types(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _fits(value: Any, wanted: Any) -> bool:
