@@ -25,14 +25,16 @@ from tests.support import Lab
 THEIRS = "somebody's own words\n"
 VERBS = {  # the words of each verb that writes a file which its user names
     "export": "export out -o FILE.csv",
+    "report": "report out -o FILE.html",
     "rank": "rank arena --rounds 100 -o FILE.json",
     "schema": "schema -o FILE.json",
     "gate": "gate results --min 0.1 --junit FILE.xml",
 }
 # `run`, `evaluate`, `aggregate`, `import` and `dataset` write an experiment's folder, whose rows are never replaced
-# (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append; the others write nothing.
+# (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append, as does
+# `view`; the others write nothing.
 FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset"}
-ADDING = {"init", "judge"}
+ADDING = {"init", "judge", "view"}
 NOTHING = {"plan", "validate", "compare", "trace", "ls", "sql", "list", "show", "completion", "mock-server"}
 FORMATS = {"mixeval", "sygra"}
 
@@ -82,7 +84,8 @@ def test_every_verb_is_accounted_for() -> None:
 
 @pytest.mark.parametrize("name", writer.names())
 def test_a_writer_replaces_only_what_it_wrote(folder: Path, name: str) -> None:
-    whole = getattr(writer.get(name), "__assay__", {}).get("whole")
+    marks: dict[str, str] = getattr(writer.get(name), "__assay__", {})
+    whole = bool(marks.get("whole")) and not Path(marks["whole"]).suffix  # a folder of several files
     target = folder / "place" / ("" if whole else "file")
 
     def write(force: bool = False) -> None:

@@ -272,7 +272,7 @@ def test_outputs_of_a_config(tmp_path: Path) -> None:
     assert (tmp_path / "out/ragicamp/calculator_sample_1_summary.json").exists()
     assert (tmp_path / "there/calculator_summary.json").exists()
     assert (tmp_path / "out/metrics.csv").read_text().startswith("metric_name,")
-    assert any("responses written to" in note for note in result.notes)
+    assert any("written to" in note for note in result.notes)
     for wrong, said in (
         ("ragicmap", "unknown writer"),
         ({"ragicamp": {"sampels": 1}}, "no parameter 'sampels'"),

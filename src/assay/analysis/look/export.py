@@ -220,7 +220,7 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
     for output in bind_outputs(config):
         export = Export(Tables(find_source(folder)), output.table, output.path)
         notes += output.write(export, **output.params) or ()
-        notes.append(f"{output.table} written to {output.path}")
+        notes.append(f"written to {output.path}")
     return notes
 
 
