@@ -166,8 +166,8 @@ def test_export_and_outputs_write_the_same(folder: Path, tmp_path: Path) -> None
     [
         (lambda place: assay.report([place], place / "r.html"), "no experiments below"),
         (lambda place: assay.report([place / "absent"], place / "r.html"), "there is no folder"),
-        (lambda place: assay.report([place], place / "r.docx"), "cannot be 'r.docx'"),
-        (lambda place: assay.report([place], place / "r.html", format="docx"), "cannot be 'docx'"),
+        (lambda place: assay.report([place], place / "r.docx"), "cannot be written as 'r.docx'"),
+        (lambda place: assay.report([place], place / "r.html", format="docx"), "cannot be written as 'docx'"),
     ],
 )
 def test_mistakes_are_told(call: Callable[[Path], Any], what: str, tmp_path: Path) -> None:

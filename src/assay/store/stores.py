@@ -212,7 +212,7 @@ def read_manifests(directory: Path, *kinds: Kind) -> dict[Kind, Manifest]:
     sections = _sections(directory)
     wanted: list[Kind] = [kind for kind in kinds or ROWS_FILE if kind in sections]
     try:
-        manifests = {kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted}
+        manifests: dict[Kind, Manifest] = {kind: msgspec.json.decode(sections[kind], type=Manifest) for kind in wanted}
         msgspec.convert(list(manifests.values()), list[ManifestShape], from_attributes=True)
         return manifests
     except (ValueError, RecursionError) as error:

@@ -103,3 +103,16 @@ def _stat(source: "Source", name: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size
+
+
+def experiments_below(paths: Sequence[str | Path]) -> Experiments:
+    """The experiments in and below these folders; none at all, or a file, is a mistake of the caller."""
+    for path in paths:
+        if Path(path).is_file():
+            fix = "name an experiment's folder; `assay import` makes one of other programs' results"
+            raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
+    experiments = Experiments(paths)
+    if not experiments.list():
+        below = ", ".join(repr(str(path)) for path in paths)
+        raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")
+    return experiments

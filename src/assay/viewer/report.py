@@ -25,7 +25,7 @@ from assay.errors import AssayError, UserError
 from assay.registry import nearest
 from assay.store.written import write_named
 from assay.viewer.document import asset, document
-from assay.viewer.experiments import Experiments
+from assay.viewer.experiments import Experiments, experiments_below
 from assay.viewer.pages import page
 from assay.viewer.rows import carried
 
@@ -54,23 +54,31 @@ def report(
     file = Path(output)
     form = format or FORMATS.get(file.suffix.lower(), "")
     if form not in FORMATS.values():
-        raise UserError(f"a report cannot be {form or file.name!r}", fix=nearest(form, FORMATS.values()))
-    experiments = Experiments(paths)
-    if not experiments.list():
-        raise UserError(f"there are no experiments below {', '.join(experiments.names)}", fix="`assay run` makes one")
+        fix = nearest(format, FORMATS.values()) if format else f"name it {', '.join(FORMATS)}"
+        raise UserError(f"a report cannot be written as {format or file.name!r}", fix=fix)
+    experiments = experiments_below(paths)
     if form == "markdown":
         from assay.viewer.markdown import write_markdown
 
         return write_markdown(experiments, file, title or _title(experiments), force=force)
     content = html(experiments, file, samples=samples, title=title)
     write_named(file, content if form == "html" else [_printed(content)], force=force)
-    return []
+    return list(_out_of_reach(experiments))
 
 
 def html(experiments: Experiments, file: Path, *, samples: int | None, title: str) -> Iterator[bytes]:
     """The report in pieces; `file` is what it will be called."""
     name = title or _title(experiments)
     return document(name, _pages(experiments, samples, name, file))
+
+
+def _out_of_reach(experiments: Experiments) -> Iterator[str]:
+    """The experiments whose rows may not or cannot be read: only what their metrics say is in the report."""
+    for id in experiments.list():
+        try:
+            experiments.source(id)
+        except AssayError as error:
+            yield f"no samples of {id}: {error.what}"
 
 
 def _title(experiments: Experiments) -> str:
@@ -86,7 +94,7 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     listed = experiments.list()
     details: dict[str, int] = {}
     rows = 0
-    stream = carried(experiments, list(listed), samples)
+    stream = carried(experiments, (), samples)
     while chunk := list(islice(stream, _ROWS)):
         yield f"rows/{rows // _ROWS}", _packed(chunk)
         rows += len(chunk)
@@ -109,7 +117,7 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     about = {
         "title": title,
         "made": _made(max(entry.updated for entry in listed.values())),
-        "reproduce": reproduce(experiments, file, samples),
+        "reproduce": reproduce(experiments, file, f" --samples {'all' if samples is None else samples}"),
         "config": [{"experiment": id, "yaml": config_text(Path(entry.folder))} for id, entry in listed.items()],
         "comparisons": [{"a": a, "b": b} for a, b in pairs],
         "rows": rows,
@@ -138,13 +146,15 @@ def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
         yield "judges", {"experiment": id}
         yield "ranking", {"experiment": id}
     sides = [*(["experiment"] if len(experiments) > 1 else []), *board["facets"]]
+    computed = [set(row["facets"]) for row in board["rows"]]  # others of many experiments would take long
     for metric, label in dict.fromkeys((row["metric"], row["label"]) for row in board["rows"]):
         of = {"metric": metric, "label": label}
         yield "standing", of
         for name in ("intervals", "scatter", "heat"):
             yield "chart", {"name": name, **of}
         for rows, columns in permutations(sides, 2):
-            yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
+            if len(experiments) == 1 or {rows, columns} - {"experiment"} in computed:
+                yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
     for label in dict.fromkeys(["", *(row["label"] for row in board["rows"])]):
         for name in ("scores", "pass_at_k"):
             yield "chart", {"name": name, "label": label}
@@ -199,11 +209,10 @@ def _made(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
 
 
-def reproduce(experiments: Experiments, file: Path, samples: int | None = SAMPLES) -> list[str]:
+def reproduce(experiments: Experiments, file: Path, options: str = "") -> list[str]:
     """Commands that make the report again, and that show more."""
     paths = " ".join(map(shell_quoted, experiments.names))
-    number = "all" if samples is None else str(samples)
-    return [f"assay report {paths} -o {shell_quoted(file.name)} --samples {number}", f"assay view {paths}"]
+    return [f"assay report {paths} -o {shell_quoted(file.name)}{options}", f"assay view {paths}"]
 
 
 def config_text(folder: Path) -> str:

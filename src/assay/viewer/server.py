@@ -19,7 +19,7 @@ from assay.engine.experiment.trust import state_folder
 from assay.errors import StoreError, UserError
 from assay.store.files import write_file
 from assay.text.plain import plain
-from assay.viewer.experiments import Experiments
+from assay.viewer.experiments import Experiments, experiments_below
 from assay.viewer.live import Live
 from assay.viewer.requests import Handler
 
@@ -128,15 +128,8 @@ def view(
 ) -> None:
     """Show the experiments in and below some paths in the browser: serves them on loopback until it is interrupted.
     `open` is given the address; port 0 takes any. Labels are by `annotator`, or the page asks."""
-    for path in paths:
-        if Path(path).is_file():
-            fix = "name an experiment's folder; `assay import` makes one of other programs' results"
-            raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
-    experiments = Experiments(paths)
+    experiments = experiments_below(paths)
     experiments.annotator = annotator
-    if not experiments.list():
-        below = ", ".join(repr(str(path)) for path in paths)
-        raise UserError(f"there are no experiments below {below}", fix="make one: assay init, then assay run")
     server = Server(experiments, port=port, debug=debug)
     try:
         open(server.address)
