@@ -145,16 +145,15 @@ def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
     for id in experiments:
         yield "judges", {"experiment": id}
         yield "ranking", {"experiment": id}
-    sides = [*(["experiment"] if len(experiments) > 1 else []), *board["facets"]]
-    computed = [set(row["facets"]) for row in board["rows"]]  # others of many experiments would take long
+    # Maps of many experiments would take long; the first is what one sees.
+    sides = ["experiment", *board["facets"][:1]] if len(experiments) > 1 else board["facets"]
     for metric, label in dict.fromkeys((row["metric"], row["label"]) for row in board["rows"]):
         of = {"metric": metric, "label": label}
         yield "standing", of
         for name in ("intervals", "scatter", "heat"):
             yield "chart", {"name": name, **of}
         for rows, columns in permutations(sides, 2):
-            if len(experiments) == 1 or {rows, columns} - {"experiment"} in computed:
-                yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
+            yield "chart", {"name": "heat", "rows": rows, "columns": columns, **of}
     for label in dict.fromkeys(["", *(row["label"] for row in board["rows"])]):
         for name in ("scores", "pass_at_k"):
             yield "chart", {"name": name, "label": label}
