@@ -17,8 +17,7 @@ PRICE = {"input": 2.0, "output": 10.0}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("spent") / "out"
     rows = [
-        {"id": f"i{n}", "question": f"What is {n} + 7?", "answer": str(n + 7), "metadata": {"kind": n % 3 or None}}
-        for n in range(30)
+        {"id": f"i{n}", "question": f"What is {n} + 7?", "answer": str(n + 7), "kind": n % 3 or None} for n in range(30)
     ]
     assay.run(
         dataset=rows,

@@ -174,13 +174,15 @@ def view(experiments: Experiments, ids: Sequence[str], label: str, *, wait: bool
 
 
 def facets_of(view: View) -> dict[str, list[str]]:
-    """What one can filter by: the values of each facet."""
+    """What one can filter by: the values of each facet. One that nearly every item has another value of is none."""
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
     for _, index in view.parts:
         coded = index.coded
         layers: list[dict[str, list[str]]] = [{"task": coded.tasks, "model_name": index.models}, coded.facets]
         layers += [{name: [text_of(value)] for name, value in _scalars(task)} for task in index.plan[1].values()]
-        for layer in (*layers, coded.item_facets):
+        items = len(index.arrays["item.hash"])
+        shared = {name: texts for name, texts in coded.item_facets.items() if 2 * len(texts) <= max(items, 10)}
+        for layer in (*layers, shared):
             for name, texts in layer.items():
                 values.setdefault(name, {}).update(dict.fromkeys(texts))
     return {name: sorted(texts)[:_MOST_SHOWN] for name, texts in values.items() if texts}

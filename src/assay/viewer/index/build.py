@@ -33,6 +33,7 @@ _BOTH = {"position": "q", "log": "H", "key": "Q", "item": "Q", "sample": "i", "m
 _RESPONSES = {**_BOTH, "task": "i", "outcome": "b", "latency": "d", "tokens": "d", "cost": "d", "length": "i"}
 _EVALUATIONS = {**_BOTH, "combination": "i", "score": "d"}
 _ITEMS = {"hash": "Q", "log": "q", "position": "q"}
+_LONGEST_FACET = 100  # characters
 _OUTCOMES: dict[Any, int] = {name: code for code, name in enumerate(RESPONSE_OUTCOMES)}
 _ERRORED = _OUTCOMES["errored"]
 
@@ -181,8 +182,14 @@ class Builder:
             self.items["hash"].append(self.ids[item.id])
             self.items["log"].append(number)
             self.items["position"].append(place)
-            facets.append({**item.extra, **item.metadata})
+            facets.append({**item.metadata, **_short(item.data), **item.extra})  # as the engine looks for them
         self.item_facets.take(self.item_facets.learn(facets, known))
+
+
+def _short(data: Any) -> dict[str, Any]:
+    """The fields of an item's data that may be facets; texts to be read are none."""
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return {name: value for name, value in fields.items() if not isinstance(value, str) or len(value) <= _LONGEST_FACET}
 
 
 def _check_text(block: bytes) -> None:
