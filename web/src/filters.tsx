@@ -155,7 +155,7 @@ export function CarriedPart(): JSX.Element | null {
   if (!report || report.rows >= report.all) return null;
   return (
     <p class="open">
-      The report carries {count(report.rows)} of {count(report.all)} samples, failures first: shares here are not those of the run.
+      The report carries {count(report.rows)} of {count(report.all)} samples, the hardest items first: shares here are not those of the run.
     </p>
   );
 }

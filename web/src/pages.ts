@@ -324,7 +324,7 @@ export interface Report {
   reproduce: string[]; // commands
   config: { experiment: string; yaml: string }[];
   comparisons: { a: string; b: string }[];
-  rows: number; // how many are carried, failures first
+  rows: number; // how many are carried, the hardest items first
   all: number; // how many there are
   chunks: number; // of `rows/<n>`, 2,000 rows each
   details: Record<string, number>; // item -> the chunk `details/<n>` that has its page `sample`

@@ -25,7 +25,12 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
 @click.option("-o", "--output", type=click.Path(), help="The file; default: `report` with the suffix of the format.")
 @click.option("--format", "form", type=click.Choice(list(SUFFIXES)), help="Default: the suffix of -o.")
 @click.option(
-    "--samples", callback=_samples, default="200", show_default=True, metavar="N|all", help="To carry, failures first."
+    "--samples",
+    callback=_samples,
+    default="200",
+    show_default=True,
+    metavar="N|all",
+    help="To carry, the hardest items first.",
 )
 @click.option("--title", default="", help="Default: the names of the experiments.")
 @trust_option

@@ -50,7 +50,8 @@ def report(
     force: bool = False,
 ) -> list[str]:
     """Write a report of the experiments below some paths; returns what there is to know about it. `format` is html,
-    pdf or markdown, by default what the suffix says; `samples` is how many to carry, failures first (None: all)."""
+    pdf or markdown, by default what the suffix says; `samples` is how many to carry (None: all), whole items, the
+    hardest first."""
     file = Path(output)
     form = format or FORMATS.get(file.suffix.lower(), "")
     if form not in FORMATS.values():

@@ -11,7 +11,7 @@ from assay.viewer.report import SAMPLES, html
 
 @writer(whole="report.html")
 def report(export: Export, *, samples: int = SAMPLES, title: str = "") -> None:
-    """One HTML file: leaderboard, comparisons, plots and the first `samples` samples, failures first (-1: all)."""
+    """One HTML file: leaderboard, comparisons, plots and up to `samples` samples, the hardest items first (-1: all)."""
     folder = export.tables.source.folder
     if folder is None:
         raise UserError("a report is made of an experiment's folder", where=str(export.tables.source.path))
