@@ -400,3 +400,19 @@ def test_a_failure_without_a_label_counts_under_all_labels_of_its_scorer(tmp_pat
         keys = {row["key"] for row in answer["rows"]}
         assert lost <= keys
         assert sorted(answer["labels"]) == ["brief", "precise"]
+
+
+def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
+    assay.run(
+        dataset=[{"id": f"i{n}", "question": f"{n} + 1", "answer": str(n + 1)} for n in range(5)],
+        models=["demo:small"],
+        prompts={"short": "{{question}}"},
+        scorers=[{"name": "exact_match", "params": {"expected": "answer"}}],
+        output_dir=str(tmp_path / "out"),
+    )
+    rows = tmp_path / "out" / "responses.jsonl"
+    assert page(Experiments([tmp_path]), "samples", {})["left_out"] == 0
+    with rows.open("ab") as file:
+        file.write(b'not a row\n{"item_id":"i9"')
+    shown = page(Experiments([tmp_path]), "samples", {})
+    assert (shown["all"], shown["left_out"]) == (5, 1)  # half a line may become one

@@ -21,7 +21,7 @@ export class Carried {
     const rows = await this.keep("samples", query, async () => sorted(view, await chosen(view, query), query));
     const { offset, limit } = part(query);
     const shown = rows.slice(offset, offset + limit).map((row) => view.sample(row));
-    return { total: rows.length, all: list(query.experiment).length ? view.rows.length : this.report.all, label: view.label, labels: view.labels, facets: view.facets, tags: view.tags, indexed: this.share, rows: shown };
+    return { total: rows.length, all: list(query.experiment).length ? view.rows.length : this.report.all, label: view.label, labels: view.labels, facets: view.facets, tags: view.tags, indexed: this.share, left_out: 0, rows: shown };
   }
 
   async matrix(query: Query): Promise<Matrix> {

@@ -130,14 +130,15 @@ function Several(props: { name: string; values: string[]; chosen: string[]; onCh
 }
 
 // How many there are; what went wrong; how much can be searched yet.
-export function Totals(props: { total?: number; all?: number; what: string; indexed?: number | null; error?: PageError; again: () => void; children?: ComponentChildren }): JSX.Element {
-  const { total, all, what, indexed, error } = props;
+export function Totals(props: { total?: number; all?: number; what: string; indexed?: number | null; leftOut?: number; error?: PageError; again: () => void; children?: ComponentChildren }): JSX.Element {
+  const { total, all, what, indexed, leftOut, error } = props;
   return (
     <div class="totals">
       <p role="status">
         {error ? "" : total === undefined ? "loading …" : `${count(total)}${all === undefined ? "" : ` of ${count(all)}`} ${what}`}
         {total === 0 && !error && " match"}
         {typeof indexed === "number" && <span class="open"> · index {Math.floor(indexed * 100)} % made: what is not in it yet is missing here</span>}
+        {leftOut ? <span class="bad"> · {count(leftOut)} lines of responses are not rows that count, and are left out</span> : null}
       </p>
       {!useSource().live && <CarriedPart />}
       {error && !isBroken() && (

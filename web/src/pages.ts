@@ -107,6 +107,7 @@ export interface Samples {
   facets: Record<string, string[]>; // what one can filter by; at most 100 values each
   tags: string[];
   indexed: number | null; // the share that can be searched while the index is made; null: all
+  left_out: number; // lines of responses that are no rows, or do not count
   rows: SampleRow[];
 }
 

@@ -289,4 +289,5 @@ def about(experiments: Experiments, view: View, share: float | None) -> dict[str
         "facets": facets_of(view),
         "tags": sorted(tags),
         "indexed": share,
+        "left_out": sum(index.coded.left_out for _, index in view.parts),
     }

@@ -37,7 +37,7 @@ export function Samples(): JSX.Element {
   return (
     <>
       <Filters choices={head} sorts={SORTS} error={list.error} />
-      <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} error={list.error} again={() => list.again()}>
+      <Totals total={head?.total} all={head?.all} what="samples" indexed={head?.indexed} leftOut={head?.left_out} error={list.error} again={() => list.again()}>
         <CopyRows name="samples" query={query} columns={() => COPIED} />
       </Totals>
       {head && (

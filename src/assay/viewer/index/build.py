@@ -45,7 +45,7 @@ _combination = attrgetter("label", "scorer", "outcome", "passed")
 
 class Coded(msgspec.Struct):
     """What the codes in columns stand for. A combination is a label, its scorer, outcome (its place in OUTCOMES),
-    passed (-1: not said) and whether it is of a match."""
+    passed (-1: not said) and whether it is of a match. `left_out` lines of responses are no rows, or do not count."""
 
     tasks: list[str] = []
     models: list[str] = []
@@ -53,6 +53,7 @@ class Coded(msgspec.Struct):
     facets: dict[str, list[str]] = {}
     not_facets: list[str] = []
     item_facets: dict[str, list[str]] = {}
+    left_out: int = 0
 
 
 class Builder:
@@ -69,6 +70,7 @@ class Builder:
         self.evaluations = {name: array(kind) for name, kind in _EVALUATIONS.items()}
         self.items = {name: array(kind) for name, kind in _ITEMS.items()}
         self.ends: Ends = {path: dict(offsets) for path, offsets in (ends or {}).items()}
+        self.left_out = coded.left_out
         self._evaluation = msgspec.json.Decoder(EvaluationRow)
         self._known: dict[Any, int] = {}
 
@@ -80,6 +82,7 @@ class Builder:
             facets={name: texts.texts for name, (texts, _) in self.facets.names.items()},
             not_facets=sorted(self.facets.skipped),
             item_facets={name: texts.texts for name, (texts, _) in self.item_facets.names.items()},
+            left_out=self.left_out,
         )
 
     def read(self, kind: Kind, number: int, log: FileLog, most: int | None = None) -> None:
@@ -88,11 +91,14 @@ class Builder:
         ends = self.ends.setdefault(str(log.path), {})
         for position, block in lines_from(log, dict(ends), most):
             size, places = len(block), starts_of(block) + position
+            lines_read, before = len(places), len(self.responses["item"])
             if log.hidden:
                 shown = np.array([place not in log.hidden for place in places.tolist()], np.bool_)
                 lines = [line for line, kept in zip(block.split(b"\n"), shown, strict=False) if kept]
                 block, places = b"".join(line + b"\n" for line in lines), places[shown]
             take(number, block, places)
+            if kind == "run":
+                self.left_out += lines_read - (len(self.responses["item"]) - before)
             file, offset = position >> OFFSET_BITS, position & (1 << OFFSET_BITS) - 1
             ends[file] = offset + size
 
