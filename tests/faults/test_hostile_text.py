@@ -32,8 +32,8 @@ FORMULA = re.compile(r"[\s\ufeff\xa0\u200b]*[=+@\-]")
 NUMBER = re.compile(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?%?")
 BYTES = {"jsonl"}  # piped, this form is the rows byte for byte
 TIES = {"key", "responses", "outcome", "id", "item_id"}
-FILES = ("report.xml", "r.xml", "r.md", "rows.md", "items2.json", "answers.csv", "log.txt")  # that people look at
-ENDLESS = {"mock-server"}
+FILES = ("report.xml", "r.xml", "r.md", "rows.md", "items2.json", "answers.csv", "log.txt", "looked.md")  # people read
+ENDLESS = {"mock-server", "view"}
 ROWS = ("responses.jsonl", "evaluation_results.jsonl", "items.jsonl", "metrics.jsonl", "calls.jsonl")
 
 

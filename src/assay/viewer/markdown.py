@@ -1,5 +1,6 @@
 """The report as Markdown for GitHub: tables, and pictures as SVG files in a folder beside it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 
 from assay.errors import AssayError
 from assay.reports.documents import markdown_escaped
-from assay.reports.sheet import Cell, Sheet, Table, columns_of, counts_text, span_text
+from assay.reports.sheet import Cell, Sheet, Table, clean, columns_of, counts_text, span_text
 from assay.store.files import make_folder
 from assay.store.written import check_replaceable, write_named
 from assay.viewer.experiments import Experiments
@@ -58,8 +59,9 @@ def _blocks(
     yield "## How to reproduce it"
     yield "```sh\n" + "\n".join(reproduce(experiments, file)) + "\n```"
     for id, entry in experiments.list().items():
-        if text := config_text(Path(entry.folder)):
-            summary, fence = f"<summary>{markdown_escaped(id)}: config</summary>", "~" * 8
+        if text := clean(config_text(Path(entry.folder))):
+            summary = f"<summary>{markdown_escaped(id)}: config</summary>"
+            fence = "~" * (3 + max(map(len, re.findall("~+", text)), default=0))
             yield f"<details>{summary}\n\n{fence}yaml\n{text}\n{fence}\n\n</details>"
 
 
