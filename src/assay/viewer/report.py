@@ -106,13 +106,8 @@ def _pages(experiments: Experiments, samples: int | None, title: str, file: Path
     pairs = compared(experiments, board)
     for (a, b), content in pairs.items():
         yield f"compare?{query_text({'a': a, 'b': b})}", _packed(content)
-        flips = {
-            "a": a,
-            "b": b,
-            "label": content["label"],
-            "limit": _FLIPS,
-            "offset": 0,
-        }  # of all items, not of those here
+        # Of all items: the app would make them of those that are carried.
+        flips = {"a": a, "b": b, "label": content["label"], "limit": _FLIPS, "offset": 0}
         yield f"flips?{query_text(flips)}", _packed(_page(experiments, "flips", flips))
     yield "rich.js", gzip.compress(asset("rich.js").encode(), mtime=0)
     about = {
