@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-
-from playwright.sync_api import Page
+from typing import TYPE_CHECKING
 
 from tests.browser.conftest import MANY, Site, Tab
+
+if TYPE_CHECKING:  # `make test` collects this file where there is no Playwright
+    from playwright.sync_api import Page
 
 LONGEST = 200  # ms
 ROUNDS = 4
@@ -34,7 +36,7 @@ def test_scrolling_many_rows(serve: Callable[..., Site], many: Path, tab: Callab
     assert page.locator("[role=row]").count() < 500
 
 
-def _scrolled(page: Page) -> float:
+def _scrolled(page: "Page") -> float:
     """The longest pause in ms while one scrolls from the top with the wheel, then jumps."""
     _jump(page, 0)
     page.evaluate("window.pauses.length = 0")
@@ -47,7 +49,7 @@ def _scrolled(page: Page) -> float:
     return max(page.evaluate("window.pauses"), default=0.0)
 
 
-def _jump(page: Page, share: float) -> None:
+def _jump(page: "Page", share: float) -> None:
     page.evaluate(
         """share => {
             const tall = e => e.scrollHeight > 100000 && e.clientHeight < 2000;
