@@ -140,9 +140,10 @@ def test_calibration_follows(tmp_path: Path) -> None:
     expected = {(person, judge): 0 for person in (True, False) for judge in (True, False)}
     with viewing(tmp_path) as client:
         query = {"experiment": "out", "annotator": "ann", "count": 30}
-        for number, unit in enumerate(client.page("review", **query)["waiting"]):
-            theirs = int(units[unit["id"]][1:]) % 5 + 1
-            mine = theirs if number % 3 else 6 - theirs
+        for unit in client.page("review", **query)["waiting"]:
+            item = int(units[unit["id"]][1:])
+            theirs = item % 5 + 1
+            mine = theirs if item // 5 % 2 else 6 - theirs  # half of those of each grade
             expected[mine >= 4, theirs >= 4] += 1
             status, answer = client.label({**query, "label": "graded", "unit": unit["id"], "value": mine})
             assert (status, answer) == (200, {"judge": theirs})
