@@ -30,8 +30,8 @@ class Client:
         named = {"cookie": self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
         with closing(http.client.HTTPConnection(HOST, self.port, timeout=20)) as connection:
             connection.request(method, path, body, {name: value for name, value in named.items() if value is not None})
-            answer = connection.getresponse()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+            with closing(connection.getresponse()) as answer:
+                return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
     def page(self, name: str, **query: Any) -> Any:
         status, _, content = self.ask(f"/data/{name}?{urlencode(query, doseq=True)}")

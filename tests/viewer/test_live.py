@@ -24,9 +24,9 @@ def listening(client: Client) -> Iterator[Any]:
     """The answer to /events, to be read line by line."""
     with closing(http.client.HTTPConnection("127.0.0.1", client.port, timeout=20)) as connection:
         connection.request("GET", "/events", headers={"cookie": client.cookie})
-        answer = connection.getresponse()
-        assert (answer.status, answer.getheader("content-type")) == (200, "text/event-stream")
-        yield answer
+        with closing(connection.getresponse()) as answer:  # it has the connection's socket, which else nobody closes
+            assert (answer.status, answer.getheader("content-type")) == (200, "text/event-stream")
+            yield answer
 
 
 def news(answer: Any) -> Any:

@@ -16,9 +16,9 @@ import assay
 from assay.errors import UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.opening import open_index
+from assay.viewer.index.search import found_by
 from assay.viewer.pages import page
 from assay.viewer.rows import carried
-from assay.viewer.search import found_by
 from tests.viewer.generated import WORDS, Row, evaluations, experiment, responses, samples, write
 
 FIELDS = ("experiment", "item", "task", "model", "sample", "outcome", "verdict", "passed", "score", "latency", "length")
@@ -250,7 +250,7 @@ def test_text_is_found_however_it_is_written(
 
 
 def test_a_pattern_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.viewer.search._SECONDS", 0.5)
+    monkeypatch.setattr("assay.viewer.index.search._SECONDS", 0.5)
     write(tmp_path / "e/responses.jsonl", [{"item_id": "q", "response": "a" * 40 + "!", "model_name": "m"}])
     (tmp_path / "e/manifest.json").write_text("{}")
     with pytest.raises(UserError, match="takes too long"):
@@ -259,7 +259,7 @@ def test_a_pattern_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytes
         ask(tmp_path, "samples", search="(", regex=True)
     monkeypatch.undo()
     monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr("assay.viewer.search._SECONDS", 60.0)
+    monkeypatch.setattr("assay.viewer.index.search._SECONDS", 60.0)
     assert ask(tmp_path, "samples", search=r"(a|b)+!", regex=True)["total"] == 1
 
 
