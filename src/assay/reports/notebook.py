@@ -85,7 +85,7 @@ def _of_ranking(ranking: Ranking) -> list[Chart]:
     matrix = ranking.win_matrix
     players = matrix.players[:_MOST_DOTS]
     cells = [[_met(matrix.wins, matrix.ties, y, x) for x in range(len(players))] for y in range(len(players))]
-    about = "Wins of the row against the column, ties in brackets; darker is a larger share of their matches."
+    about = "Wins of the row against the column, ties in brackets; the stronger the colour, the larger their share."
     return [
         intervals(f"{rating} by {ranking.method}", dots, axis=f"{rating}, {ranking.level:.0%} intervals"),
         heat("win matrix", players, players, cells, ends=(0.0, 1.0), about=about),

@@ -16,7 +16,7 @@ from assay.viewer.experiments import Experiments
 from assay.viewer.index.decode import RESPONSE_OUTCOMES
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
-from assay.viewer.search import found_by
+from assay.viewer.index.search import found_by
 from assay.viewer.tags import tagged, tags_of
 
 Mask = npt.NDArray[np.bool_]

@@ -96,7 +96,7 @@ function Ranking({ experiment }: { experiment: string }) {
           value.standings.length ? (
             <>
               <div class="controls" hidden={!live}>
-                <Choice name="method" value={method} options={[{ value: "", text: `as usual (${value.method})` }, ...METHODS]} onChange={(name) => change({ method: name })} />
+                <Choice name="method" value={method} options={[{ value: "", text: `${value.method} (default)` }, ...METHODS]} onChange={(name) => change({ method: name })} />
               </div>
               <Players ranking={value} />
               <Wins matrix={value.win_matrix} />

@@ -169,7 +169,7 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
         for row in rows
     ]
     across = "cost of the responses in dollars" if paid == "cost" else "median seconds of a response"
-    about = "The dashed line joins what no other is better and cheaper than."
+    about = f"The dashed line joins what no other is better and {'cheaper' if paid == 'cost' else 'faster'} than."
     title, less = f"{_title(rows[0])} against {paid}", rows[0]["lower_is_better"]
     return scatter(title, points, across=across, upwards=rows[0]["metric"], less=less, about=about)
 
