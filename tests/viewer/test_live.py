@@ -30,7 +30,10 @@ def listening(client: Client) -> Iterator[Any]:
 
 
 def news(answer: Any) -> Any:
+    """The next event; heartbeats keep the connection, so that its timeout ends nothing."""
+    latest = time.monotonic() + 60
     while line := answer.readline():
+        assert time.monotonic() < latest, "only heartbeats"
         if line.startswith(b"data: "):
             return json.loads(line[6:])
     return None
