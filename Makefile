@@ -21,7 +21,7 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser" tests
+	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI
 	$(BIN)/python -m pytest -m heavy tests/scorers

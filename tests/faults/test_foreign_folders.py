@@ -18,6 +18,8 @@ import assay
 from assay.cli import COMMANDS, group, main
 from assay.engine.experiment import trust
 from assay.errors import AssayError, UserError
+from assay.viewer.pages import NAMES
+from tests.viewer.client import viewing
 
 CODE = """
 from pathlib import Path
@@ -165,17 +167,30 @@ USERS_WORD = ("run", "plan", "validate")  # they take a config: what is named on
 def test_no_command_runs_a_file_that_only_a_foreign_folder_names(
     made: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if words[0] in (*USERS_WORD, "mock-server"):
+    if words[0] in (*USERS_WORD, "mock-server", "view"):  # view: the next test
         return
-    changes: dict[str, Any] = {}
-    for way in ("scorer", "metric", "model", "output"):
-        changes |= NAMED[way]
-    named(made, {**changes, "gates": [{"metric": "code.py:measure", "min": 0.1}], "dataset": "code.py:rows"})
+    all_named(made)
     shutil.copytree(made, f"{made}2")
     for line in LINES.get(" ".join(words), [["{0}"]]):
         ended(*words, *(word.format(made) for word in line), capsys=capsys)
         assert not ran(made)
         assert not ran(Path(f"{made}2"))
+
+
+def all_named(made: Path) -> None:
+    changes: dict[str, Any] = {}
+    for way in ("scorer", "metric", "model", "output"):
+        changes |= NAMED[way]
+    named(made, {**changes, "gates": [{"metric": "code.py:measure", "min": 0.1}], "dataset": "code.py:rows"})
+
+
+def test_no_page_of_the_viewer_runs_it_either(made: Path) -> None:
+    all_named(made)
+    with viewing(made) as client:
+        answers = {name: client.ask(f"/data/{name}")[0] for name in NAMES}
+        one = client.ask(f"/data/leaderboard?experiment={made.name}")[0]
+    assert answers["leaderboard"] == answers["samples"] == one == 200, answers
+    assert not ran(made)
 
 
 def test_trust_runs_it_and_is_remembered_until_something_changes(

@@ -73,7 +73,7 @@ def make_folder(folder: Path) -> None:
 
 def temporary_suffix() -> str:
     """The end of a temporary name of this process."""
-    return f".{_here()}.{os.getpid()}.tmp"
+    return f".{here()}.{os.getpid()}.tmp"
 
 
 def temporary_of(path: Path) -> Path:
@@ -82,7 +82,7 @@ def temporary_of(path: Path) -> Path:
 
 
 @cache
-def _here() -> str:
+def here() -> str:
     """The place where process numbers mean something: this host, and in a container this one."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
@@ -95,13 +95,13 @@ def sweep(folder: Path) -> None:
     """Remove temporary files of processes of this place that have ended."""
     for entry in os.scandir(folder):
         name = _TEMPORARY.fullmatch(entry.name)
-        if name is None or name[1] != _here() or _lives(int(name[2])):
+        if name is None or name[1] != here() or lives(int(name[2])):
             continue
         with suppress(OSError):
             shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
 
 
-def _lives(process: int) -> bool:
+def lives(process: int) -> bool:
     try:
         os.kill(process, 0)
     except (OSError, OverflowError) as error:

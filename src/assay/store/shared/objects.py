@@ -1,0 +1,144 @@
+"""Named objects that several machines share, and the one thing that they must do right: create what does not exist.
+
+A folder is such a place by itself. Buckets are in `cloud.py`.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from assay import reading
+from assay.errors import StoreError
+from assay.store.files import make_folder, new_file, store_error, sync_folder, temporary_of, write_file
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An object in a listing. `stamp` is another one when the content is: an ETag, or size and time of a file."""
+
+    name: str
+    size: int
+    stamp: str
+    mtime_ns: int = 0
+
+
+class Objects(ABC):
+    """A place for objects. Names are relative, with `/`; a listing may be stale, reading and creating may not.
+
+    What goes wrong is a StoreError that says where; no message ever has a credential.
+    """
+
+    address: str  # for people, and for another process to open it again
+
+    @abstractmethod
+    def create(self, name: str, content: bytes) -> bool:
+        """Whether the object was made; False if there is one of that name. A reply that was lost on its way is an
+        ordinary False: callers read what is there, and find their own content."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """The whole content; None if there is no such object."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes) -> None:
+        """Put this content in place of whatever is there: for objects that have one writer, or whose writers agree."""
+
+    @abstractmethod
+    def names(self, prefix: str) -> Iterator[Entry]:
+        """The objects whose names begin with the prefix, which ends with `/` or is empty, in the order of names."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove an object; an unknown one is not an error."""
+
+
+class FolderObjects(Objects):
+    """Files below a folder that all workers see. `link` creates a name atomically, also over NFS."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).absolute()
+        self.address = str(self.folder)
+
+    def create(self, name: str, content: bytes) -> bool:
+        path = self.folder / name
+        temporary = temporary_of(path)
+        try:
+            make_folder(path.parent)
+            try:
+                with open(new_file(temporary, path), "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(temporary, path)
+                sync_folder(path.parent)
+                return True
+            except FileExistsError:
+                return False
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            raise store_error(error, path) from error
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return reading.content(self.folder / name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise store_error(error, self.folder / name) from error
+
+    def write(self, name: str, content: bytes) -> None:
+        write_file(self.folder / name, content)
+
+    def names(self, prefix: str) -> Iterator[Entry]:
+        try:
+            for name in sorted(_below(self.folder / prefix, prefix)):
+                try:
+                    stat = os.stat(self.folder / name)
+                except FileNotFoundError:
+                    continue
+                yield Entry(name, stat.st_size, f"{stat.st_size}-{stat.st_mtime_ns}", stat.st_mtime_ns)
+        except OSError as error:
+            raise store_error(error, self.folder / prefix) from error
+
+    def delete(self, name: str) -> None:
+        try:
+            (self.folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise store_error(error, self.folder / name) from error
+
+
+def _below(folder: Path, prefix: str) -> Iterator[str]:
+    if not folder.is_dir():
+        return
+    for entry in os.scandir(folder):
+        name = f"{prefix}{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(Path(entry.path), f"{name}/")
+        elif not entry.name.startswith("."):
+            yield name
+
+
+SCHEMES = ("s3://", "gs://", "az://", "memory://")
+
+
+def is_remote(place: str | Path) -> bool:
+    """Whether a place is a bucket, by its scheme. `file://` is a folder."""
+    return str(place).startswith(SCHEMES)
+
+
+def open_objects(place: str | Path, *, probe: bool = False) -> Objects:
+    """The objects at a folder or in a bucket; `probe` finds out first whether the place keeps its promises."""
+    text = str(place)
+    if is_remote(text):
+        try:
+            from assay.store.shared.cloud import open_cloud
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] != "obstore":
+                raise
+            fix = "pip install 'assay[cloud]'"
+            raise StoreError("buckets need the extra `cloud`", where=text, fix=fix) from None
+        return open_cloud(text, probe=probe)
+    return FolderObjects(text.removeprefix("file://"))
