@@ -1,0 +1,1 @@
+"""One plan, many processes: docs/cluster.md."""
