@@ -40,8 +40,8 @@ def whole(tmp_path: Path) -> Lab:
     )
     lab.write("metrics.py", "def share(evaluation_results, facets, **params):\n    return {'score': 1.0}\n")
     lab.write("own.py", "def own(item, context):\n    return 'good'\n")
-    lab.write("rubric.txt", "Is {{response}} right? {{question}}\n")
-    lab.write("shots.jsonl", '{"id": "s", "data": {"question": "1 + 1"}, "ground_truth": {"answer": "2"}}\n')
+    lab.write("rubric.txt", "Is {{answer}} right? {{question}} {{criterion}}\n")
+    lab.write("shots.jsonl", '{"id": "s", "data": {"question": "50 + 1"}, "ground_truth": {"answer": "51"}}\n')
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
     judge = {"name": "judge_model", "type": "python", "path": str(driver / "model.py"), "function_name": "calculator"}
     lab.config |= {
