@@ -1,1 +1,1 @@
-"""One plan, many processes: docs/cluster.md."""
+"""One experiment on many machines: workers, what they agree on, and the engines that start them."""

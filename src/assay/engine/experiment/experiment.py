@@ -132,18 +132,18 @@ class Experiment:
                 stack.push_async_callback(model.close)
             stack.enter_context(self.store.lock(self.responses.kind, self.id))
             stack.enter_context(log_to(self.config.logging))
-            shared = self._shared(bound.models, stop)
+            shared = self.shared(bound.models, stop)
             result.run = await self.responses.make(self, bound, shared, stack)
             if bound.scorers:
-                result.evaluation = await self._score(bound.scorers, shared)
+                result.evaluation = await self.score(bound.scorers, shared)
                 self.responses.scored(self, result.evaluation)
                 check_error_rate(self, "labels", result.evaluation)
             if bound.metrics:
-                result.metrics = await self._measure(bound.metrics)
-            self._note_failures(result)
+                result.metrics = await self.measure(bound.metrics)
+            self.note_failures(result)
         return result
 
-    def _note_failures(self, result: Result) -> None:
+    def note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
         if result.evaluation is None and result.metrics:
             ids = self.responses.measured(self).get("evaluations", [])
@@ -152,7 +152,7 @@ class Experiment:
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
-    def _shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
+    def shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
         limits = self.config.budget
         budget = None
         if limits != type(limits)():
@@ -168,7 +168,7 @@ class Experiment:
             "datasets": DatasetRepository(self.store),
         }
 
-    async def _score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
+    async def score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
         return await Evaluator(self.store, **shared).evaluate_async(
             self.responses.runs(self),
             scorers,
@@ -180,7 +180,7 @@ class Experiment:
             metadata=self.responses.metadata(self),
         )
 
-    async def _measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
+    async def measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
         measure = partial(Aggregator(self.store).aggregate_async, metrics=metrics, id=self.id, name=self.config.name)
         try:
