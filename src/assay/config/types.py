@@ -260,7 +260,7 @@ class RayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OnConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The engine that places the workers of `--on`; by default there is none, and one process does everything."""
+    """The engine that places the workers."""
 
     ray: RayConfig | None = None
 
@@ -297,4 +297,4 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ci_level: Level = 0.95
     logging: LoggingConfig = LoggingConfig()
     env_vars: dict[str, str] = {}
-    on: OnConfig = OnConfig()
+    on: OnConfig | None = None
