@@ -67,6 +67,7 @@ def schema() -> dict[str, Any]:
     definitions["DatasetConfig"]["properties"]["split"]["anyOf"].append(text)
     definitions["SplitConfig"]["properties"]["ratio"]["type"] = ["object", "number"]
     properties["logging"]["anyOf"] = [text, {"$ref": properties["logging"].pop("$ref")}]
+    properties["on"]["anyOf"].append({"const": "ray"})
     prompt = _prompt_schema(definitions)
     properties["env_vars"] = {
         "type": "object",
