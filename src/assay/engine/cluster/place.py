@@ -19,6 +19,8 @@ def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
     """The run of a config. `workers`, `shard` and `on` among the options say who makes the rows, the others are those
     of `Options`."""
     where, own = _parted(options)
+    if config.on is not None and config.on.ray is not None and "shard" not in where:
+        where.setdefault("on", "ray")
     place = str(own.get("output_dir") or config.output_dir)
     if not where and not is_remote(place):
         return Experiment(config, Options(**own))

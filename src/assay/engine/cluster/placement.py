@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from assay.config import Config, RayConfig
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.processes import run_processes
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.worker import Worker
 from assay.engine.experiment.experiment import Experiment, Result
+
+_UNKNOWN = 16  # workers of a cluster that may grow
 
 
 class Placement:
@@ -20,7 +23,7 @@ class Placement:
         self,
         root: Root,
         *,
-        workers: int = 1,
+        workers: int | None = None,
         shard: tuple[int, int] | None = None,
         on: str = "",
         paths: Sequence[str] = (),
@@ -34,9 +37,9 @@ class Placement:
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
         """The result of the whole, if this process finished it or waited for it."""
         bound = experiment.responses.bind(experiment)
-        count = self.shard[1] if self.shard else self.workers
-        generation = await open_generation(self.root, experiment, bound, count, self.paths)
-        if self.shard is None and (self.workers > 1 or self.on):
+        count = self.shard[1] if self.shard else self.workers or _ray(experiment.config).workers
+        generation = await open_generation(self.root, experiment, bound, count or _UNKNOWN, self.paths)
+        if self.shard is None and (self.workers or self.on):
             await self._start(experiment, stop)
         with TemporaryDirectory(prefix="assay-worker-") as folder:
             worked = await Worker(self.root, generation, experiment, Path(folder), self.shard, stop).work()
@@ -47,9 +50,16 @@ class Placement:
         return Result(folder=self.root.place, notes=experiment.progress.notes)
 
     async def _start(self, experiment: Experiment, stop: Stop | None) -> None:
-        if self.on == "ray":
-            from assay.engine.cluster.ray import run_on_ray
+        config = experiment.config
+        if self.on != "ray":
+            await run_processes(self.root, self.workers or 1, experiment.progress, stop)
+            return
+        from assay.engine.cluster.ray import run_on_ray
+        from assay.engine.cluster.shipping import variables
 
-            await asyncio.to_thread(run_on_ray, self.root.place, self.workers)
-        else:
-            await run_processes(self.root, self.workers, experiment.progress, stop)
+        names = variables(config)
+        await asyncio.to_thread(run_on_ray, self.root.place, self.workers, _ray(config), names=names, stop=stop)
+
+
+def _ray(config: Config) -> RayConfig:
+    return (config.on.ray if config.on else None) or RayConfig()
