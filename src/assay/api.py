@@ -217,13 +217,7 @@ def evaluate(
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
-    options = {
-        "output_dir": output_dir,
-        "overrides": overrides,
-        "retry_errors": retry_errors,
-        "budget": budget,
-        **where,
-    }
+    options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
     return run_blocking(lambda: finish(evaluation(paths, config, **options, **where)))
 
 
