@@ -26,6 +26,7 @@ from assay.records import EvaluationOutcome, tolerant_json, verdict_of
 from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 SKIPPED = OUTCOMES.index("skipped")
 VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
@@ -115,6 +116,34 @@ class Reader:
         self._sample, self._score = array("i"), array("d")  # a caller that gives a column up frees it
         self._combination, self._positions = array("i"), array("q")
         return columns
+
+    def join(self, parts: Sequence[Columns]) -> Columns:
+        """The columns of all rows from those of readers that have read a share of each log, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        ids = np.concatenate([part.ids for part in parts])
+        ids.sort(kind="stable")  # they are sorted by parts
+        ids = ids[_begins(ids)]
+        for part in parts:
+            part.item = np.searchsorted(ids, part.ids).astype(np.int32)[part.item]
+            codes = [
+                self._code(one.label, one.scorer, one.outcome, one.passed, one.values) for one in part.combinations
+            ]
+            part.combination = np.array(codes, np.int32)[part.combination]
+
+        def joined(name: str) -> npt.NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return Columns(
+            item=joined("item"),
+            sample=joined("sample"),
+            score=joined("score"),
+            combination=joined("combination"),
+            combinations=self._combinations,
+            ids=ids,
+            starts=np.sum([part.starts for part in parts], axis=0).tolist(),
+            positions=joined("positions"),
+        )
 
     def _read_narrow(self, block: bytes, lines: int = 0) -> bool:
         """False, with nothing taken, where the rows fit no layout, or are not this many `lines`."""
