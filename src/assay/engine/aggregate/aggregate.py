@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import Columns, Reader, decode_row
+from assay.engine.aggregate.columns import Columns, Reader, decode_row, narrowed
 from assay.engine.aggregate.facets import unknown
 from assay.engine.aggregate.groups import Grouping, under_every_label
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
@@ -147,7 +147,7 @@ class Aggregator:
                 reader.read(log, f"evaluation {evaluation!r}")
             return reader.columns()
 
-        columns = Reader(facets).join(processes.over(logs, read))
+        columns = Reader(facets).join(processes.over(logs, read, narrowed))
         self._check_seals(evaluations)
         if not len(columns.item):
             return [], 0

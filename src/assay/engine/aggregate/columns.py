@@ -60,6 +60,22 @@ class Columns(msgspec.Struct):
     row: Ints | None = None
 
 
+_SMALLER = {"sample": (np.uint8, np.int16), "combination": (np.uint8, np.int16), "score": (np.float16, np.float32)}
+
+
+def narrowed(columns: Columns) -> Columns:
+    """The same numbers in fewer bytes, to be sent and joined."""
+    for name, types in _SMALLER.items():
+        column = getattr(columns, name)
+        for smaller in types:
+            with np.errstate(over="ignore"):
+                small = column.astype(smaller)
+            if np.array_equal(small, column, equal_nan=name == "score"):
+                setattr(columns, name, small)
+                break
+    return columns
+
+
 class _Hashes(dict[str, int]):
     """Samples of one item mostly stand near one another, and a lookup is quicker than hashing again."""
 
@@ -124,25 +140,22 @@ class Reader:
         ids = np.concatenate([part.ids for part in parts])
         ids.sort(kind="stable")  # they are sorted by parts
         ids = ids[_begins(ids)]
-        for part in parts:
-            part.item = np.searchsorted(ids, part.ids).astype(np.int32)[part.item]
-            codes = [
-                self._code(one.label, one.scorer, one.outcome, one.passed, one.values) for one in part.combinations
-            ]
-            part.combination = np.array(codes, np.int32)[part.combination]
-
-        def joined(name: str) -> npt.NDArray[Any]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
+        ends = np.cumsum([len(part.item) for part in parts]).tolist()
+        item, combination = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.int32)
+        for part, end in zip(parts, ends, strict=True):
+            rows = slice(end - len(part.item), end)
+            item[rows] = np.searchsorted(ids, part.ids).astype(np.int32)[part.item]
+            codes = [self._code(*one) for one in part.combinations]
+            combination[rows] = np.array(codes, np.int32)[part.combination]
         return Columns(
-            item=joined("item"),
-            sample=joined("sample"),
-            score=joined("score"),
-            combination=joined("combination"),
+            item=item,
+            sample=np.concatenate([part.sample for part in parts], dtype=np.int32),
+            score=np.concatenate([part.score for part in parts], dtype=np.float64),
+            combination=combination,
             combinations=self._combinations,
             ids=ids,
             starts=np.sum([part.starts for part in parts], axis=0).tolist(),
-            positions=joined("positions"),
+            positions=np.concatenate([part.positions for part in parts]),
         )
 
     def _read_narrow(self, block: bytes, lines: int = 0) -> bool:

@@ -4,6 +4,7 @@ begins, so that they have all that it needs, and that send their results through
 A child that fails changes nothing: the work is then done again in this process, and fails as it does there.
 """
 
+import fcntl
 import os
 import pickle
 import signal
@@ -24,6 +25,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 LEAST_BYTES = 8 << 20  # of a child: it decodes them in 16 ms; forking it and sending its columns takes about 5
 LEAST_ROWS = 50_000  # likewise, to sort and measure
+_PIPE = 1 << 20
 _SIZE = Struct("<Q")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -34,8 +36,9 @@ class Processes:
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers if hasattr(os, "fork") else 1
 
-    def over(self, logs: Sequence[Log], work: Callable[[], T]) -> list[T]:
-        """What `work`, a pass over all rows of some logs, gives for the parts of them, in order."""
+    def over(self, logs: Sequence[Log], work: Callable[[], T], pack: Callable[[T], T] = lambda made: made) -> list[T]:
+        """What `work`, a pass over all rows of some logs, gives for the parts of them, in order. A child sends what
+        `pack` makes of it."""
         shares = self._shares(logs)
         if len(shares) < 2:
             return [work()]
@@ -44,7 +47,7 @@ class Processes:
         def read(share: list[list[Part]]) -> tuple[T, list[Any]]:
             for log, window in zip(files, share, strict=True):
                 log.limit(window)
-            return work(), [log.sums() for log in files]
+            return pack(work()), [log.sums() for log in files]
 
         results = divided(shares, read)
         if results is None:
@@ -135,6 +138,8 @@ def _ended(number: int) -> BaseException:
 
 def _started(work: Callable[[], Any], life: int, ours: int) -> tuple[int, BinaryIO]:
     source, target = os.pipe()
+    with suppress(AttributeError, OSError):  # where there is such a thing, and the user may
+        fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, _PIPE)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # a handler of ours must not run in the child
     try:
         child = os.fork()
