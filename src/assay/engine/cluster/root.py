@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.config import load
+from assay.config import load, to_yaml
+from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
@@ -51,9 +52,10 @@ class Root:
 
 def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
-    write_file(folder / CONFIG, generation.config.encode())
+    write_file(folder / CONFIG, to_yaml(generation.config).encode())
     stored_config(folder, "evaluate", used=_ACTING)  # refuses a stranger's
-    config = load(folder / CONFIG, need=generation.verb or "run")
+    files = materialise(generation.files, root.objects, folder / "files")
+    config = load(localised(generation.config, files), need=generation.verb or "run")
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
     if generation.verb == "evaluate":
         return evaluate(list(generation.paths), config, environ=environ, **options)
