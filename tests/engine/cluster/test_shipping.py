@@ -10,7 +10,7 @@ import pytest
 
 import assay
 from assay import usercode
-from assay.config import load, resolved
+from assay.config import load, resolved, to_yaml
 from assay.engine.cluster.shipping import STAYS, localised, materialise, ship, variables
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.run.plan import describe, plan_digest
@@ -200,8 +200,8 @@ def test_secrets_are_only_named(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("LAB_API_KEY", "never-to-be-seen")
     headers = {"Authorization": "Bearer ${OTHER_TOKEN}"}
     remote = {"name": "m", "type": "openai", "endpoint": "http://x", "api_key": "${LAB_API_KEY}", "headers": headers}
-    lab.config["models"] = [remote]
+    lab.config |= {"models": [remote], "prompt_templates": {"p": "{{question}} costs ${NO_SECRET}"}}
     lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
     config = load(lab.config)
-    assert variables(config) == ["LAB_API_KEY", "OTHER_TOKEN"]
+    assert variables(to_yaml(resolved(config))) == ["LAB_API_KEY", "OTHER_TOKEN"]
     assert "never-to-be-seen" not in json.dumps(ship(Experiment(config), FolderObjects(tmp_path / "root")))
