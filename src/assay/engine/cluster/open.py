@@ -69,9 +69,11 @@ def _plan(experiment: Experiment, bound: Bound) -> dict[str, object]:
 
 
 def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool:
-    """Whether every shard is finished and something of it is to be tried again."""
+    """Whether every shard is finished, and something of it is to be done again."""
     if root.unfinished(generation):
         return False
+    if not experiment.config.resume:
+        return True
     again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
     parts = (root.objects.read(generation.finished(shard)) for shard in range(generation.shards))
     manifests = (msgspec.json.decode(part, type=dict[str, Manifest]) for part in parts if part)

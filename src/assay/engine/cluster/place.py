@@ -1,59 +1,75 @@
-"""An experiment whose rows many processes make: by `--shard`, by local workers, on Ray, or in a bucket."""
+"""Who makes the rows of an experiment: this process alone, or workers in one of several places."""
 
-import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from assay.engine.calls.stop import Stop
-from assay.engine.cluster.open import open_generation
-from assay.engine.cluster.processes import run_processes
-from assay.engine.cluster.root import Root
-from assay.engine.cluster.worker import Worker
-from assay.engine.experiment.experiment import Experiment, Result
+from assay.config import Config
+from assay.engine.experiment.evaluate import evaluate
+from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.sources import ConfigSource
+from assay.errors import UserError
+from assay.store.shared.objects import is_remote
+
+_WHERE = ("workers", "shard", "on")
 
 
-class Placement:
-    """Where the workers of an experiment are; as `Experiment`, it has `config`, `progress` and `run`."""
+def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
+    """The run of a config. `workers`, `shard` and `on` among the options say who makes the rows, the others are those
+    of `Options`."""
+    where, own = _parted(options)
+    place = str(own.get("output_dir") or config.output_dir)
+    if not where and not is_remote(place):
+        return Experiment(config, Options(**own))
+    from assay.engine.cluster.placement import Placement
+    from assay.engine.cluster.root import Root
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        place: str,
-        *,
-        workers: int = 1,
-        shard: tuple[int, int] | None = None,
-        on: str = "",
-        paths: Sequence[str] = (),
-    ) -> None:
-        self.experiment = experiment
-        self.config = experiment.config
-        self.progress = experiment.progress
-        self.root = Root(place)
-        self.workers = workers
-        self.shard = shard
-        self.on = on
-        self.paths = list(paths)
+    root = Root(place)
+    own["output_dir"] = str(root.folder)
+    experiment = Experiment(config, Options(**own))
+    experiment.by_workers = Placement(root, **where)
+    return experiment
 
-    async def run(self, stop: Stop | None = None) -> Result:
-        """The result of the whole, if this process finished it or waited for it."""
-        bound = self.experiment.responses.bind(self.experiment)
-        count = self.shard[1] if self.shard else self.workers
-        generation = await open_generation(self.root, self.experiment, bound, count, self.paths)
-        if self.shard is None and (self.workers > 1 or self.on):
-            await self._start(stop)
-        with TemporaryDirectory(prefix="assay-worker-") as folder:
-            worked = await Worker(self.root, generation, self.experiment, Path(folder), self.shard, stop).work()
-        if worked.result is not None:
-            return worked.result
-        left = len(self.root.unfinished(generation))
-        self.progress.note(f"{left} of {generation.shards} shards are in the hands of other workers")
-        return Result(folder=self.root.place, notes=self.progress.notes)
 
-    async def _start(self, stop: Stop | None) -> None:
-        if self.on == "ray":
-            from assay.engine.cluster.ray import run_on_ray
+def evaluation_of(
+    paths: str | Path | Sequence[str | Path], config: ConfigSource | None, options: Mapping[str, Any]
+) -> Experiment:
+    """The evaluation of existing responses; options as those of `run_of` and `evaluate`."""
+    where, own = _parted(options)
+    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    place = str(own.get("output_dir") or (listed[0] if len(listed) == 1 else ""))
+    if not where and not is_remote(place):
+        return evaluate(paths, config, **own)
+    from assay.engine.cluster.placement import Placement
+    from assay.engine.cluster.root import Root
 
-            await asyncio.to_thread(run_on_ray, self.root.place, self.workers)
-        else:
-            await run_processes(self.root, self.workers, self.progress, stop)
+    if own.get("budget") is not None:
+        what = "a budget of matches is for one process: the next match depends on all before it"
+        raise UserError(what, fix="leave out --budget, or the workers")
+    if not place:
+        fix = "name a folder with -o"
+        raise UserError(f"it is not clear where the evaluations of {len(listed)} sources should go", fix=fix)
+    root = Root(place)
+    own["output_dir"] = str(root.folder)
+    experiment = evaluate(listed, config, **own)
+    absolute = [str(path) if is_remote(path) else str(Path(path).absolute()) for path in listed]
+    experiment.by_workers = Placement(root, paths=absolute, **where)
+    return experiment
+
+
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    where = {word: options[word] for word in _WHERE if options.get(word)}
+    if "shard" in where:
+        where["shard"] = _shard(where["shard"])
+    return where, {word: value for word, value in options.items() if word not in _WHERE}
+
+
+def _shard(text: Any) -> tuple[int, int]:
+    """`3/16` as (3, 16)."""
+    match = re.fullmatch(r"(\d+)/(\d+)", str(text))
+    number, parts = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= parts:
+        what = f"a shard is I/N with I from 1 to N, not {text!r}"
+        raise UserError(what, fix="--shard 3/16 for the third of sixteen processes")
+    return number, parts

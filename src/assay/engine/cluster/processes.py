@@ -19,7 +19,7 @@ async def run_processes(root: Root, workers: int, progress: Progress, stop: Stop
         for _ in range(workers)
     ]
     if stop is not None:
-        stop.listen(lambda: [_ask_to_stop(process) for process in running] and None)
+        stop.listen(lambda: _ask_to_stop(running))
     try:
         for number, ended in enumerate(await asyncio.gather(*(process.communicate() for process in running))):
             code = running[number].returncode
@@ -27,11 +27,11 @@ async def run_processes(root: Root, workers: int, progress: Progress, stop: Stop
                 text = ended[1].decode(errors="replace").strip().splitlines()
                 progress.note(f"a worker ended with {code}: {text[-1] if text else 'no message'}")
     finally:
-        for process in running:
-            _ask_to_stop(process)
+        _ask_to_stop(running)
 
 
-def _ask_to_stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
+def _ask_to_stop(processes: list[asyncio.subprocess.Process]) -> None:
+    for process in processes:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)

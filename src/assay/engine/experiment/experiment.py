@@ -4,7 +4,7 @@ The verbs differ in where the responses come from: see `responses.py`.
 """
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from assay.interfaces import Model, Shown, Task
 from assay.records import Manifest, MetricRow
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
+from assay.store.shared.generations import make_ordinary
 from assay.store.stores import FlatStore
 
 
@@ -66,6 +67,9 @@ class Result(Shown, kw_only=True):
     failed: list[str] = []
 
 
+ByWorkers = Callable[["Experiment", Stop | None], Awaitable[Result]]
+
+
 class Experiment:
     """A config bound to a folder; by default its tasks make the responses."""
 
@@ -86,6 +90,7 @@ class Experiment:
         ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
         self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed
         self.progress = Progress()
+        self.by_workers: ByWorkers | None = None  # makes the rows in place of this process
 
     # -- parts
 
@@ -124,6 +129,8 @@ class Experiment:
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
         os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
+        if self.by_workers is not None:
+            return await self.by_workers(self, stop)
         result = Result(folder=str(self.folder) if self.responses.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
             stack.callback(self.responses.close)
@@ -131,6 +138,8 @@ class Experiment:
             for model in bound.models.values():
                 stack.push_async_callback(model.close)
             stack.enter_context(self.store.lock(self.responses.kind, self.id))
+            if self.responses.kind != "aggregation":
+                make_ordinary(self.folder)
             stack.enter_context(log_to(self.config.logging))
             shared = self.shared(bound.models, stop)
             result.run = await self.responses.make(self, bound, shared, stack)
