@@ -12,6 +12,7 @@ import msgspec
 
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
+from assay.engine.cluster.shipping import ship
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
 from assay.engine.experiment.trust import CONFIG, write_config
@@ -52,6 +53,7 @@ async def open_generation(
             config=_stored(experiment),
             options={name: value for name in _CHOSEN if (value := getattr(experiment.options, name))},
             paths=list(paths),
+            files=ship(experiment, root.objects),
             versions={"assay": version("assay"), "python": platform.python_version()},
             created=time.time(),
         )

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from assay.config import load
+from assay.config.source import scalar
+from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.responses import Bound
-from assay.engine.experiment.trust import CONFIG, stored_config
+from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import describe, plan_digest
 from assay.errors import LockedError, UserError
-from assay.records import Manifest
+from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.objects import is_remote, open_objects
@@ -52,8 +54,13 @@ class Root:
 def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, generation.config.encode())
-    stored_config(folder, "evaluate", used=_ACTING)  # refuses a stranger's
-    config = load(folder / CONFIG, need=generation.verb or "run")
+    paths = materialise(generation.files, root.objects, folder / "files")
+    items = {
+        "type": "jsonl",
+        "path": str(root.folder / ROWS_FILE["dataset"]),
+    }  # the dataset's own file may be elsewhere
+    config = load({**localised(scalar(generation.config), paths), "dataset": items}, need=generation.verb or "run")
+    is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
     if generation.verb == "evaluate":
         return evaluate(list(generation.paths), config, environ=environ, **options)
