@@ -1,6 +1,6 @@
 """Limits and budget that workers share: what all of them use together, whatever happens to any of them."""
 
-import random
+import json
 from collections.abc import Callable, Iterator
 from unittest import mock
 
@@ -126,10 +126,11 @@ class Cluster(RuleBasedStateMachine):
         self.workers: dict[str, Worker] = {}
         self.crashed: set[str] = set()
         self.excess: dict[str, int] = {}  # what a worker had spent beyond what was counted for it when it was given up
+        self.left: set[str] = set()
         self.given_up: set[str] = set()
         self.busy: set[str] = set()
         self.faults: list[str] = []
-        self.intruders: list[tuple[int, str]] = []
+        self.intruders: list[tuple[int, int, str]] = []  # after how many operations, how much later, who
         self.objects.before = self._intrude
         self.objects.fate = lambda: self.faults.pop() if self.faults else "fine"
         self.patch = mock.patch("assay.engine.calls.pace.time", self.clock)
@@ -137,10 +138,13 @@ class Cluster(RuleBasedStateMachine):
 
     def _intrude(self) -> None:
         """Between two operations of a worker another one has its turn, and time passes."""
-        if self.intruders:
-            seconds, name = self.intruders.pop()
+        if self.intruders and self.intruders[-1][0] <= 0:
+            _, seconds, name = self.intruders.pop()
             self.clock.now += seconds
             self._act(name, lambda worker: worker.shares.refresh())
+        elif self.intruders:
+            after, seconds, name = self.intruders.pop()
+            self.intruders.append((after - 1, seconds, name))
         self.check()
 
     def _act(self, name: str, act: Callable[[Worker], object]) -> None:
@@ -190,13 +194,14 @@ class Cluster(RuleBasedStateMachine):
         if name in self.workers and len(self.workers) - len(self.crashed) > 1:
             self._act(name, lambda worker: worker.shares._beat.worker and worker.shares.leave())
             self.crashed.add(name)
+            self.left.add(name)
 
     @rule(fate=st.lists(st.sampled_from(["lost", "refused", "timeout", "fine"]), max_size=3))
     def break_store(self, fate: list[str]) -> None:
         self.faults = fate
 
-    @rule(others=st.lists(st.tuples(st.sampled_from([0, 5, 20, 31]), names), max_size=4))
-    def interleave(self, others: list[tuple[int, str]]) -> None:
+    @rule(others=st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0, 5, 20, 31]), names), max_size=4))
+    def interleave(self, others: list[tuple[int, int, str]]) -> None:
         self.intruders = others
 
     @invariant()
@@ -209,8 +214,9 @@ class Cluster(RuleBasedStateMachine):
         for name in self.given_up - state.gone.keys():
             self.given_up.discard(name)
         for name in state.gone.keys() - self.given_up:
-            self.given_up.add(name)  # what it spent since its last beat
-            self.excess[name] = self.excess.get(name, 0) + self.workers[name].spent - state.gone[name][0]
+            self.given_up.add(name)  # the bound: what it spent since its last beat, which nobody can know
+            told = json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"] if name not in self.left else None
+            self.excess[name] = self.excess.get(name, 0) + (self.workers[name].spent - told if told is not None else 0)
         assert state.spent()[0] <= TOKENS + sum(self.excess.values())
         assert sum(worker.spent for worker in self.workers.values()) <= TOKENS + sum(self.excess.values())
 

@@ -1,1 +1,1 @@
-"""A plan that many workers carry out together: shards, limits that they share, what they tell about themselves."""
+"""One experiment on many machines: workers, what they agree on, and the engines that start them."""
