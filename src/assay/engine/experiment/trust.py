@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
 from assay.errors import UserError
-from assay.store.files import write_file
+from assay.store.files import state_folder, write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
 CONFIG = "config.yaml"
@@ -273,13 +273,6 @@ def _owner(path: Path) -> str:
         return path.owner()
     except KeyError:
         return f"user {path.stat().st_uid}"
-
-
-def state_folder() -> Path:
-    """Where this user's Assay remembers what no experiment's folder is to hold."""
-    outer = os.environ.get("XDG_STATE_HOME", "")
-    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
-    return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
 
 
 def _is_remembered(key: str) -> bool:
