@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -31,11 +32,12 @@ from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
-from assay.errors import ConfigError, UserError
+from assay.errors import ConfigError, StoreError, UserError
 from assay.interfaces import Model, Shown, Task
 from assay.records import Manifest, MetricRow
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
+from assay.store.shared.mirror import local, named, push
 from assay.store.stores import FlatStore
 
 
@@ -81,7 +83,7 @@ class Experiment:
         self.config, self.selected_models = _with_options(config, self.options)
         self.environ = environ
         self.responses = responses or Tasks()
-        self.folder = Path(self.config.output_dir)
+        self.folder = local(self.config.output_dir)
         self.store = View(self.folder)
         ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
         self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed
@@ -124,13 +126,14 @@ class Experiment:
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
         os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
-        result = Result(folder=str(self.folder) if self.responses.stored else "", notes=self.progress.notes)
+        result = Result(folder=named(self.folder) if self.responses.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
             stack.callback(self.responses.close)
             bound = self.responses.bind(self)
             for model in bound.models.values():
                 stack.push_async_callback(model.close)
             stack.enter_context(self.store.lock(self.responses.kind, self.id))
+            stack.push(self._push)
             stack.enter_context(log_to(self.config.logging))
             shared = self._shared(bound.models, stop)
             result.run = await self.responses.make(self, bound, shared, stack)
@@ -142,6 +145,14 @@ class Experiment:
                 result.metrics = await self._measure(bound.metrics)
             self._note_failures(result)
         return result
+
+    def _push(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """A copy goes back to its bucket; of a run that failed as well, because its rows were paid for."""
+        try:
+            push(self.folder)
+        except StoreError:
+            if error is None:
+                raise
 
     def _note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
@@ -244,7 +255,7 @@ def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
     """The config with the command line's word, and the names of the models that run now (empty: all)."""
     changes: dict[str, Any] = {}
     if options.output_dir:
-        changes["output_dir"] = str(Path(options.output_dir).absolute())
+        changes["output_dir"] = named(options.output_dir)
     if options.max_concurrency:
         changes["max_concurrency"] = options.max_concurrency
     known = list(config.models)

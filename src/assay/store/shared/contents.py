@@ -29,7 +29,8 @@ def experiment_files(objects: Objects) -> dict[str, list[Entry]]:
     plan = {"": [entry for entry in entries if is_visible(entry.name)]}
     for folder in (folder for folder in folders if folder in _WHOLE):
         plan |= by_folder(objects.names(folder))
-    last = max((entry.name for entry in plan.get("generations/", ())), default="")
+    numbers = [entry.name for entry in plan.get("generations/", ())]
+    last = max(numbers, key=lambda name: (len(name), name), default="")
     last = last.removeprefix("generations/").removesuffix(".json")
     if last:
         plan |= by_folder(objects.names(f"shards/{last}/"))

@@ -57,11 +57,18 @@ def mirror(address: str, *, rows: bool = True) -> Path:
     return folder
 
 
-def refresh(path: Path, *, age: float = 30.0) -> None:
-    """Bring a copy's rows up to date if that was not done within so many seconds; other paths are left alone."""
-    address = address_of(path)
-    if address and time.monotonic() - _updated.get((address, True), -age) >= age:
-        mirror(address)
+def remembered(place: str) -> Path:
+    """The path of what a config or manifest remembers, as `named` gives it; a copy may be some seconds old."""
+    path = _place(place.rstrip("/")) if is_remote(place) else Path(place.removeprefix("file://"))
+    refresh(path)
+    return path
+
+
+def refresh(path: Path, *, rows: bool = True, age: float = 30.0) -> None:
+    """Bring a copy up to date if that was not done within so many seconds; other paths are left alone."""
+    address = address_of(path.parent if path.name in ROWS_FILE.values() else path)
+    if address and time.monotonic() - _updated.get((address, rows), -age) >= age:
+        mirror(address, rows=rows)
 
 
 def push(folder: Path) -> None:
@@ -103,8 +110,9 @@ def files(pattern: str) -> list[Path]:
 
 
 @contextmanager
-def writing(output: str | Path) -> Generator[Path]:
-    """Where to write what is to be at `output`: a bucket gets it when it is whole."""
+def writing(output: str | Path, *, force: bool = True) -> Generator[Path]:
+    """Where to write what is to be at `output`: a bucket gets it when it is whole, in place of what is there if `force`
+    says so."""
     if not is_remote(address := str(output)):
         yield Path(address.removeprefix("file://"))
         return
@@ -115,6 +123,9 @@ def writing(output: str | Path) -> Generator[Path]:
         for path in sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name[0] != "."):
             part = path.relative_to(folder).as_posix()
             before = objects.entry(part)
+            if before is not None and not force:
+                fix = "choose another name, or replace it with --force (force=True)"
+                raise UserError("there is such an object already", where=f"{outer}/{part}", fix=fix)
             if objects.swap(part, path, before.stamp if before else None) is None:
                 fix = "run the command again"
                 raise StoreError("another process has written it meanwhile", where=f"{outer}/{part}", fix=fix)
