@@ -242,7 +242,9 @@ def aggregate(
         "retry_errors": retry_errors,
         "workers": workers,
     }
-    return run_blocking(lambda: finish(aggregate(paths, config, output_dir=output_dir, retry_errors=retry_errors, **options)))
+    return run_blocking(
+        lambda: finish(aggregate(paths, config, output_dir=output_dir, retry_errors=retry_errors, **options))
+    )
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
