@@ -13,7 +13,17 @@ from assay.store.written import LEDGER
 SMALL = (MANIFEST, "metrics.json", "metrics.jsonl", "config.yaml", "status.json")  # what a list of experiments reads
 MOST_FOREIGN = 10_000  # objects below a folder that is not an experiment's
 _WHOLE = ("generations/", "superseded/", "rejected/", f"{INSIDE}/")
-_NO_EXPERIMENTS = ("superseded", "rejected", "generations", "shards", "claims", "workers", "node_modules")
+_NO_EXPERIMENTS = (
+    "superseded",
+    "rejected",
+    "generations",
+    "shards",
+    "claims",
+    "workers",
+    "shares",
+    "files",
+    "node_modules",
+)
 _PARALLEL = 16
 
 
