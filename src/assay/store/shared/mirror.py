@@ -57,9 +57,14 @@ def mirror(address: str, *, rows: bool = True) -> Path:
     return folder
 
 
+def placed(place: str) -> Path:
+    """Where what a config or manifest remembers, as `named` gives it, is or will be; nothing is fetched."""
+    return _place(place.rstrip("/")) if is_remote(place) else Path(place.removeprefix("file://"))
+
+
 def remembered(place: str) -> Path:
-    """The path of what a config or manifest remembers, as `named` gives it; a copy may be some seconds old."""
-    path = _place(place.rstrip("/")) if is_remote(place) else Path(place.removeprefix("file://"))
+    """The same, fetched; a copy may be some seconds old."""
+    path = placed(place)
     refresh(path)
     return path
 
