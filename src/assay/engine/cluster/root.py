@@ -34,8 +34,8 @@ class Root:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the root's files can be read, and written before they are part of it."""
-        return local(self.place)
+        """Where the root's whole files can be read, and written before they are part of it."""
+        return local(self.place, segments=False)
 
     def update(self) -> None:
         """Show in the folder what workers have committed, if it is a copy."""
