@@ -9,8 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from assay.engine.calls.budget import Spent
-from assay.engine.calls.pace import Bucket, Pace
+from assay.engine.calls.pace import Pace
 from assay.engine.cluster.ledger import WHOLE
 from assay.engine.cluster.shares import Shares
 from assay.errors import StoreError
