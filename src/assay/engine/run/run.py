@@ -10,12 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
-from assay.engine.calls.executor import Executor, Shared
-from assay.engine.calls.failures import FAILURES, failures_in
+from assay.engine.calls.executor import Executor, Shared, close_artefact
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import Stop, finish
-from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
 from assay.engine.run.rows import response_of, set_total_samples, written
@@ -52,7 +50,7 @@ class Runner(Executor):
         id: str = "",
         name: str = "",
         selection: Selection | None = None,
-        retry_errors: bool = False,
+        retry_errors: bool | None = False,
     ) -> Manifest:
         """The run's manifest, when every selected cell has its row."""
         check_tasks(tasks)
@@ -108,7 +106,7 @@ class _RunJob:
         self.existing = Existing(runner.store, "run", manifest.id)
         self.sync = GroupSync()
 
-    async def run(self, selection: Selection, retry_errors: bool, old: Manifest | None) -> Manifest:
+    async def run(self, selection: Selection, retry_errors: bool | None, old: Manifest | None) -> Manifest:
         progress = self.runner.progress
         planned = marked(self.tasks, self.items, self.samples, selection)
         self.existing.settle(
@@ -248,16 +246,10 @@ class _RunJob:
 
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()
-        seal(self.manifest, self.log)
-        self.manifest.metadata[USAGE] = usage_of(self.log)
-        calls = self.runner.store.log("run", self.manifest.id, "calls")
-        self.manifest.metadata[CALLS] = usage_of_calls(calls, (task.name for task in self.tasks))
-        self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
-        self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
-        self.manifest.ended = time.time()
         self.manifest.present = self.existing.total
         self.manifest.complete = self.existing.total == self.manifest.planned
-        self.runner.store.put_manifest(self.manifest)
+        self.manifest.metadata["rate"] = sum(lane.rate() for lane in self.runner.progress.of("run"))
+        close_artefact(self.runner.store, self.manifest, (task.name for task in self.tasks))
 
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:
