@@ -80,6 +80,8 @@ _HOMES = {
     "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",
     "engine.aggregate.measure": "bind_metric",
+    "engine.calls.progress": "Progress",
+    "engine.cluster.scripts": "script=worker_script",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
@@ -235,7 +237,7 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options = {"overrides": _with_objects(overrides, metrics=metrics), "retry_errors": retry_errors, "workers": workers}
+    options: dict[str, Any] = {"overrides": _with_objects(overrides, metrics=metrics), "retry_errors": retry_errors, "workers": workers}
     return run_blocking(lambda: finish(aggregate(paths, config, output_dir=output_dir, **options)))
 
 

@@ -13,10 +13,10 @@ from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.responses import Bound
-from assay.engine.experiment.trust import CONFIG, stored_config
+from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import describe, plan_digest
 from assay.errors import LockedError, UserError
-from assay.records import Manifest
+from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.objects import is_remote, open_objects
@@ -53,9 +53,12 @@ class Root:
 def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, to_yaml(generation.config).encode())
-    stored_config(folder, "evaluate", used=_ACTING)  # refuses a stranger's
-    files = materialise(generation.files, root.objects, folder / "files")
-    config = load(localised(generation.config, files), need=generation.verb or "run")
+    data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
+    items = root.folder / ROWS_FILE["dataset"]
+    if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
+        data["dataset"] = {"type": "jsonl", "path": str(items)}
+    config = load(data, need=generation.verb or "run")
+    is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
     if generation.verb == "evaluate":
         return evaluate(list(generation.paths), config, environ=environ, **options)

@@ -171,7 +171,7 @@ class Worker:
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
         selection = experiment.selection(bound.tasks)
-        runner = Runner(store, **shared, task_timeout=config.timeout)
+        runner = Runner(store, **shared, task_timeout=config.timeout, keep_server=True)
         manifest = await runner.run_async(
             experiment.id,
             bound.tasks,
