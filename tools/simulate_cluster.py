@@ -13,8 +13,10 @@ import heapq
 import random
 import sys
 import time
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from statistics import median
 
 import msgspec
@@ -31,7 +33,7 @@ DEATH, FREEZE, RESTART = (
     6_000.0,
     20.0,
 )  # mean seconds until a worker dies or freezes; until it is started again
-FINISHED, NEXT_GENERATION = "shards/0/", "generations/00001.json"
+FINISHED, CLAIMS, NEXT_GENERATION = "shards/0/", "claims/0/", "generations/00001.json"
 LATENCY = {"put": 0.030, "get": 0.015, "list": 0.060}  # seconds, S3 Standard within its region
 SLOW, REFUSED, LOST = 0.01, 0.005, 0.001  # shares of operations: 20 times slower, 503, done but the reply is lost
 PRICES = {  # dollars for 1,000 operations: puts and lists, gets. List prices of 2025, before discounts.
@@ -51,7 +53,7 @@ class Counting(Objects):
         self.counts: Counter[str] = Counter()
         self.elapsed = 0.0
         self._draw = draw
-        self._listings: dict[str, list[Entry]] = {}
+        self._listings: dict[str, list[Entry]] = {FINISHED: [], CLAIMS: []}
 
     def create(self, name: str, content: bytes) -> bool:
         made = name not in self.objects
@@ -70,10 +72,7 @@ class Counting(Objects):
         self._put(name, content)
 
     def names(self, prefix: str) -> Iterator[Entry]:
-        entries = self._listings.get(prefix)
-        if entries is None:
-            names = sorted(name for name in self.objects if name.startswith(prefix))
-            entries = self._listings[prefix] = [Entry(name, 0, "") for name in names]
+        entries = self._listings[prefix]
         for _ in range(len(entries) // 1000 + 1):
             self._charge("list")
         return iter(entries)
@@ -82,9 +81,9 @@ class Counting(Objects):
         self.objects.pop(name, None)
 
     def _put(self, name: str, content: bytes) -> None:
-        if name not in self.objects:
-            for prefix in [prefix for prefix in self._listings if name.startswith(prefix)]:
-                del self._listings[prefix]
+        listing = self._listings.get(name[: name.find("/0/") + 3])
+        if listing is not None and name not in self.objects:
+            insort(listing, Entry(name, 0, ""), key=attrgetter("name"))
         self.objects[name] = content
 
     def _charge(self, kind: str) -> float:
@@ -155,7 +154,7 @@ class Worker:
         cluster.figures["workers started"] += 1
         self.beat = Beat(worker=f"w{index}-{cluster.figures['workers started']}", place="elsewhere")
         self.workers = Workers(store, "workers/0/", lease=LEASE, clock=lambda: cluster.now)
-        self.claims = Claims(store, "claims/0/", self.workers)
+        self.claims = Claims(store, CLAIMS, self.workers)
         self.own = range(index, cluster.shards, cluster.size)
         self.shard: int | None = None
         self.missing: list[int] = []
