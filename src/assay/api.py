@@ -237,7 +237,11 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options: dict[str, Any] = {"overrides": _with_objects(overrides, metrics=metrics), "retry_errors": retry_errors, "workers": workers}
+    options: dict[str, Any] = {
+        "overrides": _with_objects(overrides, metrics=metrics),
+        "retry_errors": retry_errors,
+        "workers": workers,
+    }
     return run_blocking(lambda: finish(aggregate(paths, config, output_dir=output_dir, **options)))
 
 

@@ -89,8 +89,7 @@ class Workers:
 
     def last(self, worker: str) -> Beat | None:
         """What a worker said last."""
-        content = self.objects.read(self._name(worker))
-        return msgspec.json.decode(content, type=Beat) if content else None
+        return _beat(self.objects.read(self._name(worker)))
 
     def is_alive(self, worker: str) -> bool:
         """Whether the worker has said something within a lease, as far as this observer can tell."""
