@@ -9,8 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from assay.engine.calls.budget import Spent
-from assay.engine.calls.pace import Bucket, Pace
+from assay.engine.calls.pace import Pace
 from assay.engine.cluster.ledger import WHOLE
 from assay.engine.cluster.shares import Shares
 from assay.errors import StoreError
@@ -215,7 +214,9 @@ class Cluster(RuleBasedStateMachine):
             self.given_up.discard(name)
         for name in state.gone.keys() - self.given_up:
             self.given_up.add(name)  # the bound: what it spent since its last beat, which nobody can know
-            told = json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"] if name not in self.left else None
+            told = (
+                json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"] if name not in self.left else None
+            )
             self.excess[name] = self.excess.get(name, 0) + (self.workers[name].spent - told if told is not None else 0)
         assert state.spent()[0] <= TOKENS + sum(self.excess.values())
         assert sum(worker.spent for worker in self.workers.values()) <= TOKENS + sum(self.excess.values())

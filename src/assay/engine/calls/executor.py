@@ -22,9 +22,9 @@ from assay.threads import Threads
 
 
 class Shared(TypedDict, total=False):
-    """`models` can be called by tasks and scorers; `limits` are by lane, that is by model; `paces` are a worker's part of
-    limits that several share; calls in flight have `grace` seconds after a request to stop; `datasets`, shared by steps,
-    is indexed once."""
+    """`models` can be called by tasks and scorers; `limits` are by lane, that is by model; `paces` are a worker's part
+    of limits that several share; calls in flight have `grace` seconds after a request to stop; `datasets`, shared by
+    steps, is indexed once."""
 
     models: Mapping[str, Model]
     limits: Mapping[str, Limits]

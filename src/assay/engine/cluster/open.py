@@ -44,6 +44,7 @@ async def open_generation(
                 return last
             compact(root.folder, root.objects, last)
         dataset = await _settle(experiment, bound)
+        root.push()
         plan = plan_of(experiment, bound, dataset)
         generation = Generation(
             number=0 if last is None else last.number + 1,
