@@ -179,7 +179,7 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
-        for note in await to_thread(write_outputs, step.config, step.folder):
+        for note in await to_thread(write_outputs, step.config, result.folder):
             step.progress.note(note)  # the result's notes are the progress's
     return result
 
