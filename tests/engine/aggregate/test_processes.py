@@ -1,5 +1,6 @@
 """Several processes: the same bytes and the same errors as one, and nobody is left behind."""
 
+import itertools
 import json
 import os
 import signal
@@ -70,7 +71,7 @@ def write(folder: Path, name: str, rows: list[Any], pieces: list[int]) -> None:
     """Rows in one file, or in segments: flat ones, and of two generations of which the first does not count."""
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     cuts = sorted({min(piece, len(texts)) for piece in pieces} | {0, len(texts)})
-    parts = [texts[a:b] for a, b in zip(cuts, cuts[1:], strict=False)] or [[]]
+    parts = [texts[a:b] for a, b in itertools.pairwise(cuts)] or [[]]
     places = [f"{name}.jsonl", f"{name}.d/1.jsonl", f"{name}.d/10/00000/0.jsonl", f"{name}.d/10/00001/0.jsonl"]
     places += [f"{name}.d/10/00001/{number}.jsonl" for number in range(1, len(parts))]
     for place, part in zip(places, parts, strict=False):
@@ -114,7 +115,11 @@ def some(rows: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[Any]
     return st.lists(rows | st.just(""), min_size=1, max_size=most)
 
 
-@settings(max_examples=25, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     evaluations=some(EVALUATIONS, 40),
     responses=some(RESPONSES, 12),
@@ -168,7 +173,8 @@ def test_children_are_used(tmp_path: Path) -> None:
     bound = [bind_metric(name="where", function=where, **BY_MODEL)]
     rows = [json.loads(line) for line in measured(plain(tmp_path), 4, bound).splitlines()]
     pids = {row["value"] for row in rows}
-    assert len(pids) == 4 and PARENT not in pids
+    assert len(pids) == 4
+    assert PARENT not in pids
 
 
 def test_ties_of_an_ordered_metric(tmp_path: Path) -> None:
@@ -225,7 +231,8 @@ def test_a_bad_row_is_named_by_its_line(tmp_path: Path) -> None:
         with pytest.raises(UserError) as caught:
             measured(tmp_path, workers, metrics()[2:3])
         errors.append(str(caught.value))
-    assert errors[0] == errors[1] and "line 61" in errors[0]
+    assert errors[0] == errors[1]
+    assert "line 61" in errors[0]
 
 
 @pytest.mark.parametrize("row", [0, 30, 59])
@@ -340,4 +347,5 @@ def test_hidden_rows_stay_hidden(tmp_path: Path) -> None:
         log.limit(window)
         read += [line for _, line in log.scan()]
         assert b"".join(log.blocks()).count(b"\n") == len(list(log.scan()))
-    assert read == whole and len(whole) == 30
+    assert read == whole
+    assert len(whole) == 30
