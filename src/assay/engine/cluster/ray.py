@@ -12,8 +12,10 @@ call between processes, which Ray keeps in memory; a `runtime_env` it would writ
 import asyncio
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
 from typing import Any
 
 import assay
@@ -23,6 +25,7 @@ from assay.errors import AssayError, BudgetError, Interrupted, RunFailed, UserEr
 
 LOOK = 0.5  # seconds between two looks at whether the run was asked to stop
 GRACE = 60.0  # seconds that workers then have to commit what they have
+LAST = 3.0  # seconds that the others have when one has finished the whole
 _ours: list[Any] = []  # the connection, if it was made here
 _ERRORS = {UserError.exit_code: UserError, BudgetError.exit_code: BudgetError}
 
@@ -52,12 +55,16 @@ def run_on_ray(
     )(_actor())
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    try:
-        _watch(ray, {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}, stop or Stop())
-    finally:
-        for worker in actors:
-            ray.kill(worker)
-        _disconnect(ray)
+    calls = {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}
+    with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
+        try:
+            _watch(ray, calls, stop or Stop())
+            _drain(calls)
+            ray.wait(list(calls), num_returns=len(calls), timeout=LAST)
+        finally:
+            for worker in actors:
+                ray.kill(worker)
+            _disconnect(ray)
 
 
 def room(engine: RayConfig | None) -> int:
@@ -127,12 +134,16 @@ def _watch(ray: Any, pending: dict[Any, Any], stop: Stop) -> None:
                     raise failure
         if stop.requested and end == float("inf"):
             end = time.monotonic() + GRACE
-            for worker in pending.values():
-                worker.drain.remote()
+            _drain(pending)
     if stop.requested:
         raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
     if failure is not None:
         raise failure
+
+
+def _drain(calls: Mapping[Any, Any]) -> None:
+    for worker in calls.values():
+        worker.drain.remote()
 
 
 def _outcome(ray: Any, call: Any) -> dict[str, Any]:
