@@ -219,13 +219,7 @@ def evaluate(
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
-    options = {
-        "output_dir": output_dir,
-        "overrides": overrides,
-        "retry_errors": retry_errors,
-        "budget": budget,
-        **where,
-    }
+    options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
     return run_blocking(lambda: finish(evaluation(paths, config, **options, **where)))
 
 
@@ -237,13 +231,14 @@ def aggregate(
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
+    workers: int = 1,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options: dict[str, Any] = {"output_dir": output_dir, "overrides": _with_objects(overrides, metrics=metrics)}
-    return run_blocking(lambda: finish(aggregate(paths, config, retry_errors=retry_errors, **options)))
+    options = {"overrides": _with_objects(overrides, metrics=metrics), "retry_errors": retry_errors, "workers": workers}
+    return run_blocking(lambda: finish(aggregate(paths, config, output_dir=output_dir, **options)))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 import assay
 from assay import usercode
-from assay.config import load, resolved, to_yaml
+from assay.config import load, resolved
 from assay.engine.cluster.shipping import STAYS, localised, materialise, ship, variables
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.run.plan import describe, plan_digest
@@ -203,5 +203,5 @@ def test_secrets_are_only_named(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
     lab.config |= {"models": [remote], "prompt_templates": {"p": "{{question}} costs ${NO_SECRET}"}}
     lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
     config = load(lab.config)
-    assert variables(to_yaml(resolved(config))) == ["LAB_API_KEY", "OTHER_TOKEN"]
+    assert variables(config) == ["LAB_API_KEY", "OTHER_TOKEN"]
     assert "never-to-be-seen" not in json.dumps(ship(Experiment(config), FolderObjects(tmp_path / "root")))

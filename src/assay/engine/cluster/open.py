@@ -7,15 +7,17 @@ from contextlib import AsyncExitStack, suppress
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 
+from assay.config import resolved
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
-from assay.engine.experiment.trust import CONFIG, write_config
+from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
 from assay.errors import Interrupted, UserError
 from assay.records import Manifest
@@ -50,7 +52,7 @@ async def open_generation(
             id=experiment.id,
             digest=plan_digest(plan),
             plan=plan,
-            config=_stored(experiment),
+            config=_vouched(experiment),
             options={name: value for name in _CHOSEN if (value := getattr(experiment.options, name))},
             paths=list(paths),
             files=ship(experiment, root.objects),
@@ -62,7 +64,7 @@ async def open_generation(
     return await open_generation(root, experiment, bound, workers, paths)  # another one was quicker
 
 
-def _plan(experiment: Experiment, bound: Bound) -> dict[str, object]:
+def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
     """The plan as this process has it, without touching the root."""
     if experiment.config.dataset is None:
         return plan_of(experiment, bound, experiment.store.manifest("dataset", experiment.id))
@@ -82,12 +84,12 @@ def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool
     return any(manifest.counts.get(state) for part in manifests for manifest in part.values() for state in again)
 
 
-def _stored(experiment: Experiment) -> str:
+def _vouched(experiment: Experiment) -> dict[str, Any]:
     """The config as workers read it; that it is this user's word is remembered."""
     with TemporaryDirectory(prefix="assay-") as folder:
         if note := write_config(Path(folder), experiment.config):
             experiment.progress.note(note)
-        return (Path(folder) / CONFIG).read_text(encoding="utf-8")
+    return resolved(experiment.config)
 
 
 async def _settle(experiment: Experiment, bound: Bound) -> Manifest:

@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.config import load
-from assay.config.source import scalar
+from assay.config import load, to_yaml
 from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
@@ -53,13 +52,11 @@ class Root:
 
 def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
-    write_file(folder / CONFIG, generation.config.encode())
-    paths = materialise(generation.files, root.objects, folder / "files")
-    items = {
-        "type": "jsonl",
-        "path": str(root.folder / ROWS_FILE["dataset"]),
-    }  # the dataset's own file may be elsewhere
-    config = load({**localised(scalar(generation.config), paths), "dataset": items}, need=generation.verb or "run")
+    write_file(folder / CONFIG, to_yaml(generation.config).encode())
+    data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
+    if generation.verb == "run":  # the items are stored, and the file that they came from may be elsewhere
+        data["dataset"] = {"type": "jsonl", "path": str(root.folder / ROWS_FILE["dataset"])}
+    config = load(data, need=generation.verb or "run")
     is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
     if generation.verb == "evaluate":

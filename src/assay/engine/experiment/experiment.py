@@ -52,6 +52,7 @@ class Options(msgspec.Struct, kw_only=True):
     max_concurrency: int | None = None
     retry_errors: bool = False
     max_error_rate: float | None = None
+    workers: int = 1
 
 
 class Result(Shown, kw_only=True):
@@ -191,7 +192,12 @@ class Experiment:
 
     async def measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
-        measure = partial(Aggregator(self.store).aggregate_async, metrics=metrics, id=self.id, name=self.config.name)
+        measure = partial(
+            Aggregator(self.store, workers=self.options.workers).aggregate_async,
+            metrics=metrics,
+            id=self.id,
+            name=self.config.name,
+        )
         try:
             return await measure(**self.responses.measured(self))
         except DamagedError:

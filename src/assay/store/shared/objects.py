@@ -84,10 +84,8 @@ class FolderObjects(Objects):
                 temporary.unlink(missing_ok=True)
         except OSError as error:
             if error.filename2 is not None and error.errno in _NO_LINKS:
-                fix = "use a file system with hard links (NFS, Lustre, a local disk), or a bucket"
-                raise StoreError(
-                    "several writers need a file system with hard links", where=str(path), fix=fix
-                ) from None
+                what, fix = "this file system has no hard links, which several writers need", "use another, or a bucket"
+                raise StoreError(what, where=str(path), fix=fix) from None
             raise store_error(error, path) from error
 
     def read(self, name: str) -> bytes | None:
