@@ -70,3 +70,30 @@ def worker_status(progress: Progress, shards: Iterable[int], before: WorkerStatu
             for lane in progress.of("run")
         },
     )
+
+
+async def follow(root: Root, generation: Generation, progress: Progress) -> None:
+    """Show what the workers of a generation tell, as if this process did it, until it is cancelled."""
+    workers = generation.workers(root.objects)
+    while True:
+        await asyncio.sleep(FOLLOWED)
+        with suppress(StoreError):
+            show(await asyncio.to_thread(workers.all), progress)
+
+
+def show(beats: Iterable[Beat], progress: Progress) -> None:
+    """Add up what workers tell."""
+    lanes: dict[tuple[str, str], LaneProgress] = {}
+    for beat in beats:
+        for step, names in msgspec.convert(beat.status, WorkerStatus).lanes.items():
+            for name, status in names.items():
+                before = progress.lanes.get((step, name))
+                lane = lanes.setdefault((step, name), LaneProgress(name, total=0))
+                lane.started = before.started if before else lane.started
+                lane.total = None if lane.total is None or status.total is None else lane.total + status.total
+                lane.done, lane.present = lane.done + status.done, lane.present + status.present
+                lane.errors, lane.retries = lane.errors + status.errors, lane.retries + status.retries
+                lane.tokens, lane.unpriced = lane.tokens + status.tokens, lane.unpriced + (status.cost is None)
+                lane.cost += status.cost or 0.0
+        progress.step = beat.status.get("step") or progress.step
+    progress.lanes = lanes
