@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
 from assay.engine.calls.budget import spent_before
 from assay.engine.calls.executor import Shared
@@ -32,7 +33,7 @@ from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import Generation, generation_name
 
-POLL = 0.5  # seconds between two looks for a free shard
+POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
 
 
 class Worked(msgspec.Struct):
@@ -145,18 +146,22 @@ class Worker:
         """Claim a shard: an own one, a free one, or that of a worker that is dead. None when all that are left are in
         the hands of workers that live, or the worker was asked to stop."""
         number, parts = self.own
+        start = number if parts > 1 else xxh3_64_intdigest(self.beat.worker)
         seen: dict[str, int] = {}
+        pause = POLL
         while not self.stop.requested:
             left = self.root.unfinished(self.generation)
-            left.sort(key=lambda shard: (shard % parts != number - 1, (shard - number) % self.generation.shards))
-            for shard in left:
+            left.sort(key=lambda shard: (shard % parts != number - 1, (shard - start) % self.generation.shards))
+            candidates = self.claims.candidates(left)
+            for shard in candidates:
                 if self.claims.take(shard, self.beat.worker):
                     return shard
-            beats = {beat.worker: beat.count for beat in self.workers.all()}
-            holders = {self.claims.holder(shard) for shard in left}
+            holders = {self.claims.holder(shard) for shard in candidates}
+            beats = {holder: beat.count for holder in holders if (beat := self.workers.last(holder))}
             if all(beats.get(holder, 0) > seen.setdefault(holder, beats.get(holder, 0)) for holder in holders):
                 return None
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, self.workers.lease / 3)
         return None
 
     # -- one shard
@@ -182,7 +187,8 @@ class Worker:
                 self.root.objects.create(self.generation.finished(shard), msgspec.json.encode(parts))
                 self.worked.shards += 1
             except (Interrupted, BudgetError, RunFailed) as error:
-                store.committer.flush()  # every finished row is kept
+                if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
+                    store.committer.flush()
                 if self.stop.requested or not isinstance(error, Interrupted):
                     raise
             finally:
