@@ -13,7 +13,7 @@ from assay import reading
 from assay.analysis.look.ls import State, listed_of
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus
-from assay.errors import UserError
+from assay.errors import AssayError, UserError
 from assay.interfaces import Shown
 from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
@@ -86,6 +86,14 @@ def status(path: str | Path) -> RunStatus:
     return Watch(path).look()
 
 
+def of_workers(folder: str | Path) -> RunStatus | None:
+    """What the workers in a folder say; None if one process runs there, or what they say cannot be read."""
+    with suppress(AssayError):
+        watch = Watch(folder)
+        generation = watch.generation()
+        return watch.of_workers(generation) if generation is not None else None
+
+
 class Watch:
     """Looks at a run again and again; what cannot change any more is read once."""
 
@@ -97,12 +105,15 @@ class Watch:
         self._parts: dict[str, dict[str, _Part]] = {}
 
     def look(self) -> RunStatus:
-        generation = self._root.generation()
-        if generation is None or not generation.shards:
-            return _of_folder(self._root.folder, self.path)
-        return self._of_workers(generation)
+        generation = self.generation()
+        return _of_folder(self._root.folder, self.path) if generation is None else self.of_workers(generation)
 
-    def _of_workers(self, generation: Generation) -> RunStatus:
+    def generation(self) -> Generation | None:
+        """The one that workers make, if they do."""
+        generation = self._root.generation()
+        return generation if generation is not None and generation.shards else None
+
+    def of_workers(self, generation: Generation) -> RunStatus:
         objects = self._root.objects
         for entry in objects.names(f"shards/{generation.number}/"):
             if entry.name not in self._parts:

@@ -41,7 +41,8 @@ async def open_generation(
             if workers_alive := living(root.objects, last):
                 refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
                 return last
-            if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
+            same = last.config == resolved(experiment.config)  # else workers would not know a budget that was raised
+            if same and last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
                 return last
             root.update()
             compact(root.folder, root.objects, last)
