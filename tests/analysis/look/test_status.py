@@ -70,6 +70,9 @@ def test_what_workers_say_adds_up(root: Path) -> None:
     assert (status.tokens, status.cost) == (50 * (90 + 40 + 20 + 30) + 7, 0.5 + 0.25 + 0.5 + 0.5 + 1.0)
     assert [line.state for line in status.workers] == ["working", "working", "dead", "dead", "ended"]
     assert sum("is dead: the next free worker takes it" in reason for reason in status.waiting) == 2
+    say(FolderObjects(root), "b", status=told(4, 40))
+    after = assay.status(root)
+    assert sum("is dead" in reason for reason in after.waiting) == 1, "another worker has taken its shard"
     assert any("within its limits per minute" in reason and "(2 workers)" in reason for reason in status.waiting)
 
 

@@ -122,6 +122,8 @@ class Watch:
         workers = _workers(self._root, generation)
         working = [line for line in workers if line.state == "working"]
         held = {shard for line in working for shard in line.status.shards}
+        shards = range(generation.shards)
+        free = {shard for shard in shards if shard not in held and generation.finished(shard) not in self._parts}
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]
         under_way = [lane for line in working for lane in line.status.models.values()]
@@ -145,8 +147,8 @@ class Watch:
             shards=generation.shards,
             finished=finished,
             under_way=len(held),
-            free=max(0, generation.shards - finished - len(held)),
-            waiting=[*_waiting(workers)],
+            free=len(free),
+            waiting=[*_waiting(workers, free)],
             notes=list(dict.fromkeys(note for status in everything for note in status.notes)),
             workers=workers,
             models=_models(working),
@@ -185,14 +187,14 @@ def _line(beat: Beat, silent: float, lease: float) -> WorkerLine:
     )
 
 
-def _waiting(workers: list[WorkerLine]) -> Iterator[str]:
+def _waiting(workers: list[WorkerLine], free: set[int]) -> Iterator[str]:
     """What does not move, and why; the same reason of many workers once."""
     reasons: dict[str, list[str]] = {}
     for line in workers:
         if line.state == "working" and line.status.waiting:
             reasons.setdefault(line.status.waiting, []).append(line.worker)
-        elif line.state == "dead" and line.status.shards:
-            shards = ", ".join(map(str, line.status.shards))
+        elif line.state == "dead" and (left := free.intersection(line.status.shards)):
+            shards = ", ".join(map(str, sorted(left)))
             yield f"shard {shards} was that of {line.worker}, which is dead: the next free worker takes it"
     for reason, names in reasons.items():
         yield f"{reason} ({names[0] if len(names) == 1 else f'{len(names)} workers'})"
