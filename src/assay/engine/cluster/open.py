@@ -57,7 +57,9 @@ async def _open(
         if workers_alive := living(root.objects, last):
             refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
             return last
-        if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
+        budget = resolved(experiment.config).get("budget")  # workers read it there, also one that was raised
+        same = last.config.get("budget") == budget and last.digest == plan_digest(_plan(experiment, bound))
+        if same and not _is_over(root, experiment, last):
             return last
         root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
