@@ -65,10 +65,10 @@ class Weed:
         ]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 100
         while not (self._answers(f"http://127.0.0.1:{filer}/buckets/soak/", "POST") and self._answers(self.url, "GET")):
             if time.monotonic() > until or self._process.poll() is not None:
-                raise RuntimeError("the SeaweedFS server does not start")
+                raise RuntimeError(f"the SeaweedFS server does not start: exit {self._process.poll()}")
             time.sleep(0.2)
 
     def kill(self) -> None:
@@ -95,12 +95,12 @@ def _weed() -> str:
 
 
 def _port() -> int:
-    """One whose number + 10,000 is free as well: SeaweedFS takes it for gRPC."""
+    """One that no client gets while the server is down. SeaweedFS takes the number + 10,000 as well, for gRPC."""
     while True:
-        with socket.socket() as first, socket.socket() as second, suppress(OSError, OverflowError):
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1] - 10_000
-            second.bind(("127.0.0.1", port))
+        port = random.SystemRandom().randrange(12_000, 22_700)
+        with socket.socket() as first, socket.socket() as second, suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 10_000))
             return port
 
 
