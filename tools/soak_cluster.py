@@ -41,7 +41,8 @@ STEMS = ("responses", "evaluation_results")
 
 
 class Weed:
-    """A SeaweedFS server with a bucket `soak`; everything on loopback, no telemetry."""
+    """A SeaweedFS server with a bucket `soak`; everything on loopback, no telemetry. Its one user has the keys of its
+    environment."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,8 +65,8 @@ class Weed:
             *("-s3.port.iceberg=0", "-s3.port.lance=0"),
         ]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
-        until = time.monotonic() + 100
+        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env={**os.environ, **self.environ})
+        until = time.monotonic() + 60
         while not (self._answers(f"http://127.0.0.1:{filer}/buckets/soak/", "POST") and self._answers(self.url, "GET")):
             if time.monotonic() > until or self._process.poll() is not None:
                 raise RuntimeError(f"the SeaweedFS server does not start: exit {self._process.poll()}")
@@ -80,7 +81,7 @@ class Weed:
             with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=2):
                 return True
         except urllib.error.HTTPError as error:
-            return error.code == 409  # the folder is there
+            return error.code in (403, 409)  # nobody asks without a key; the bucket is there
         except OSError:
             return False
 
