@@ -204,8 +204,7 @@ class Soak:
     def _is_finished(self) -> bool:
         objects = self._objects()
         generation = last_generation(objects)
-        finished = 0 if generation is None else sum(1 for _ in objects.names(f"shards/{generation.number}/"))
-        return generation is not None and finished == generation.shards and objects.read("metrics.jsonl") is not None
+        return generation is not None and objects.read(generation.whole) is not None
 
     def _objects(self) -> Objects:
         os.environ.update(self.server.environ if self.server else {})
