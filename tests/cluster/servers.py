@@ -54,8 +54,8 @@ class StoreServer:
         address = urlsplit(self.url)
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
+            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)
             try:
-                connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)
                 connection.request("GET", "/")
                 connection.getresponse().read()
                 return
@@ -63,6 +63,8 @@ class StoreServer:
                 if self._process.poll() is not None:
                     break
                 time.sleep(0.1)
+            finally:
+                connection.close()
         self.kill()
         raise RuntimeError(f"{self._command[0]} did not start: {self._log.read_text(errors='replace')[-2000:]}")
 
