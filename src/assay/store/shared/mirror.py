@@ -25,7 +25,7 @@ from assay.store.shared.replica import Replica
 
 _SERVERS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME", "GOOGLE_BASE_URL")
 _MANGLED = re.compile(r"^(s3|gs|az|memory):/(?=[^/])")  # what pathlib makes of an address
-_updated: dict[tuple[str, bool], float] = {}
+_updated: dict[tuple[Path, bool], float] = {}
 
 
 def local(place: str | Path, *, rows: bool = True) -> Path:
@@ -53,7 +53,7 @@ def mirror(address: str, *, rows: bool = True) -> Path:
         _replica(outer).update_files([name])
         return folder
     Replica(objects, folder, _lock(address)).update(rows=rows)
-    _updated[address, rows] = time.monotonic()
+    _updated[folder, rows] = time.monotonic()
     return folder
 
 
@@ -71,8 +71,9 @@ def remembered(place: str) -> Path:
 
 def refresh(path: Path, *, rows: bool = True, age: float = 30.0) -> None:
     """Bring a copy up to date if that was not done within so many seconds; other paths are left alone."""
-    address = address_of(path.parent if path.name in ROWS_FILE.values() else path)
-    if address and time.monotonic() - _updated.get((address, rows), -age) >= age:
+    folder = path.parent if path.name in ROWS_FILE.values() else path
+    address = address_of(folder)
+    if address and time.monotonic() - _updated.get((_place(address), rows), -age) >= age:
         mirror(address, rows=rows)
 
 
