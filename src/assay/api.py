@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from assay.analysis.look.plugins import show
     from assay.analysis.look.sql import frame, sql
     from assay.analysis.look.sql import sql as query
+    from assay.analysis.look.status import status
     from assay.analysis.look.trace import trace
     from assay.analysis.rank.rank import rank
     from assay.config import Config
+    from assay.config.resolved import stored_schema as schema
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
     from assay.engine.calls.stop import Stop
@@ -50,72 +52,17 @@ if TYPE_CHECKING:
 
     Source = str | Path | Mapping[str, Any] | Config
 
+# fmt: off
 __all__ = [
-    "AggregationRepository",
-    "Aggregator",
-    "DatasetRepository",
-    "EvaluationRepository",
-    "Evaluator",
-    "Experiment",
-    "FlatStore",
-    "FolderStore",
-    "Labelling",
-    "MemoryStore",
-    "Options",
-    "Plan",
-    "Result",
-    "RunRepository",
-    "Runner",
-    "Sheet",
-    "aggregate",
-    "bind_metric",
-    "bind_scorer",
-    "calibrate",
-    "compare",
-    "dataset",
-    "dataset_add",
-    "dataset_ls",
-    "dataset_show",
-    "dataset_verify",
-    "evaluate",
-    "evaluation",
-    "experiment",
-    "export",
-    "finish",
-    "frame",
-    "function_task",
-    "gate",
-    "import_",
-    "init",
-    "label",
-    "list",
-    "ls",
-    "metric",
-    "mock_server",
-    "model",
-    "open_store",
-    "plan",
-    "prompt",
-    "prompt_task",
-    "query",
-    "rank",
-    "reader",
-    "report",
-    "run",
-    "run_async",
-    "save",
-    "schema",
-    "scorer",
-    "sheet",
-    "show",
-    "sql",
-    "task",
-    "trace",
-    "trust",
-    "validate",
-    "view",
-    "writer",
+    "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
+    "FlatStore", "FolderStore", "Labelling", "MemoryStore", "Options", "Plan", "Result", "RunRepository", "Runner",
+    "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare", "dataset", "dataset_add",
+    "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish",
+    "frame", "function_task", "gate", "import_", "init", "label", "list", "ls", "metric", "mock_server", "model",
+    "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save",
+    "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "view", "writer",
 ]
+# fmt: on
 
 # Where each name is; `there=here` where it is called otherwise there. Others than those of __all__ serve the CLI.
 _HOMES = {
@@ -128,11 +75,16 @@ _HOMES = {
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
+    "analysis.look.status": "Watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
     "config": "parse_override",
+    "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",
     "engine.aggregate.measure": "bind_metric",
+    "engine.calls.progress": "Progress",
+    "engine.cluster.scripts": "script=worker_script",
+    "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
@@ -184,14 +136,14 @@ def experiment(
     overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Experiment":
-    """A config bound to its folder, not yet run, with the options of `assay run` (see Options).
+    """A config bound to its folder, not yet run, with the options of `assay run` (see Options, `cluster.place`).
 
     Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
     `type:name[@url]` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
     it says; only models that are all texts choose among the config's, as `-m` does.
     """
     from assay.config import Config, has_objects, load
-    from assay.engine.experiment.experiment import Experiment, Options
+    from assay.engine.cluster.place import run_of
     from assay.errors import UserError
 
     if source is not None and models is not None and not has_objects(models):
@@ -204,7 +156,7 @@ def experiment(
     elif isinstance(source, Config) and arguments:
         raise UserError(f"a Config is finished: {min(arguments)!r} cannot be added", fix="pass its path or its dict")
     config = source if isinstance(source, Config) else load(source, overrides=overrides or {}, arguments=arguments)
-    return Experiment(config, Options(**options))
+    return run_of(config, options)
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
@@ -227,7 +179,7 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
-        for note in await to_thread(write_outputs, step.config, step.folder):
+        for note in await to_thread(write_outputs, step.config, result.folder):
             step.progress.note(note)  # the result's notes are the progress's
     return result
 
@@ -248,9 +200,9 @@ def evaluation(
     paths: str | Path | Sequence[str | Path], config: "Source | None" = None, **options: Any
 ) -> "Experiment":
     """The responses of folders or files bound to a config's scorers, not yet scored; options as those of `evaluate`."""
-    from assay.engine.experiment.evaluate import evaluate
+    from assay.engine.cluster.place import evaluation_of
 
-    return evaluate(paths, config, **options)
+    return evaluation_of(paths, config, options)
 
 
 def evaluate(
@@ -263,13 +215,14 @@ def evaluate(
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
     budget: int | None = None,
+    **where: Any,
 ) -> "Result":
-    """Score responses, then measure; a `budget` is how many matches are played, those that tell most."""
+    """Score responses, then measure; `budget`: how many matches are played; `workers`, `shard`, `on`: by whom."""
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
     options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
-    return run_blocking(lambda: finish(evaluation(paths, config, **options)))
+    return run_blocking(lambda: finish(evaluation(paths, config, **options, **where)))
 
 
 def aggregate(
@@ -280,21 +233,16 @@ def aggregate(
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
+    workers: int = 1,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options: dict[str, Any] = {"output_dir": output_dir, "overrides": _with_objects(overrides, metrics=metrics)}
-    return run_blocking(lambda: finish(aggregate(paths, config, retry_errors=retry_errors, **options)))
+    options: dict[str, Any] = {"output_dir": output_dir, "retry_errors": retry_errors, "workers": workers}
+    overrides = _with_objects(overrides, metrics=metrics)
+    return run_blocking(lambda: finish(aggregate(paths, config, overrides=overrides, **options)))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
     return {**{key: value for key, value in arguments.items() if value is not None}, **(overrides or {})}
-
-
-def schema() -> str:
-    """The JSON Schema of a config file, made by `assay.config.resolved.write_schema`; a test compares them."""
-    from importlib.resources import files
-
-    return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"

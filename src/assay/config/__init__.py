@@ -26,5 +26,6 @@ from assay.config.types import ModelConfig as ModelConfig
 from assay.config.types import PolicyConfig as PolicyConfig
 from assay.config.types import PriceConfig as PriceConfig
 from assay.config.types import PromptConfig as PromptConfig
+from assay.config.types import RayConfig as RayConfig
 from assay.config.types import SplitConfig as SplitConfig
 from assay.config.types import TaskConfig as TaskConfig

@@ -53,6 +53,10 @@ def normalise(document: Document) -> None:
         data["logging"] = {"level": data["logging"]}
     if isinstance(data.get("logging"), dict) and isinstance(data["logging"].get("level"), str):
         data["logging"]["level"] = data["logging"]["level"].upper()
+    if isinstance(data.get("on"), str):
+        data["on"] = {data["on"]: {}}
+    if isinstance(data.get("on"), dict):
+        data["on"] = {name: {} if engine is None else engine for name, engine in data["on"].items()}
     if isinstance(data.get("env_vars"), dict):
         data["env_vars"] = {name: variable_text(value) for name, value in data["env_vars"].items()}
 

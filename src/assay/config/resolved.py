@@ -4,6 +4,7 @@
 """
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def schema() -> dict[str, Any]:
     definitions["DatasetConfig"]["properties"]["split"]["anyOf"].append(text)
     definitions["SplitConfig"]["properties"]["ratio"]["type"] = ["object", "number"]
     properties["logging"]["anyOf"] = [text, {"$ref": properties["logging"].pop("$ref")}]
+    properties["on"]["anyOf"].append({"const": "ray"})
     prompt = _prompt_schema(definitions)
     properties["env_vars"] = {
         "type": "object",
@@ -119,3 +121,8 @@ def schema_text() -> str:
 
 def write_schema() -> None:
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+
+
+def stored_schema() -> str:
+    """The JSON Schema of a config file, made by `write_schema`; a test compares them."""
+    return (files("assay") / "data" / "config.schema.json").read_text(encoding="utf-8").rstrip() + "\n"

@@ -247,6 +247,24 @@ class LoggingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     file: WrittenPath = ""
 
 
+class RayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Workers on the Ray cluster at `address`: this many, by default as many as fit, each with these `cpus`, `gpus` and
+    custom `resources`; `runtime_env` is Ray's own."""
+
+    address: Text = "auto"
+    workers: Count | None = None
+    cpus: NotNegative = 1
+    gpus: NotNegative = 0
+    resources: dict[str, NotNegative] = {}
+    runtime_env: dict[str, Any] = {}
+
+
+class OnConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The engine that places the workers."""
+
+    ray: RayConfig | None = None
+
+
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One experiment."""
 
@@ -279,3 +297,4 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ci_level: Level = 0.95
     logging: LoggingConfig = LoggingConfig()
     env_vars: dict[str, str] = {}
+    on: OnConfig | None = None

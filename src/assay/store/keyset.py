@@ -65,6 +65,9 @@ class Seen:
         self._old = KeySet()
         self._new: set[int] = set()
 
+    def __contains__(self, key: int) -> bool:
+        return key in self._new or key in self._old
+
     def add(self, key: int) -> bool:
         """Whether the key is new."""
         if key in self._new or key in self._old:

@@ -4,45 +4,48 @@ A line is committed by one `write` to the kernel, so a killed process loses none
 a power cut or a full disk) is never shown by `scan`, and the next `append` cuts it off.
 """
 
-import json
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
 
 from assay import reading
 from assay.errors import StoreError
 from assay.records import Damage, Manifest, Segment
 from assay.store.files import make_folder, open_own, refuse_link, store_error, sync_folder, write_file
+from assay.store.lines import FIRST_READ, Part, blocks, lines, mend_end, read_long, write_rest
 from assay.store.seal import Checksums, read_checksums
 
 _LINE_FEED = 10
-_OFFSET_BITS = 48
-_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
+OFFSET_BITS = 40  # a terabyte for each of eight million segments
+_OFFSET_MASK = (1 << OFFSET_BITS) - 1
+_SUFFIX = ".jsonl"
 _SCAN_BUFFER = 1 << 20  # iterating over a file is 2.7 times as fast as with Python's 8 kB
-_BLOCK = 1 << 17  # decoding larger blocks is slower: each is then a mapping of its own, faulted in page by page
-_FIRST_READ = 1 << 12
-_LARGEST_READ = 1 << 22
+
+Sums = tuple[Path, int, bytes]  # how many bytes of a file were read, and the checksums of their whole blocks
 
 
 class FileLog:
-    """`<name>.jsonl`, then the segments `<name>.d/*.jsonl`, which others write and we only read.
+    """`<name>.jsonl`, then the segments `<name>.d/*.jsonl` and those of the last generation,
+    `<name>.d/<generation>/<shard>/*.jsonl`, which others write and we only read.
 
     A position is a segment's number and an offset in one integer. There is one writer at a time (see `lock`),
     but threads may share the object, and it may be used again after `close`. `scan` and `blocks` leave out the lines at
-    the positions in `hidden`.
+    the positions in `hidden`, and read no more than `window`, where that is set.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.hidden: Collection[int] = ()
+        self.window: Sequence[Part] | None = None
+        self._numbers = {path: 0}
         self._files = [path]
         self._append_fd = -1
         self._read_fds: dict[int, int] = {}
         self._created = False
         self._checksums: dict[Path, Checksums] = {}
+        self._joined: dict[Path, Checksums] = {}
         self._appended = Checksums()
         self._guard = threading.RLock()
 
@@ -59,7 +62,7 @@ class FileLog:
                 fd = self._append_fd if self._append_fd >= 0 else self._open()
                 written = os.write(fd, lines)
                 if written != len(lines):
-                    _write_rest(fd, lines, written)
+                    write_rest(fd, lines, written)
                 self._appended.add(lines)
             except OSError as error:
                 self.close()  # the next append opens the file anew and cuts off what may be left
@@ -70,53 +73,67 @@ class FileLog:
         return (pair for pair in self._scan() if pair[0] not in hidden) if hidden else self._scan()
 
     def _scan(self) -> Iterator[tuple[int, bytes]]:
-        for number, path in self.numbered():
+        for part in self.parts():
+            start = part.number << OFFSET_BITS
             try:
-                with reading.opened(path, _SCAN_BUFFER) as file:
-                    position = number << _OFFSET_BITS
-                    for line in file:
-                        if line[-1] != _LINE_FEED:
-                            if _is_json(line):
-                                yield position, line
-                            break
-                        size = len(line)
-                        line = line[:-1]  # lets go of the longer one while the consumer works
-                        yield position, line
-                        position += size
+                with reading.opened(part.path, _SCAN_BUFFER) as file:
+                    for offset, line in lines(file, part):
+                        yield start + offset, line
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise store_error(error, path) from error
+                raise store_error(error, part.path) from error
 
     def blocks(self) -> Iterator[bytes]:
         if self.hidden:
-            lines = (line + b"\n" for _, line in self.scan())
-            while block := b"".join(islice(lines, 256)):
+            hidden = (line + b"\n" for _, line in self.scan())
+            while block := b"".join(islice(hidden, 256)):
                 yield block
             return
-        for _, path in self.numbered():
+        for part in self.parts():
             checksums = Checksums(lines=None)
             try:
-                with reading.opened(path, 0) as file:
-                    yield from _whole_lines(file, checksums)
+                with reading.opened(part.path, 0) as file:
+                    yield from blocks(file, part, checksums)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise store_error(error, path) from error
-            self._checksums.setdefault(path, checksums)
+                raise store_error(error, part.path) from error
+            self._checksums.setdefault(part.path, checksums)
+
+    def parts(self) -> Sequence[Part]:
+        """What `scan` and `blocks` read, in order."""
+        if self.window is not None:
+            return self.window
+        return [Part(number, path) for number, path in self.numbered()]
+
+    def limit(self, window: Sequence[Part]) -> None:
+        """Read only this from now on: the share of one of several processes."""
+        self.window, self._checksums = window, {}
+
+    def sums(self) -> list[Sums]:
+        """The checksums of what was read by blocks since `limit`."""
+        return [(path, checksums.size, checksums.blocks) for path, checksums in self._checksums.items()]
+
+    def join_sums(self, shares: Iterable[list[Sums]]) -> None:
+        """Take the `sums` of processes that have read all of this log, each its share, in order."""
+        joined: dict[Path, Checksums] = {}
+        for path, size, checksums in chain.from_iterable(shares):
+            joined.setdefault(path, Checksums(lines=None)).extend(size, checksums)
+        self._joined = {**joined, **self._joined}
 
     def read(self, position: int) -> bytes:
-        number, offset = position >> _OFFSET_BITS, position & _OFFSET_MASK
+        number, offset = position >> OFFSET_BITS, position & _OFFSET_MASK
         try:
             fd = self._read_fds.get(number, -1)
             if fd < 0:
                 fd = self._open_to_read(number)
-            block = os.pread(fd, _FIRST_READ, offset)
+            block = os.pread(fd, FIRST_READ, offset)
             end = block.find(b"\n")
             if end >= 0:
                 return block[:end]
             if block:
-                return _read_long(fd, block, offset + len(block))
+                return read_long(fd, block, offset + len(block))
         except OSError as error:
             raise store_error(error, self.path) from error
         raise StoreError("there is no line at this position", where=str(self.path), fix="scan the log again")
@@ -124,11 +141,11 @@ class FileLog:
     def replace(self, lines: Iterable[bytes]) -> None:
         with self._guard:
             refuse_link(self._folder)
-            others = [path for path in self._listed() if path != self.path]
+            others = [self.path.parent / name for name in self._flat()]
             checksums = Checksums()
             write_file(self.path, checksums.of(lines))
             self.close()
-            self._checksums = {self.path: checksums}
+            self._checksums, self._joined = {self.path: checksums}, {}
             try:
                 for path in others:
                     path.unlink()
@@ -137,14 +154,13 @@ class FileLog:
 
     def segments(self) -> list[Segment]:
         found: list[Segment] = []
-        for path in self._listed():
+        for name in self._names():
             try:
-                stat = path.stat()
+                stat = os.stat(f"{self.path.parent}/{name}")
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise store_error(error, path) from error
-            name = path.relative_to(self.path.parent).as_posix()
+                raise store_error(error, self.path.parent / name) from error
             found.append(Segment(name=name, size=stat.st_size, mtime_ns=stat.st_mtime_ns))
         return found
 
@@ -160,9 +176,12 @@ class FileLog:
             name, path = segment.name, self._path(segment)
             if name not in sealed or name not in manifest.checksums:
                 continue
-            blocks = self._summed(path, segment.size).damaged(sealed[name], manifest.checksums[name], path)
-            start = numbers[path] << _OFFSET_BITS
-            damage += [Damage(name, block.start, block.stop, start + block.start) for block in blocks]
+            checksums = self._joined.get(path)
+            if path in self._checksums or checksums is None or checksums.size != segment.size:
+                checksums = self._summed(path, segment.size)
+            start = numbers[path] << OFFSET_BITS
+            damaged = checksums.damaged(sealed[name], manifest.checksums[name], path)
+            damage += [Damage(name, block.start, block.stop, start + block.start) for block in damaged]
         return damage
 
     def sync(self) -> None:
@@ -202,21 +221,36 @@ class FileLog:
     def _folder(self) -> Path:
         return self.path.with_suffix(".d")
 
-    def _listed(self) -> list[Path]:
-        return [self.path, *sorted(self._folder.glob("*.jsonl"))]
+    def _names(self) -> Iterable[str]:
+        """All files, relative to their folder. Of the generations of segments only the last counts."""
+        folder = self._folder
+        generation = max(
+            (name for name, is_folder in _entries(folder) if is_folder and name.isdecimal()), key=int, default=""
+        )
+        yield self.path.name
+        yield from self._flat()
+        shards = (name for name, is_folder in _entries(folder / generation) if is_folder) if generation else ()
+        for shard in sorted(shards, key=_by_number):
+            segments = [name for name, _ in _entries(folder / generation / shard) if name.endswith(_SUFFIX)]
+            yield from (f"{folder.name}/{generation}/{shard}/{name}" for name in sorted(segments, key=_by_number))
+
+    def _flat(self) -> list[str]:
+        return sorted(f"{self._folder.name}/{name}" for name, _ in _entries(self._folder) if name.endswith(_SUFFIX))
 
     def numbered(self) -> list[tuple[int, Path]]:
         """Files in reading order. A number, once given, stays: positions outlive a new segment's arrival."""
         with self._guard:
-            listed = self._listed()
-            self._files += [path for path in listed if path not in self._files]
-            return [(self._files.index(path), path) for path in listed]
+            listed = [self.path.parent / name for name in self._names()]
+            for path in listed:
+                if self._numbers.setdefault(path, len(self._files)) == len(self._files):
+                    self._files.append(path)
+            return [(self._numbers[path], path) for path in listed]
 
     def _open(self) -> int:
         make_folder(self.path.parent)
         self._created = self._created or not self.path.exists()
         self._append_fd = open_own(self.path, os.O_RDWR | os.O_APPEND)
-        _mend_end(self._append_fd)
+        mend_end(self._append_fd)
         self._appended = self._summed(self.path, os.fstat(self._append_fd).st_size)
         return self._append_fd
 
@@ -227,74 +261,17 @@ class FileLog:
             return self._read_fds[number]
 
 
-def _write_rest(fd: int, lines: bytes, written: int) -> None:
-    """After a short write: write the rest, or take back what was written and say why."""
-    start = os.lseek(fd, 0, os.SEEK_CUR) - written
-    rest = memoryview(lines)[written:]
+def _entries(folder: Path) -> list[tuple[str, bool]]:
+    """The names in a folder, if it is one, and whether each is a folder."""
     try:
-        while rest:
-            rest = rest[os.write(fd, rest) :]
-    except OSError:
-        os.ftruncate(fd, start)
-        raise
+        with os.scandir(folder) as entries:
+            return [(entry.name, entry.is_dir()) for entry in entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise store_error(error, folder) from error
 
 
-def _whole_lines(file: BinaryIO, checksums: Checksums) -> Iterator[bytes]:
-    """Blocks that end where a line ends; a torn last line is left out."""
-    begun: list[bytes | memoryview] = []
-    while block := file.read(_BLOCK):
-        checksums.update(block)
-        end = block.rfind(b"\n") + 1
-        if not end:
-            begun.append(block)
-            continue
-        begun.append(memoryview(block)[:end])
-        yield b"".join(begun)
-        begun = [block[end:]]
-    rest = b"".join(begun)
-    if rest and _is_json(rest):
-        yield rest + b"\n"
-
-
-def _read_long(fd: int, block: bytes, offset: int) -> bytes:
-    """The whole of a line that did not end in its first block."""
-    parts = [block]
-    size = _FIRST_READ
-    while block:
-        size = min(4 * size, _LARGEST_READ)
-        block = os.pread(fd, size, offset)
-        end = block.find(b"\n")
-        if end >= 0:
-            parts.append(block[:end])
-            break
-        parts.append(block)
-        offset += len(block)
-    return b"".join(parts)
-
-
-def _mend_end(fd: int) -> None:
-    """A last line without its line feed gets it if it is whole, and goes if it is not."""
-    size = os.fstat(fd).st_size
-    if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
-        return
-    start = size
-    step = 1 << 16
-    while start > 0:
-        low = max(0, start - step)
-        feed = os.pread(fd, start - low, low).rfind(b"\n")
-        if feed >= 0:
-            start = low + feed + 1
-            break
-        start = low
-    if _is_json(os.pread(fd, size - start, start)):
-        os.write(fd, b"\n")
-    else:
-        os.ftruncate(fd, start)
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def _by_number(name: str) -> tuple[int, str]:
+    """The order of numbers with leading zeros, or with none."""
+    return len(name), name

@@ -55,6 +55,16 @@ class Checksums:
         if self.lines is not None:
             self.lines += sum(map(xxh3_64_intdigest, lines[:-1].split(b"\n")))
 
+    @property
+    def blocks(self) -> bytes:
+        """Those of the whole blocks."""
+        return bytes(self._whole)
+
+    def extend(self, size: int, blocks: bytes) -> None:
+        """Further bytes, the whole blocks of which have these checksums: enough for `damaged`, not for `text`."""
+        self.size += size
+        self._whole += blocks
+
     def of(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The chunks of a file that is written, each of whole lines, as they come."""
         for chunk in chunks:

@@ -113,6 +113,11 @@ def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
             yield from _experiments(entry.path, others)
 
 
+def listed_of(folder: str | Path) -> Listed | None:
+    """The experiment in a folder itself; None if there is none."""
+    return _listed(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
+
+
 def _listed(folder: str) -> Listed:
     if folder != (name := folder.encode("utf-8", "backslashreplace").decode()):
         return Listed(folder=name, state="broken", problem="the name of its folder is not UTF-8; rename it")

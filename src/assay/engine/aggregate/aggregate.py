@@ -11,11 +11,13 @@ from typing import Any, TypedDict, Unpack
 
 from msgspec import UNSET
 
-from assay.engine.aggregate.columns import Columns, Reader, decode_row
+from assay.engine.aggregate.columns import Columns, Reader, decode_row, narrowed
 from assay.engine.aggregate.facets import unknown
-from assay.engine.aggregate.groups import Grouping, Planned, under_every_label
+from assay.engine.aggregate.groups import Grouping, under_every_label
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric
+from assay.engine.aggregate.planned import Planned
+from assay.engine.aggregate.processes import Processes
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import CALIBRATIONS, Judges
 from assay.engine.run.evidence import PARTIAL, DamagedError, partial_of
@@ -42,10 +44,11 @@ class Settings(TypedDict, total=False):
 
 
 class Aggregator:
-    """Computes metrics from stored evaluations and stores them."""
+    """Computes metrics from stored evaluations and stores them; with `workers` by up to this many processes."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, workers: int = 1) -> None:
         self.store = store
+        self.workers = workers
 
     async def aggregate_async(
         self, evaluations: Sequence[str], metrics: Sequence[BoundMetric], **settings: Unpack[Settings]
@@ -135,11 +138,17 @@ class Aggregator:
     ) -> tuple[list[MetricRow], int]:
         facets = list(dict.fromkeys(facet for bound in metrics for facet in bound.facets))
         logs = [self.store.log("evaluation", evaluation) for evaluation in evaluations]
-        reader = Reader(facets, positions=any(bound.wants_rows for bound in metrics))
-        for evaluation, log in zip(evaluations, logs, strict=True):
-            reader.read(log, f"evaluation {evaluation!r}")
+        processes = Processes(self.workers)
+        positions = any(bound.wants_rows for bound in metrics)
+
+        def read() -> Columns:
+            reader = Reader(facets, positions=positions)
+            for evaluation, log in zip(evaluations, logs, strict=True):
+                reader.read(log, f"evaluation {evaluation!r}")
+            return reader.columns()
+
+        columns = Reader(facets).join(processes.over(logs, read, narrowed))
         self._check_seals(evaluations)
-        columns = reader.columns()
         if not len(columns.item):
             return [], 0
         behind = self._behind("evaluation", evaluations, "run") if runs is None else runs
@@ -148,6 +157,7 @@ class Aggregator:
             logs,
             [self.store.log("run", run) for run in behind],
             [self.store.log("dataset", dataset) for dataset in items],
+            processes,
         )
         if missing(columns, facets):
             join_responses(columns, facets, sources)
@@ -160,7 +170,7 @@ class Aggregator:
         manifests = [self.store.manifest("evaluation", evaluation) for evaluation in evaluations]
         judges = Judges(manifests)
         grouping = Grouping(under_every_label(columns), logs, further, planned, judges, Directions(manifests))
-        return grouping.measured(facets, metrics), count
+        return grouping.measured(facets, metrics, processes), count
 
     def _datasets(self, evaluations: Sequence[str], runs: Sequence[str]) -> list[str]:
         return self._behind("evaluation", evaluations, "dataset") or self._behind("run", runs, "dataset")

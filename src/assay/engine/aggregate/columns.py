@@ -26,6 +26,7 @@ from assay.records import EvaluationOutcome, tolerant_json, verdict_of
 from assay.store.keys import id_hash
 
 Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 SKIPPED = OUTCOMES.index("skipped")
 VALUED = len(OUTCOMES)  # scored with a typed value alone: no verdict for metrics of verdicts, a row for those of values
 _BATCH = 256
@@ -57,6 +58,22 @@ class Columns(msgspec.Struct):
     starts: list[int]
     positions: Ints
     row: Ints | None = None
+
+
+_SMALLER = {"sample": (np.uint8, np.int16), "combination": (np.uint8, np.int16), "score": (np.float16, np.float32)}
+
+
+def narrowed(columns: Columns) -> Columns:
+    """The same numbers in fewer bytes, to be sent and joined."""
+    for name, types in _SMALLER.items():
+        column = getattr(columns, name)
+        for smaller in types:
+            with np.errstate(over="ignore"):
+                small = column.astype(smaller)
+            if np.array_equal(small, column, equal_nan=name == "score"):
+                setattr(columns, name, small)
+                break
+    return columns
 
 
 class _Hashes(dict[str, int]):
@@ -115,6 +132,31 @@ class Reader:
         self._sample, self._score = array("i"), array("d")  # a caller that gives a column up frees it
         self._combination, self._positions = array("i"), array("q")
         return columns
+
+    def join(self, parts: Sequence[Columns]) -> Columns:
+        """The columns of all rows from those of readers that have read a share of each log, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        ids = np.concatenate([part.ids for part in parts])
+        ids.sort(kind="stable")  # they are sorted by parts
+        ids = ids[_begins(ids)]
+        ends = np.cumsum([len(part.item) for part in parts]).tolist()
+        item, combination = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.int32)
+        for part, end in zip(parts, ends, strict=True):
+            rows = slice(end - len(part.item), end)
+            item[rows] = np.searchsorted(ids, part.ids).astype(np.int32)[part.item]
+            codes = [self._code(*one) for one in part.combinations]
+            combination[rows] = np.array(codes, np.int32)[part.combination]
+        return Columns(
+            item=item,
+            sample=np.concatenate([part.sample for part in parts], dtype=np.int32),
+            score=np.concatenate([part.score for part in parts], dtype=np.float64),
+            combination=combination,
+            combinations=self._combinations,
+            ids=ids,
+            starts=np.sum([part.starts for part in parts], axis=0).tolist(),
+            positions=np.concatenate([part.positions for part in parts]),
+        )
 
     def _read_narrow(self, block: bytes, lines: int = 0) -> bool:
         """False, with nothing taken, where the rows fit no layout, or are not this many `lines`."""

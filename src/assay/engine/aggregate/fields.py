@@ -43,12 +43,36 @@ class Column:
             elif self._numbers and kind is int and -_EXACT < value < _EXACT:
                 code, number = INT, float(value)
             else:
-                key = value if kind is str else typed(value)  # a text is equal to texts alone
-                code = self._known.setdefault(key, len(self.values))
-                if code == len(self.values):
-                    self.values.append(value)
+                code = self._code(value)
             self._codes.append(code)
             self._floats.append(number)
+
+    def join(self, parts: "Sequence[Column]") -> "Column":
+        """Take up the values of further columns, one after the other."""
+        for part in parts:
+            own = [self._code(value) for value in part.values]
+            codes = part.codes
+            if own and own != list(range(len(own))):
+                codes = np.where(codes < 0, codes, np.array(own, np.int32)[codes])
+            self._codes.frombytes(codes.tobytes())
+            self._floats.frombytes(part.floats.tobytes())
+        return self
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.values, self._numbers, self.codes, self.floats
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(numbers=state[1])
+        self.values = state[0]
+        self._codes.frombytes(memoryview(state[2]).cast("B"))
+        self._floats.frombytes(memoryview(state[3]).cast("B"))
+
+    def _code(self, value: Any) -> int:
+        key = value if type(value) is str else typed(value)  # a text is equal to texts alone
+        code = self._known.setdefault(key, len(self.values))
+        if code == len(self.values):
+            self.values.append(value)
+        return code
 
     @property
     def codes(self) -> npt.NDArray[np.int32]:

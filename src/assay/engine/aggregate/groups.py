@@ -1,81 +1,35 @@
-"""Columns of rows become groups: under which labels a row counts, its verdict, how many rows a group should have, and
-an order that depends on the rows alone."""
+"""Columns of rows become groups: under which labels a row counts, its verdict, and an order that depends on the rows
+alone."""
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice
-from typing import Any
-from zlib import crc32
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED, Columns, Ints, decode_row
-from assay.engine.aggregate.facets import find_in_row, order, typed
+from assay.engine.aggregate.columns import OUTCOMES, SKIPPED, VALUED, Codes, Columns, Combination, Ints, decode_row
+from assay.engine.aggregate.facets import order, typed
 from assay.engine.aggregate.join import Joined
 from assay.engine.aggregate.measure import Sample, measure
+from assay.engine.aggregate.order import Ties, sorted_rows, tie_breakers
+from assay.engine.aggregate.planned import Planned
+from assay.engine.aggregate.processes import Processes
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import Judges
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Log
-from assay.records import Manifest, MetricRow
+from assay.records import MetricRow
 from assay.registry import nearest
-from assay.store.keys import short
 
-Codes = npt.NDArray[np.int32]
-_LOOKED_AT = 1000
-
-
-class Planned:
-    """Knows the runs' tasks, and which scorers give one label of a name to each response (not those of matches)."""
-
-    def __init__(self, runs: Sequence[Manifest | None], evaluations: Sequence[Log]) -> None:
-        self._runs = runs
-        self._plain = _plain_scorers(evaluations)
-
-    def count(self, facets: Mapping[str, Any], scorers: Iterable[str]) -> int | None:
-        """The planned rows of one label of a group; None if a facet is not a property of the tasks."""
-        if not self._runs or not set(scorers) <= self._plain:
-            return None
-        total = 0
-        for manifest in self._runs:
-            tasks = manifest.plan.get("tasks") if manifest else None
-            if manifest is None or manifest.planned is None or not tasks:
-                return None
-            belongs = [_belongs(task, facets) for task in tasks]
-            if None in belongs:
-                return None
-            total += manifest.planned // len(tasks) * belongs.count(True)
-        return total
-
-
-def _belongs(task: Mapping[str, Any], facets: Mapping[str, Any]) -> bool | None:
-    """Whether the task's rows are in the group; None if it does not say."""
-    shown = task.get("facets") or {}
-    row = {"task": task.get("name"), "metadata": shown}
-    if "model_id" in shown:
-        row["model_name"] = shown["model_id"]
-    found = {facet: find_in_row(row, facet) for facet in facets}
-    if UNSET in found.values():
-        return None
-    return all(typed(found[facet]) == typed(value) for facet, value in facets.items())
-
-
-def _plain_scorers(logs: Sequence[Log]) -> set[str]:
-    seen: dict[str, bool] = {}
-    for log in logs:
-        for _, line in islice(log.scan(), _LOOKED_AT):
-            row = decode_row(line if line.strip() else b"{}", "evaluation row")
-            answers = row.get("responses")
-            plain = not row.get("players") and not (isinstance(answers, list) and len(answers) > 1)
-            seen.setdefault(str(row.get("scorer") or ""), plain)
-    return {name for name, plain in seen.items() if plain and name}
-
+Unit = tuple[int, int, int]  # a set of metrics, a group, a metric
+_Group = tuple[tuple[Any, ...], str | None, set[str]]
+_DICTS = 20  # as many times as a row of columns does a row as a dict cost
 
 _FAILED = {"errored", "unparsed", "refused"}
 
@@ -131,25 +85,19 @@ def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.boo
     return outcome, np.where(verdict < 0, score > 0, verdict == 1), score
 
 
-class _RowKey(msgspec.Struct):
-    key: str = ""
+class _TiesError(Exception):
+    """Rows tie, and their order matters."""
 
 
-def tie_breakers(logs: Iterable[Log]) -> tuple[npt.NDArray[np.uint64], ...]:
-    """Columns, the last one first to sort by, that depend on nothing but the row: its text and its key."""
-    decode = msgspec.json.Decoder(_RowKey).decode
-    texts, keys = array("Q"), array("Q")
-    for log in logs:
-        for _, line in log.scan():
-            if not line.strip():
-                continue
-            try:
-                key = decode(line).key
-            except msgspec.DecodeError:
-                key = ""
-            keys.append(short(key) if key else 0)
-            texts.append(crc32(line))
-    return np.frombuffer(texts, dtype=np.uint64), np.frombuffer(keys, dtype=np.uint64)
+class _Set(NamedTuple):
+    """Metrics that share their facets, and the labels that are one group, share the sorting and the groups. A group is
+    its facet values, its label (None: these metrics do not look at it) and the scorers of its rows; `ranks` has that
+    of each combination."""
+
+    metrics: dict[int, BoundMetric]
+    places: dict[str, int]
+    groups: list[_Group]
+    ranks: Codes
 
 
 class Grouping:
@@ -171,54 +119,87 @@ class Grouping:
         self.judges = judges
         self.directions = directions
         self.outcome, self.passed, self.score = verdicts(columns)
+        self._tie_breakers: Ties | None = None
+        self._process, self._processes = os.getpid(), Processes()
 
-    def measured(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list[MetricRow]:
-        """Metrics that share their facets, and the labels that are one group, share the sorting and the groups."""
-        by_metric: list[list[MetricRow]] = [[] for _ in metrics]
+    def measured(
+        self, facets: Sequence[str], metrics: Sequence[BoundMetric], processes: Processes | None = None
+    ) -> list[MetricRow]:
+        """The rows in order of metrics, each in order of its groups."""
+        self._processes = processes = processes or Processes()
+        sets = self._sets(facets, metrics)
+        counts = np.bincount(self.columns.combination, minlength=len(self.columns.combinations))
+        units: list[Unit] = []
+        weights: list[float] = []
+        for at, shared in enumerate(sets):
+            rows = np.bincount(shared.ranks, counts, len(shared.groups)).tolist()
+            for rank, (_, label, _) in enumerate(shared.groups):
+                for number, bound in shared.metrics.items():
+                    if label is not None and rows[rank] and (bound.together or bound.takes(label)):
+                        units.append((at, rank, number))
+                        weights.append(rows[rank] * (_DICTS if bound.wants_rows else 1))
+        measure = partial(self._measured, sets)
+        parts = processes.each(units, weights, measure)
+        if None in parts:
+            self._read_ties()
+            parts = processes.each(units, weights, measure)
+        made = [(number, rank, rows) for part in parts for number, rank, rows in part or ()]
+        return [row for _, _, rows in sorted(made, key=itemgetter(0, 1)) for row in rows]
+
+    def _sets(self, facets: Sequence[str], metrics: Sequence[BoundMetric]) -> list["_Set"]:
         labels = {one.label for one in self.columns.combinations}
-        sets: dict[Any, list[tuple[int, BoundMetric]]] = {}
+        sets: dict[Any, dict[int, BoundMetric]] = {}
         for number, bound in enumerate(metrics):
             _check_labels(bound, labels, self.columns)
             joined = frozenset(filter(bound.takes, labels)) if bound.together else None
-            sets.setdefault((*bound.facets, joined, bound.together), []).append((number, bound))
-        for at, ((*chosen, joined, together), sharing) in enumerate(sets.items(), 1):
+            sets.setdefault((*bound.facets, joined, bound.together), {})[number] = bound
+        made: list[_Set] = []
+        for (*chosen, joined, together), sharing in sets.items():
             places = {facet: facets.index(facet) for facet in chosen}
             named = {label: str(together or label) for label in (labels if joined is None else joined)}
-            for sample in self._samples(places, named, any(bound.ordered for _, bound in sharing), at == len(sets)):
-                for number, bound in sharing:
-                    if joined is not None or bound.takes(sample.label):
-                        by_metric[number] += measure(bound, sample)
-        return [row for rows in by_metric for row in rows]
+            made.append(_Set(sharing, places, *_groups(self.columns.combinations, places, named)))
+        return made
 
-    def _samples(self, places: dict[str, int], named: Mapping[str, str], ordered: bool, last: bool) -> Iterator[Sample]:
-        """The groups in order of their facet values and label; groups without a due verdict are left out, and so are
-        labels that are not in `named`, which has the name of each in these groups. The `last` time the columns are
-        given up as they are sorted, so that there is never a second copy of all of them."""
+    def _measured(self, sets: Sequence["_Set"], units: Sequence[Unit]) -> list[tuple[int, int, list[MetricRow]]] | None:
+        """Metric, group and rows of each unit. None, in a child, if rows tie, and what decides then is not read yet."""
+        made: list[tuple[int, int, list[MetricRow]]] = []
+        by_set: dict[int, dict[int, list[int]]] = {}
+        for at, rank, number in units:
+            by_set.setdefault(at, {}).setdefault(rank, []).append(number)
+        for count, (at, chosen) in enumerate(by_set.items(), 1):
+            try:
+                for rank, sample in self._samples(sets[at], chosen, count == len(by_set)):
+                    made += [(number, rank, measure(sets[at].metrics[number], sample)) for number in chosen[rank]]
+            except _TiesError:
+                return None
+        return made
+
+    def _samples(self, shared: "_Set", chosen: Collection[int], last: bool) -> Iterator[tuple[int, Sample]]:
+        """The chosen groups of a set, in order; those without a due verdict are left out. The `last` time the columns
+        are given up as they are sorted, so that there is never a second copy of all of them."""
         columns = self.columns
-        groups: dict[Any, tuple[tuple[Any, ...], str | None, set[str]]] = {}
-        keys: list[Any] = []
-        for one in columns.combinations:
-            values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
-            label = named.get(one.label)
-            key = (*map(typed, values), label)
-            groups.setdefault(key, (values, label, set()))[2].add(one.scorer)
-            keys.append(key)
-        ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1] or ""))
-        rank = {key: number for number, key in enumerate(ranked)}
-        group = np.array([rank[key] for key in keys], dtype=np.int32)[columns.combination]
-        rows = _sorted(group, columns.item, columns.sample, lambda: self._ties(ordered))
-        ends = np.cumsum(np.bincount(group, minlength=len(ranked)))
+        group = shared.ranks[columns.combination]
+        wanted = np.isin(np.arange(len(shared.groups)), list(chosen))
+        ordered = any(bound.ordered for bound in shared.metrics.values())
+        if wanted[shared.ranks].all():
+            rows = sorted_rows(group, columns.item, columns.sample, lambda: self._ties(ordered))
+        else:
+            own = np.flatnonzero(wanted[group])
+            group = group[own]
+            ties = lambda: [column[own] for column in self._ties(ordered)]  # noqa: E731
+            rows = own[sorted_rows(group, columns.item[own], columns.sample[own], ties)]
+        ends = np.cumsum(np.bincount(group, minlength=len(shared.groups)))
         del group
         sorted_columns = self._arranged(rows, last)
-        for number, key in enumerate(ranked):
+        for number in sorted(chosen):
             part = slice(ends[number - 1] if number else 0, ends[number])
             at = rows[part]
             item, sample, passed, score, outcome = (column[part] for column in sorted_columns)
-            values, label, scorers = groups[key]
+            values, label, scorers = shared.groups[number]
             if label is None or (outcome == SKIPPED).all():
                 continue
-            facets = dict(zip(places, values, strict=True))
-            yield Sample(
+            facets = dict(zip(shared.places, values, strict=True))
+            made = Sample(
                 label=label,
                 facets=facets,
                 item=item,
@@ -233,6 +214,7 @@ class Grouping:
                 warning=self.judges.warning(scorers, facets),
                 lower_is_better=self.directions.lower(scorers),
             )
+            yield number, made
 
     def _arranged(self, rows: Ints, last: bool) -> list[npt.NDArray[Any]]:
         """Item, sample, passed, score and outcome in the order of `rows`."""
@@ -256,8 +238,16 @@ class Grouping:
     def _ties(self, ordered: bool) -> list[npt.NDArray[Any]]:
         if not ordered:
             return [self.score]
+        if self._tie_breakers is None:
+            self._read_ties()
         row = self.columns.row
-        return [column if row is None else column[row] for column in tie_breakers(self.logs)]
+        return [column if row is None else column[row] for column in self._tie_breakers or ()]
+
+    def _read_ties(self) -> None:
+        if os.getpid() != self._process:  # each child would read all rows
+            raise _TiesError
+        parts = self._processes.over(self.logs, lambda: tie_breakers(self.logs))
+        self._tie_breakers = tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def _take(self, at: Ints, name: str) -> list[Any]:
         return self.further[name].take(at if self.columns.row is None else self.columns.row[at])
@@ -278,22 +268,19 @@ def _check_labels(bound: BoundMetric, labels: set[str], columns: Columns) -> Non
             )
 
 
-def _sorted(group: Codes, item: Codes, sample: Codes, ties: Callable[[], list[npt.NDArray[Any]]]) -> Ints:
-    """The order of rows by group, item and sample.
-
-    Rows may tie, as those of two models without a facet for the model. Then `ties` decides: their keys where their
-    order matters, otherwise their scores, so that sums are equal to the last bit; never their place in a file.
-    """
-    lowest = int(sample.min())
-    items, samples = int(item.max()) + 1, int(sample.max()) - lowest + 1
-    if (int(group.max()) + 1) * items * samples < 2**62:
-        joint = group.astype(np.int64)
-        joint *= items
-        joint += item
-        joint *= samples
-        joint += sample - lowest
-        found = np.argsort(joint)
-        joint.sort()
-        if not (joint[1:] == joint[:-1]).any():
-            return found
-    return np.lexsort((*ties(), sample, item, group))
+def _groups(
+    combinations: Sequence[Combination], places: Mapping[str, int], named: Mapping[str, str]
+) -> tuple[list[_Group], Codes]:
+    """The groups in order of their facet values and label, and that of each combination. `named` has the name that a
+    label has in these groups."""
+    groups: dict[Any, _Group] = {}
+    keys: list[Any] = []
+    for one in combinations:
+        values = tuple(None if one.values[at] is UNSET else one.values[at] for at in places.values())
+        label = named.get(one.label)
+        key = (*map(typed, values), label)
+        groups.setdefault(key, (values, label, set()))[2].add(one.scorer)
+        keys.append(key)
+    ranked = sorted(groups, key=lambda key: ([order(value) for value in groups[key][0]], groups[key][1] or ""))
+    rank = {key: number for number, key in enumerate(ranked)}
+    return [groups[key] for key in ranked], np.array([rank[key] for key in keys], dtype=np.int32)

@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.columns import Columns, Combination, Ints
 from assay.engine.aggregate.fields import Column, read_columns
+from assay.engine.aggregate.processes import Processes
 from assay.interfaces import Log
 from assay.store.keys import id_hash, short
 
@@ -28,26 +29,43 @@ _PLACE = ("item_id", "sample_index", "model_name")
 class Sources:
     """The logs that an aggregation reads; rows are numbered through all evaluations."""
 
-    def __init__(self, evaluations: Sequence[Log], runs: Sequence[Log], datasets: Sequence[Log]) -> None:
+    def __init__(
+        self,
+        evaluations: Sequence[Log],
+        runs: Sequence[Log],
+        datasets: Sequence[Log],
+        processes: Processes | None = None,
+    ) -> None:
         self.evaluations = evaluations
         self.runs = runs
         self.datasets = datasets
+        self.processes = processes or Processes()
 
     @cached_property
     def _sought(self) -> Keys:
         """The key of the (first) response of each evaluation row."""
-        sought = array("Q")
-        for (responses, *place), _ in read_columns(self.evaluations, "evaluation rows", ("responses", *_PLACE), ()):
-            first = [keys[0] if isinstance(keys, list) and keys else None for keys in responses]
-            sought.extend(map(response_key, first, zip(*place, strict=True)))
-        return np.frombuffer(sought, np.uint64)
+
+        def read() -> Keys:
+            sought = array("Q")
+            fields = ("responses", *_PLACE)
+            for (responses, *place), _ in read_columns(self.evaluations, "evaluation rows", fields, ()):
+                first = [keys[0] if isinstance(keys, list) and keys else None for keys in responses]
+                sought.extend(map(response_key, first, zip(*place, strict=True)))
+            return np.frombuffer(sought, np.uint64)
+
+        return np.concatenate(self.processes.over(self.evaluations, read))
 
     def of_evaluations(self, names: Sequence[str]) -> dict[str, "Joined"]:
         """Fields of the evaluation rows themselves."""
-        columns = [Column() for _ in names]
-        for _, values in read_columns(self.evaluations, "evaluation rows", (), names):
-            for column, own in zip(columns, values, strict=True):
-                column.extend(own)
+
+        def read() -> list[Column]:
+            columns = [Column() for _ in names]
+            for _, values in read_columns(self.evaluations, "evaluation rows", (), names):
+                for column, own in zip(columns, values, strict=True):
+                    column.extend(own)
+            return columns
+
+        columns = _joined(self.processes.over(self.evaluations, read))
         return {name: Joined(column, None) for name, column in zip(names, columns, strict=True)}
 
     def of_responses(
@@ -55,34 +73,52 @@ class Sources:
     ) -> tuple[dict[str, "Joined"], "Joined"]:
         """Fields of the responses behind the rows, with `answered` only of those that did not fail; and the number of
         each row's response."""
-        columns = [Column(numbers=numbers) for _ in names]
-        keys = array("Q")
         state = ("outcome", "error") if answered and names else ()
-        for (own, *place), values in read_columns(self.runs, "responses", ("key", *_PLACE), (*state, *names)):
-            keys.extend(map(response_key, own, zip(*place, strict=True)))
-            for column, found in zip(columns, values[len(state) :], strict=True):
-                column.extend(found if not state else _of_answers(found, *values[:2]))
-        match = _Match(np.frombuffer(keys, np.uint64), self._sought)
-        joined = {name: Joined(column, match.rows(column)) for name, column in zip(names, columns, strict=True)}
+
+        def read() -> tuple[Keys, list[Column]]:
+            columns = [Column(numbers=numbers) for _ in names]
+            keys = array("Q")
+            for (own, *place), values in read_columns(self.runs, "responses", ("key", *_PLACE), (*state, *names)):
+                keys.extend(map(response_key, own, zip(*place, strict=True)))
+                for column, found in zip(columns, values[len(state) :], strict=True):
+                    column.extend(found if not state else _of_answers(found, *values[:2]))
+            return np.frombuffer(keys, np.uint64), columns
+
+        keys, parts = zip(*self.processes.over(self.runs, read), strict=True)
+        match = _Match(np.concatenate(keys), self._sought)
+        columns = dict(zip(names, _joined(parts), strict=True))
+        joined = {name: Joined(column, match.rows(column)) for name, column in columns.items()}
         return joined, Joined(None, match.found)
 
     def of_items(
         self, names: Sequence[str], columns: Columns, *, numbers: bool = True
     ) -> tuple[dict[str, "Joined"], "Joined"]:
         """Fields of the rows' items; and the number of each row's item, in the order of the dataset."""
-        made = [Column(numbers=numbers) for _ in names]
+
+        def read() -> tuple[Ints, list[Column]]:
+            made = [Column(numbers=numbers) for _ in names]
+            places: list[Ints] = [np.zeros(0, np.int64)]
+            for (own,), values in read_columns(self.datasets, "items", ("id",), names, item=True):
+                ids = np.array([id_hash(str(id)) for id in own], np.uint64)
+                items = np.searchsorted(columns.ids, ids).clip(max=len(columns.ids) - 1)
+                known = columns.ids[items] == ids
+                places.append(items[known])
+                for column, found in zip(made, values, strict=True):
+                    column.extend(compress(found, known))
+            return np.concatenate(places), made
+
+        places, parts = zip(*self.processes.over(self.datasets, read), strict=True)
+        places = np.concatenate(places)
         rows = np.full(len(columns.ids), -1, dtype=np.int64)
-        taken = 0
-        for (own,), values in read_columns(self.datasets, "items", ("id",), names, item=True):
-            ids = np.array([id_hash(str(id)) for id in own], np.uint64)
-            items = np.searchsorted(columns.ids, ids).clip(max=len(rows) - 1)
-            known = columns.ids[items] == ids
-            rows[items[known]] = np.arange(taken, taken + known.sum())
-            taken += int(known.sum())
-            for column, found in zip(made, values, strict=True):
-                column.extend(compress(found, known))
+        rows[places] = np.arange(len(places))  # of two items with one id the last
         found = rows[columns.item]
-        return {name: Joined(column, found) for name, column in zip(names, made, strict=True)}, Joined(None, found)
+        made = dict(zip(names, _joined(parts), strict=True))
+        return {name: Joined(column, found) for name, column in made.items()}, Joined(None, found)
+
+
+def _joined(parts: Sequence[list[Column]]) -> list[Column]:
+    """The columns of all rows from those of parts of them."""
+    return [columns[0] if len(columns) == 1 else Column().join(columns) for columns in zip(*parts, strict=True)]
 
 
 def _of_answers(values: list[Any], outcomes: list[Any], errors: list[Any]) -> list[Any]:

@@ -1,25 +1,30 @@
 """What Runner and Evaluator have in common: where rows are, which models may be called, and how far they may go."""
 
-from collections.abc import Callable, Generator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TypedDict, Unpack
 
 from assay.engine.calls.budget import Budget
 from assay.engine.calls.context import Surroundings
-from assay.engine.calls.lanes import Lanes
+from assay.engine.calls.failures import FAILURES, failures_in
+from assay.engine.calls.lanes import Lanes, Paces
 from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
+from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
 from assay.errors import LaneError
 from assay.interfaces import Limits, Model, Store
-from assay.records import Kind
+from assay.records import Kind, Manifest
 from assay.store.repositories import DatasetRepository
+from assay.store.seal import seal
 from assay.threads import Threads
 
 
 class Shared(TypedDict, total=False):
-    """`models` can be called by tasks and scorers; `limits` are by lane, that is by model; calls in flight have `grace`
-    seconds after a request to stop; `datasets`, shared by steps, is indexed once."""
+    """`models` can be called by tasks and scorers; `limits` are by lane, that is by model; `paces` are a worker's part
+    of limits that several share; calls in flight have `grace` seconds after a request to stop; `datasets`, shared by
+    steps, is indexed once."""
 
     models: Mapping[str, Model]
     limits: Mapping[str, Limits]
@@ -29,6 +34,7 @@ class Shared(TypedDict, total=False):
     progress: Progress
     stop: Stop | None
     budget: Budget | None
+    paces: Paces | None
     datasets: DatasetRepository
 
 
@@ -43,12 +49,13 @@ class Executor:
         self.progress = shared.get("progress") or Progress()
         self.stop = shared.get("stop")
         self.budget = shared.get("budget")
+        self.paces = shared.get("paces")
         self.datasets = shared.get("datasets") or DatasetRepository(store)
 
     def lanes(self, shown: Callable[[str], LaneProgress]) -> Lanes:
         """A lane for each model; `shown` gives the counters of a lane by its name. After a request to stop none of
         them begins another call or try."""
-        lanes = Lanes(self.limits, self.default_limits, shown, self.budget)
+        lanes = Lanes(self.limits, self.default_limits, shown, self.budget, self.paces)
         if self.stop is not None:
             self.stop.listen(lambda: lanes.stop(LaneError("the run was asked to stop")))
         return lanes
@@ -66,3 +73,16 @@ class Executor:
             workers.close()
             calls.close()
             traces.close()
+
+
+def close_artefact(store: Store, manifest: Manifest, owners: Iterable[str]) -> None:
+    """Store the manifest of rows that are counted: what they, and the calls that their `owners` made, used and why some
+    failed."""
+    log = store.log(manifest.kind, manifest.id)
+    if manifest.kind == "run":
+        manifest.metadata[USAGE] = usage_of(log)
+    manifest.metadata[CALLS] = usage_of_calls(store.log(manifest.kind, manifest.id, "calls"), owners)
+    manifest.metadata[FAILURES] = failures_in(log) if manifest.counts.get("errored") else []
+    seal(manifest, log)
+    manifest.ended = time.time()
+    store.put_manifest(manifest)

@@ -36,43 +36,42 @@ class Evaluator(Executor):
         id: str = "",
         name: str = "",
         dataset: str = "",
-        retry_errors: bool = False,
+        retry_errors: bool | None = False,
         budget: int | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Manifest:
         """The evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it. With a
         `budget` only this many matches are played, those that tell most about who is better. `metadata` is for the
         manifest."""
-        check_scorers(runs, scorers)
-        inputs, source = self._inputs(runs, dataset)
-        plan: dict[str, Any] = {"runs": inputs, "scorers": [_planned(scorer) for scorer in scorers]}
-        if budget is not None:
-            plan["matches"] = budget
-        wanted = plan_digest(plan)
-        evaluation_id = id or wanted[:16]
+        manifest, source = self.describe(runs, scorers, id=id, dataset=dataset, budget=budget)
         self.progress.begin("evaluate")
-        with self.store.lock("evaluation", evaluation_id):
-            old = self.store.manifest("evaluation", evaluation_id)
-            rows = self.store.log("evaluation", evaluation_id)
-            if old is not None and is_finished(old, wanted, rows, retry_errors):
+        with self.store.lock("evaluation", manifest.id):
+            old = self.store.manifest("evaluation", manifest.id)
+            rows = self.store.log("evaluation", manifest.id)
+            if old is not None and is_finished(old, manifest.digest, rows, retry_errors):
                 self._show_present(scorers, old)
                 return old
-            manifest = Manifest(
-                kind="evaluation",
-                id=evaluation_id,
-                name=name or (old.name if old else ""),
-                created=old.created if old else time.time(),
-                started=time.time(),
-                digest=wanted,
-                plan=plan,
-                inputs=inputs,
-                metadata={**(old.metadata if old else {}), **(metadata or {})},
-            )
-            self._note_own_answers(manifest, scorers, runs)
+            manifest.name = name or (old.name if old else "")
+            manifest.created = old.created if old else manifest.started
+            manifest.metadata = {**(old.metadata if old else {}), **(metadata or {})}
+            self.note_own_answers(manifest, scorers, runs)
             items = self.datasets.index(source)
             return await EvaluationJob(self, manifest, items, runs, scorers).run(retry_errors, budget)
 
     evaluate = blocking(evaluate_async)
+
+    def describe(
+        self, runs: Sequence[str], scorers: Sequence[BoundScorer], *, id: str, dataset: str, budget: int | None = None
+    ) -> tuple[Manifest, str]:
+        """The manifest of an evaluation before it begins, and the id of its dataset."""
+        check_scorers(runs, scorers)
+        inputs, source = self._inputs(runs, dataset)
+        plan: dict[str, Any] = {"runs": inputs, "scorers": [planned(scorer) for scorer in scorers]}
+        if budget is not None:
+            plan["matches"] = budget
+        digest, now = plan_digest(plan), time.time()
+        id = id or digest[:16]
+        return Manifest(kind="evaluation", id=id, started=now, digest=digest, plan=plan, inputs=inputs), source
 
     def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
         inputs: list[dict[str, Any]] = []
@@ -96,7 +95,7 @@ class Evaluator(Executor):
         inputs.append({"kind": "dataset", "id": source, "digest": stored.digest if stored else ""})
         return inputs, source
 
-    def _note_own_answers(self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]) -> None:
+    def note_own_answers(self, manifest: Manifest, scorers: Sequence[BoundScorer], runs: Sequence[str]) -> None:
         """A judge is kinder to its own answers: metrics of such rows say so."""
         judges = {scorer.name: scorer.judges for scorer in scorers if scorer.judges}
         found = own_answers(judges, [self.store.manifest("run", run) for run in runs])
@@ -111,7 +110,8 @@ class Evaluator(Executor):
             shown.ended = shown.started
 
 
-def _planned(scorer: BoundScorer) -> dict[str, Any]:
+def planned(scorer: BoundScorer) -> dict[str, Any]:
+    """What a plan says of a scorer."""
     found: dict[str, Any] = {"name": scorer.name, "identity": scorer.identity.hex(), "params": scorer.params}
     if scorer.of_several:
         found |= {"player": scorer.player, "both_seats": scorer.both_seats, "skip_failures": scorer.skip_failures}

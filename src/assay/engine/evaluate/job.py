@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.engine.calls.context import Surroundings
-from assay.engine.calls.failures import FAILURES, failures_in
+from assay.engine.calls.executor import close_artefact
 from assay.engine.calls.stop import Stop, finish
-from assay.engine.calls.usage import CALLS, usage_of_calls
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.call import call_scorer
 from assay.engine.evaluate.cases import Call, calls_of
@@ -62,7 +61,7 @@ class EvaluationJob:
         self.unfinished = 0  # calls that a worker has taken and not yet committed
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}
 
-    async def run(self, retry_errors: bool, budget: int | None) -> Manifest:
+    async def run(self, retry_errors: bool | None, budget: int | None) -> Manifest:
         store, progress = self.evaluator.store, self.evaluator.progress
         several = [scorer for scorer in self.scorers if scorer.of_several]
         self.matches = [Matches(scorer, self.runs, self.items, progress.note) for scorer in several]
@@ -172,16 +171,11 @@ class EvaluationJob:
 
     def _close_manifest(self, finished: bool) -> None:
         self.manifest.counts = self.existing.counts()
-        self.manifest.metadata[FAILURES] = failures_in(self.log) if self.manifest.counts.get("errored") else []
-        calls = self.evaluator.store.log("evaluation", self.manifest.id, "calls")
-        self.manifest.metadata[CALLS] = usage_of_calls(calls, (scorer.name for scorer in self.scorers))
         if finished:
             self.manifest.planned = self.existing.total
         self.manifest.present = self.existing.total
-        seal(self.manifest, self.log)
-        self.manifest.ended = time.time()
         self.manifest.complete = finished
-        self.evaluator.store.put_manifest(self.manifest)
+        close_artefact(self.evaluator.store, self.manifest, (scorer.name for scorer in self.scorers))
 
 
 def _row_count(run: Manifest | None) -> int:

@@ -40,6 +40,7 @@ def aggregate(
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
+    workers: int = 1,
 ) -> Experiment:
     """The experiment that computes the config's metrics from the evaluations of some folders or files, taken together.
     They are stored where there is a folder for them, otherwise only returned."""
@@ -47,7 +48,7 @@ def aggregate(
     loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
     folder, why_not = (local(output_dir), "") if output_dir is not None else _folder(sources)
     evaluations = ExistingEvaluations(sources, stored=folder is not None)
-    options = Options(output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors)
+    options = Options(output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors, workers=workers)
     experiment = Experiment(loaded, options, responses=evaluations)
     if folder is None:
         experiment.progress.note(f"the metrics are not stored: {why_not}-o FOLDER stores them")

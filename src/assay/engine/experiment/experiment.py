@@ -4,7 +4,7 @@ The verbs differ in where the responses come from: see `responses.py`.
 """
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from assay.interfaces import Model, Shown, Task
 from assay.records import Manifest, MetricRow
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
+from assay.store.shared.generations import make_ordinary
 from assay.store.shared.mirror import local, named, push
 from assay.store.stores import FlatStore
 
@@ -53,6 +54,7 @@ class Options(msgspec.Struct, kw_only=True):
     max_concurrency: int | None = None
     retry_errors: bool = False
     max_error_rate: float | None = None
+    workers: int = 1
 
 
 class Result(Shown, kw_only=True):
@@ -66,6 +68,9 @@ class Result(Shown, kw_only=True):
     notes: list[str] = []
     failures: list[Failures] = []
     failed: list[str] = []
+
+
+ByWorkers = Callable[["Experiment", Stop | None], Awaitable[Result]]
 
 
 class Experiment:
@@ -88,6 +93,7 @@ class Experiment:
         ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
         self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed
         self.progress = Progress()
+        self.by_workers: ByWorkers | None = None  # makes the rows in place of this process
 
     # -- parts
 
@@ -126,6 +132,8 @@ class Experiment:
     async def run(self, stop: Stop | None = None) -> Result:
         """Responses, labels and metrics, as far as the config and its mode say."""
         os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
+        if self.by_workers is not None:
+            return await self.by_workers(self, stop)
         result = Result(folder=named(self.folder) if self.responses.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
             stack.callback(self.responses.close)
@@ -133,17 +141,19 @@ class Experiment:
             for model in bound.models.values():
                 stack.push_async_callback(model.close)
             stack.enter_context(self.store.lock(self.responses.kind, self.id))
+            if self.responses.kind != "aggregation":
+                make_ordinary(self.folder)
             stack.push(self._push)
             stack.enter_context(log_to(self.config.logging))
-            shared = self._shared(bound.models, stop)
+            shared = self.shared(bound.models, stop)
             result.run = await self.responses.make(self, bound, shared, stack)
             if bound.scorers:
-                result.evaluation = await self._score(bound.scorers, shared)
+                result.evaluation = await self.score(bound.scorers, shared)
                 self.responses.scored(self, result.evaluation)
                 check_error_rate(self, "labels", result.evaluation)
             if bound.metrics:
-                result.metrics = await self._measure(bound.metrics)
-            self._note_failures(result)
+                result.metrics = await self.measure(bound.metrics)
+            self.note_failures(result)
         return result
 
     def _push(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -154,7 +164,7 @@ class Experiment:
             if error is None:
                 raise
 
-    def _note_failures(self, result: Result) -> None:
+    def note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
         if result.evaluation is None and result.metrics:
             ids = self.responses.measured(self).get("evaluations", [])
@@ -163,10 +173,11 @@ class Experiment:
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
-    def _shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
-        limits = self.config.budget
+    def shared(self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None) -> Shared:
+        """For Runner and Evaluator; `own` is a worker's part of it."""
+        limits, own = self.config.budget, own or {}
         budget = None
-        if limits != type(limits)():
+        if limits != type(limits)() and "budget" not in own:
             budget = Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
         return {
             "models": models,
@@ -177,9 +188,10 @@ class Experiment:
             "stop": stop,
             "budget": budget,
             "datasets": DatasetRepository(self.store),
+            **own,
         }
 
-    async def _score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
+    async def score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
         return await Evaluator(self.store, **shared).evaluate_async(
             self.responses.runs(self),
             scorers,
@@ -191,9 +203,14 @@ class Experiment:
             metadata=self.responses.metadata(self),
         )
 
-    async def _measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
+    async def measure(self, metrics: Sequence[BoundMetric]) -> list[MetricRow]:
         self.progress.begin("aggregate")
-        measure = partial(Aggregator(self.store).aggregate_async, metrics=metrics, id=self.id, name=self.config.name)
+        measure = partial(
+            Aggregator(self.store, workers=self.options.workers).aggregate_async,
+            metrics=metrics,
+            id=self.id,
+            name=self.config.name,
+        )
         try:
             return await measure(**self.responses.measured(self))
         except DamagedError:

@@ -57,18 +57,31 @@ def stored_config(
 ) -> Config:
     """The config of a result folder. `used` names the parts that will act, by default those of `need`."""
     file = folder / CONFIG
-    own = _digest("own", _content(folder))
-    if not _is_remembered(own):
+    if not _is_own(folder):
         # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
         config = load(file, overrides={"prompts": [], **overrides}, need=need)
         parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
-        reaches = [reach for part in parts for reach in _WAYS[part](config, folder)]
-        if "env_vars" in parts and (folder / ".env").exists():
-            reaches.append(Reach("sets", "environment variables", ".env"))
-        if not _accepted(folder, reaches):
-            _Process.foreign.add(config.source)
+        if not is_trusted(folder, config, parts):
             return config
     return load(file, overrides=overrides, need=need)
+
+
+def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
+    """Whether what the parts of a folder's config reach is the user's word, or trusted; False if it is foreign and
+    reaches nothing. What is neither is refused."""
+    if _is_own(folder):
+        return True
+    reaches = [reach for part in parts for reach in _WAYS[part](config, folder)]
+    if "env_vars" in parts and (folder / ".env").exists():
+        reaches.append(Reach("sets", "environment variables", ".env"))
+    if _accepted(folder, reaches):
+        return True
+    _Process.foreign.add(config.source)
+    return False
+
+
+def _is_own(folder: Path) -> bool:
+    return _is_remembered(_digest("own", _content(folder)))
 
 
 def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:

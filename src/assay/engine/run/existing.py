@@ -52,7 +52,7 @@ class Existing:
         self,
         planned: Iterable[tuple[bytes, bool]],
         *,
-        retry_errors: bool = False,
+        retry_errors: bool | None = False,
         fresh: bool = False,
         repair: bool = False,
         note: Callable[[str], None] = lambda text: None,
@@ -60,7 +60,7 @@ class Existing:
         """How the rows stand to a plan; None if there are no rows at all, and then the plan is not looked at.
 
         `planned` yields every key of the plan and whether its cell is among those that run now: only there are
-        failures tried again.
+        failures tried again; with `retry_errors` None nowhere.
         """
         decode = row_decoder(Row)
         damage = [] if self._sealed is None else self._log.damage(self._sealed)
@@ -75,7 +75,7 @@ class Existing:
         again = rows.commits_with(_TRANSIENT)
         if retry_errors:
             again |= rows.commits_with(_ERRORED)
-        retried = keep & again & np.isin(rows.keys, runs_now)
+        retried = keep & again & np.isin(rows.keys, runs_now) & (retry_errors is not None)
         keep &= ~retried
         failed = old.commits_with(_TRANSIENT) | old.commits_with(_ERRORED)
         back = old.complete & ~failed & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried])
@@ -86,7 +86,7 @@ class Existing:
         self,
         planned: Iterable[tuple[bytes, bool]],
         *,
-        retry_errors: bool = False,
+        retry_errors: bool | None = False,
         fresh: bool = False,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:

@@ -96,7 +96,7 @@ def plan_digest(plan: dict[str, Any]) -> str:
     return digest("plan", canonical(plan)).hex()
 
 
-def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool) -> bool:
+def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool | None) -> bool:
     """Whether an earlier run did all of this, and its rows are whole, so that nothing has to be rendered or decoded."""
     repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
     return old.complete and old.digest == wanted and not repeat and is_unchanged(old, rows)

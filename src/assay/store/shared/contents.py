@@ -13,12 +13,23 @@ from assay.store.written import LEDGER
 SMALL = (MANIFEST, "metrics.json", "metrics.jsonl", "config.yaml", "status.json")  # what a list of experiments reads
 MOST_FOREIGN = 10_000  # objects below a folder that is not an experiment's
 _WHOLE = ("generations/", "superseded/", "rejected/", f"{INSIDE}/")
-_NO_EXPERIMENTS = ("superseded", "rejected", "generations", "shards", "claims", "workers", "node_modules")
+_NO_EXPERIMENTS = (
+    "superseded",
+    "rejected",
+    "generations",
+    "shards",
+    "claims",
+    "workers",
+    "shares",
+    "files",
+    "node_modules",
+)
 _PARALLEL = 16
 
 
-def experiment_files(objects: Objects) -> dict[str, list[Entry]]:
-    """The objects of an experiment by folder, of segments those of the last generation; of anything else all."""
+def experiment_files(objects: Objects, *, segments: bool = True) -> dict[str, list[Entry]]:
+    """The objects of an experiment by folder, of segments those of the last generation, if any; of anything else
+    all."""
     entries, folders = objects.level("")
     if not is_experiment({"": entries, **dict.fromkeys(folders)}):
         every = list(islice(objects.names(""), MOST_FOREIGN + 1))
@@ -27,6 +38,8 @@ def experiment_files(objects: Objects) -> dict[str, list[Entry]]:
             raise UserError(what, where=objects.address, fix="name the folder of an experiment")
         return by_folder(every)
     plan = {"": [entry for entry in entries if is_visible(entry.name)]}
+    if not segments:
+        return plan
     for folder in (folder for folder in folders if folder in _WHOLE):
         plan |= by_folder(objects.names(folder))
     numbers = [entry.name for entry in plan.get("generations/", ())]

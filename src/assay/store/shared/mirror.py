@@ -28,18 +28,18 @@ _MANGLED = re.compile(r"^(s3|gs|az|memory):/(?=[^/])")  # what pathlib makes of 
 _updated: dict[tuple[Path, bool], float] = {}
 
 
-def local(place: str | Path, *, rows: bool = True) -> Path:
+def local(place: str | Path, *, rows: bool = True, segments: bool = True) -> Path:
     """The path of a file or folder: itself, or a copy that is up to date if it is in a bucket. `rows` are left out
-    where only a list of the experiments below is wanted."""
+    where only a list of the experiments below is wanted, `segments` by workers, which read those of their shards."""
     text = _MANGLED.sub(r"\1://", str(place)) if isinstance(place, Path) else place
     if is_remote(text):
-        return mirror(text, rows=rows)
+        return mirror(text, rows=rows, segments=segments)
     path = Path(text.removeprefix("file://"))
     refresh(path)
     return path
 
 
-def mirror(address: str, *, rows: bool = True) -> Path:
+def mirror(address: str, *, rows: bool = True, segments: bool = True) -> Path:
     """The folder or file that is the copy of an address, as the bucket is now. Nothing is there for what does not
     exist."""
     address = address.rstrip("/")
@@ -52,8 +52,9 @@ def mirror(address: str, *, rows: bool = True) -> Path:
             return mirror(outer) / name
         _replica(outer).update_files([name])
         return folder
-    Replica(objects, folder, _lock(address)).update(rows=rows)
-    _updated[folder, rows] = time.monotonic()
+    Replica(objects, folder, _lock(address)).update(rows=rows, segments=segments)
+    if segments:
+        _updated[folder, rows] = time.monotonic()
     return folder
 
 

@@ -3,10 +3,12 @@
 A folder is such a place by itself. Buckets are in `cloud.py`.
 """
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import msgspec
 
@@ -14,6 +16,8 @@ from assay import reading
 from assay.errors import StoreError
 from assay.reading import is_remote
 from assay.store.files import make_folder, new_file, store_error, sync_folder, temporary_of, write_file
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -99,7 +103,7 @@ class FolderObjects(Objects):
 
     def create(self, name: str, content: bytes) -> bool:
         path = self.folder / name
-        temporary = temporary_of(path)
+        temporary = temporary_of(path.with_name(f"{uuid4().hex}.{path.name}"))  # threads, and hosts of equal names
         try:
             make_folder(path.parent)
             try:
@@ -115,6 +119,9 @@ class FolderObjects(Objects):
             finally:
                 temporary.unlink(missing_ok=True)
         except OSError as error:
+            if error.filename2 is not None and error.errno in _NO_LINKS:
+                what, fix = "this file system has no hard links, which several writers need", "use another, or a bucket"
+                raise StoreError(what, where=str(path), fix=fix) from None
             raise store_error(error, path) from error
 
     def read(self, name: str) -> bytes | None:
@@ -147,9 +154,11 @@ class FolderObjects(Objects):
 
 
 def _below(folder: Path, prefix: str) -> Iterator[str]:
-    if not folder.is_dir():
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):  # also one that was removed a moment ago
         return
-    for entry in os.scandir(folder):
+    for entry in entries:
         name = f"{prefix}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
             yield from _below(Path(entry.path), f"{name}/")

@@ -63,8 +63,9 @@ class Replica:
         self.folder = folder
         self._lock = lock
 
-    def update(self, *, rows: bool = True) -> None:
-        """Have what readers of an experiment need; without `rows` what a list of the experiments below needs."""
+    def update(self, *, rows: bool = True, segments: bool = True) -> None:
+        """Have what readers of an experiment need, or a worker, which needs no `segments`; without `rows` what a list
+        of the experiments below needs."""
         with self._alone():
             if not rows:
                 plan, folders = experiments_below(self.objects)

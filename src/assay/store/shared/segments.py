@@ -5,16 +5,36 @@ segment at most. A number that is taken means that another worker was here, or t
 lost: both are settled by reading what is there. An empty segment closes the log for good.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+from xxhash import xxh3_64_intdigest
 
 from assay.errors import StoreError
+from assay.store.keyset import Seen
 from assay.store.shared.objects import Objects
 
 Key = Callable[[bytes], bytes]
+_Line = tuple[int, bytes]  # the number of its key, and the line
+_WAITS = (
+    0.0,
+    0.05,
+    0.2,
+    1.0,
+    2.0,
+)  # seconds: NFS may remember for a while that a name was missing
 
 
 class ClosedError(StoreError):
     """Another generation has begun: nothing that this worker does counts any more."""
+
+
+class _Row(msgspec.Struct):
+    key: str = ""
+
+
+_decode = msgspec.json.Decoder(_Row).decode
 
 
 def name_of(prefix: str, number: int) -> str:
@@ -22,14 +42,20 @@ def name_of(prefix: str, number: int) -> str:
 
 
 def key_of(line: bytes) -> bytes:
-    """The key of a row as Assay writes it: the text behind the first `"key":"`, which is 32 digits."""
-    start = line.find(b'"key":"') + 7
-    return line[start : line.find(b'"', start)] if start > 6 else line
+    """The key of a row. It is decoded, because metadata and details come before it and may have a `key` of their own,
+    and because a torn line has none; a line without a key stands for itself."""
+    try:
+        return _decode(line).key.encode() or line
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return line
 
 
 class Segments:
-    """One shard's rows of one kind, as this worker knows them. `key` tells which rows stand for the same work; without
-    it each row is kept, because it records what was paid."""
+    """One shard's rows of one kind, as this worker knows them; one thread uses it. `key` tells which rows stand for the
+    same work; without it each row is kept, because it records what was paid. All rows of a key must be in one `commit`.
+
+    `contested` says that another worker has committed rows that `read` did not give: read them anew from the start.
+    """
 
     def __init__(self, objects: Objects, prefix: str, key: Key | None = key_of) -> None:
         self.objects = objects
@@ -38,59 +64,83 @@ class Segments:
         self.closed = False
         self.contested = False
         self._key = key
-        self._keys: set[bytes] = set()
+        self._keys = Seen()
+        self._attempts: list[list[_Line]] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._done: list[_Line] = []  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
         """What others have committed since the last time, segment by segment. No listing is trusted: numbers are tried
         until there is none."""
         while not self.closed and (content := self.objects.read(name_of(self.prefix, self.next))) is not None:
-            self._take(content)
-            if content:
+            if not self._take(content) and content:
                 yield content
 
     def commit(self, lines: list[bytes]) -> list[bytes]:
         """Commit whole lines, in order, as the next segment; those that others have committed meanwhile are left out.
-        The lines that are in the log because of this call."""
-        mine = self._without_keys(lines)
+        The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
+        if not all(line and line.find(b"\n") == len(line) - 1 for line in lines):
+            raise ValueError("segments take whole lines, one by one, with their line feeds")
+        mine = self._missing([(self._number(line), line) for line in lines], self._done)
         while mine:
             if self.closed:
                 raise ClosedError("a newer generation has begun", where=self.objects.address, fix="start a new worker")
-            content = b"".join(mine)
-            number = self.next
-            if self.objects.create(name_of(self.prefix, number), content):
-                self._take(content)
-                return mine
-            theirs = self.objects.read(name_of(self.prefix, number))
-            if theirs is None:
-                raise StoreError(
-                    "an object exists and cannot be read: this store does not keep its promises",
-                    where=f"{self.objects.address}/{name_of(self.prefix, number)}",
-                    fix="use a store with conditional writes and reads of what was just written",
-                )
-            self._take(theirs)
-            if theirs == content:  # an earlier attempt, the reply to which was lost
-                return mine
-            self.contested = True
-            mine = self._without_keys(mine)
-        return []
+            self._attempts.append(mine)
+            content = _joined(mine)
+            if not self.objects.create(name_of(self.prefix, self.next), content):
+                content = self._existing(self.next)
+            own = self._take(content)
+            self.contested = self.contested or not own
+            mine = self._missing(mine, own)
+        done, self._done = self._done, []
+        return [line for _, line in done]
 
     def close(self) -> None:
-        """Commit the empty segment; what others committed before it is for `read`."""
+        """Commit the empty segment, unless there is one; what others committed before it is for `read`."""
         number = self.next
-        while (content := self.objects.read(name_of(self.prefix, number))) is not None or not self.objects.create(
-            name_of(self.prefix, number), b""
-        ):
-            if content == b"":
+        while not self.closed:
+            content = self.objects.read(name_of(self.prefix, number))
+            if content is None:
+                if self.objects.create(name_of(self.prefix, number), b""):
+                    return
+                content = self._existing(number)
+            if not content:
                 return
-            number += content is not None
+            number += 1
 
-    def _take(self, content: bytes) -> None:
+    def _existing(self, number: int) -> bytes:
+        """A segment that cannot be created because it is there."""
+        name = name_of(self.prefix, number)
+        for wait in _WAITS:
+            time.sleep(wait)
+            if (content := self.objects.read(name)) is not None:
+                return content
+        raise StoreError(
+            "an object exists and cannot be read: this store does not keep its promises",
+            where=f"{self.objects.address}/{name}",
+            fix="use a store with conditional writes and reads of what was just written",
+        )
+
+    def _take(self, content: bytes) -> list[_Line]:
+        """Go past a segment; the lines that this worker put there, if it was this one."""
+        own = next((attempt for attempt in self._attempts if _joined(attempt) == content), [])
+        self._attempts = []
+        self._done += own
         self.next += 1
         self.closed = not content
         if self._key is not None:
-            self._keys.update(map(self._key, content.splitlines()))
+            for number in (number for number, _ in own) if own else map(self._number, content.splitlines()):
+                self._keys.add(number)
+        return own
 
-    def _without_keys(self, lines: Iterable[bytes]) -> list[bytes]:
-        if self._key is None:
-            return list(lines)
-        return [line for line in lines if self._key(line) not in self._keys]
+    def _missing(self, lines: list[_Line], done: list[_Line]) -> list[_Line]:
+        """Lines that are not in the log yet; `done` are those at the beginning that are."""
+        rest = lines[len(done) :] if lines[: len(done)] == done else lines
+        return rest if self._key is None else [line for line in rest if line[0] not in self._keys]
+
+    def _number(self, line: bytes) -> int:
+        """What memory holds of a key."""
+        return 0 if self._key is None else xxh3_64_intdigest(self._key(line.rstrip(b"\n")))
+
+
+def _joined(lines: list[_Line]) -> bytes:
+    return b"".join(line for _, line in lines)

@@ -17,9 +17,9 @@ from assay.engine.aggregate.facets import text_of
 from assay.records import EvaluationOutcome, ResponseOutcome, tolerant_json, verdict_of
 from assay.store.files import store_error
 from assay.store.keys import id_hash, short
+from assay.store.log import OFFSET_BITS as OFFSET_BITS
 from assay.store.log import FileLog
 
-OFFSET_BITS = 48  # of a position: below them the offset, above them the number of the file
 MOST_VALUES = 1000  # of a facet
 RESPONSE_OUTCOMES: tuple[ResponseOutcome, ...] = ("ok", "refused", "errored", "skipped")
 _MOST_FACETS = 64

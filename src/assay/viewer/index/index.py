@@ -19,7 +19,7 @@ from assay.store.keys import id_hash, short
 from assay.store.log import FileLog
 from assay.viewer.index.build import Arrays, Coded, Ends
 
-_MAGIC = b"assay index 3 \n"
+_MAGIC = b"assay index 4 \n"
 _HEAD = slice(0, 15), slice(15, 31), slice(32, 48)  # what it is, the checksum of all that follows, the header's size
 KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
 _MOST_KEPT = 4 << 30  # bytes of all indexes

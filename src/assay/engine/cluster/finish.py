@@ -1,0 +1,77 @@
+"""When every shard is finished: the manifests of the whole, and the metrics."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from assay.engine.calls.executor import close_artefact
+from assay.engine.cluster.root import Patient, Root
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.experiment.experiment import Experiment, Result
+from assay.engine.experiment.responses import Bound, check_error_rate
+from assay.records import Manifest
+from assay.store.shared.generations import Generation
+
+Parts = list[dict[str, Manifest]]
+
+
+async def finish(root: Root, generation: Generation, experiment: Experiment, bound: Bound) -> Result:
+    """What one process would have left behind: manifests over all rows, metrics, and why rows failed."""
+    contents = (root.objects.read(generation.finished(shard)) for shard in range(generation.shards))
+    parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
+    result = Result(folder=root.place, notes=experiment.progress.notes)
+    root.update()
+    with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
+        if bound.tasks:
+            result.run = _close_run(experiment, bound, parts)
+            check_error_rate(experiment, "responses", result.run)
+        if bound.scorers:
+            result.evaluation = _close_evaluation(experiment, bound, parts)
+            experiment.responses.scored(experiment, result.evaluation)
+            check_error_rate(experiment, "labels", result.evaluation)
+        if bound.metrics:
+            result.metrics = await experiment.measure(bound.metrics)
+        experiment.note_failures(result)
+        root.push()
+    return result
+
+
+def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
+    manifest = experiment.store.manifest("run", experiment.id)
+    assert manifest is not None  # the generation began with it
+    shards = [part["run"] for part in parts]
+    _add_up(manifest, shards)
+    manifest.complete = manifest.present == manifest.planned
+    manifest.metadata["rate"] = sum(shard.metadata.get("rate", 0.0) for shard in shards) / max(1, len(shards))
+    close_artefact(experiment.store, manifest, (task.name for task in bound.tasks))
+    return manifest
+
+
+def _close_evaluation(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
+    store, responses = experiment.store, experiment.responses
+    old = store.manifest("evaluation", experiment.id)
+    evaluator = Evaluator(store)
+    runs = responses.runs(experiment)
+    manifest, _ = evaluator.describe(
+        runs, bound.scorers, id=experiment.id, dataset=experiment.id, budget=responses.budget
+    )
+    manifest.name = experiment.config.name
+    manifest.created = old.created if old else manifest.started
+    shards = [part["evaluation"] for part in parts]
+    manifest.metadata = {**(old.metadata if old else {}), **responses.metadata(experiment)}
+    evaluator.note_own_answers(manifest, bound.scorers, runs)
+    _add_up(manifest, shards)
+    manifest.planned, manifest.complete = manifest.present, all(shard.complete for shard in shards)
+    close_artefact(store, manifest, (scorer.name for scorer in bound.scorers))
+    return manifest
+
+
+def _add_up(manifest: Manifest, shards: Iterable[Manifest]) -> None:
+    counts: Counter[str] = Counter()
+    manifest.present = 0
+    for shard in shards:
+        counts.update(shard.counts)
+        manifest.present += shard.present or 0
+        manifest.started = min(manifest.started or shard.started, shard.started or manifest.started)
+    manifest.counts = {name: count for name, count in counts.items() if count}

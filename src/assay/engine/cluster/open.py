@@ -1,0 +1,112 @@
+"""A plan becomes a generation that workers can join, or the one under way is joined."""
+
+import platform
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from assay.config import resolved
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
+from assay.engine.cluster.shipping import ship
+from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.responses import Bound, Tasks
+from assay.engine.experiment.trust import write_config
+from assay.engine.run.plan import plan_digest
+from assay.errors import Interrupted, UserError
+from assay.records import Manifest
+from assay.store.shared.generations import Generation, begin, compact, living
+
+_PER_WORKER = 4  # shards: so that one that is slow, or dies, leaves little to the others
+_CHOSEN = ("mode", "models", "limit", "num_samples", "max_concurrency", "max_error_rate")
+
+
+async def open_generation(
+    root: Root, experiment: Experiment, bound: Bound, workers: int, paths: Sequence[str] = ()
+) -> Generation:
+    """The generation that has this experiment's plan: the one under way, or a new one, for which existing rows are
+    settled as a run by one process would: what is no longer planned is set aside, what failed is tried again."""
+    if experiment.config.objects:
+        raise UserError("functions of this process cannot travel to workers", fix="put them into a file, and name it")
+    with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
+        last = root.generation()
+        if last is not None and last.shards:
+            if workers_alive := living(root.objects, last):
+                refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
+                return last
+            if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
+                return last
+            root.update()
+            compact(root.folder, root.objects, last)
+        dataset = await _settle(experiment, bound)
+        root.push()
+        plan = plan_of(experiment, bound, dataset)
+        generation = Generation(
+            number=0 if last is None else last.number + 1,
+            shards=max(1, min(_PER_WORKER * workers, dataset.planned or 1)),
+            verb="run" if isinstance(experiment.responses, Tasks) else "evaluate",
+            id=experiment.id,
+            digest=plan_digest(plan),
+            plan=plan,
+            config=_vouched(experiment),
+            options={name: value for name in _CHOSEN if (value := getattr(experiment.options, name))},
+            paths=list(paths),
+            files=ship(experiment, root.objects),
+            versions={"assay": version("assay"), "python": platform.python_version()},
+            created=time.time(),
+        )
+        if begin(root.objects, generation):
+            return generation
+    return await open_generation(root, experiment, bound, workers, paths)  # another one was quicker
+
+
+def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
+    """The plan as this process has it, without touching the root."""
+    if experiment.config.dataset is None:
+        return plan_of(experiment, bound, experiment.store.manifest("dataset", experiment.id))
+    with experiment.trial_store() as store:
+        return plan_of(experiment, bound, experiment.ingest(store))
+
+
+def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool:
+    """Whether every shard is finished, and something of it is to be done again."""
+    if root.unfinished(generation):
+        return False
+    if not experiment.config.resume:
+        return True
+    again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
+    parts = (root.objects.read(generation.finished(shard)) for shard in range(generation.shards))
+    manifests = (msgspec.json.decode(part, type=dict[str, Manifest]) for part in parts if part)
+    return any(manifest.counts.get(state) for part in manifests for manifest in part.values() for state in again)
+
+
+def _vouched(experiment: Experiment) -> dict[str, Any]:
+    """The config as workers read it; that it is this user's word is remembered."""
+    with TemporaryDirectory(prefix="assay-") as folder:
+        if note := write_config(Path(folder), experiment.config):
+            experiment.progress.note(note)
+    return resolved(experiment.config)
+
+
+async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
+    """What a run does before its first call: store config and items, check them, bring existing rows in line."""
+    stop = Stop()
+    stop.request()
+    async with AsyncExitStack() as stack:
+        shared = {**experiment.shared(bound.models, stop), "progress": Progress(notes=experiment.progress.notes)}
+        with suppress(Interrupted):
+            await experiment.responses.make(experiment, bound, shared, stack)
+        scored = experiment.store.log("evaluation", experiment.id).segments()
+        if bound.scorers and any(segment.size for segment in scored):
+            with suppress(Interrupted):
+                await experiment.score(bound.scorers, shared)
+    dataset = experiment.store.manifest("dataset", experiment.id)
+    assert dataset is not None
+    return dataset

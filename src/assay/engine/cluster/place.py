@@ -1,0 +1,81 @@
+"""Who makes the rows of an experiment: this process alone, or workers in one of several places."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from assay.config import Config
+from assay.engine.experiment.evaluate import evaluate
+from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.sources import ConfigSource
+from assay.errors import UserError
+from assay.store.shared.objects import is_remote
+
+_WHERE = ("workers", "shard", "on")
+
+
+def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
+    """The run of a config. `workers`, `shard` and `on` among the options say who makes the rows, the others are those
+    of `Options`."""
+    where, own = _parted(options)
+    if config.on is not None and config.on.ray is not None and "shard" not in where:
+        where.setdefault("on", "ray")
+    place = str(own.get("output_dir") or config.output_dir)
+    if not where and not is_remote(place):
+        return Experiment(config, Options(**own))
+    from assay.engine.cluster.placement import Placement
+    from assay.engine.cluster.root import Root
+
+    root = Root(place)
+    own["output_dir"] = str(root.folder)
+    experiment = Experiment(config, Options(**own))
+    experiment.by_workers = Placement(root, **where)
+    return experiment
+
+
+def evaluation_of(
+    paths: str | Path | Sequence[str | Path], config: ConfigSource | None, options: Mapping[str, Any]
+) -> Experiment:
+    """The evaluation of existing responses; options as those of `run_of` and `evaluate`."""
+    where, own = _parted(options)
+    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    place = str(own.get("output_dir") or (listed[0] if len(listed) == 1 else ""))
+    if not where and not is_remote(place):
+        return evaluate(paths, config, **own)
+    from assay.engine.cluster.placement import Placement
+    from assay.engine.cluster.root import Root
+
+    if own.get("budget") is not None:
+        what = "a budget of matches is for one process: the next match depends on all before it"
+        raise UserError(what, fix="leave out --budget, or the workers")
+    if not place:
+        fix = "name a folder with -o"
+        raise UserError(f"it is not clear where the evaluations of {len(listed)} sources should go", fix=fix)
+    root = Root(place)
+    own["output_dir"] = str(root.folder)
+    experiment = evaluate(listed, config, **own)
+    absolute = [str(path) if is_remote(path) else str(Path(path).absolute()) for path in listed]
+    experiment.by_workers = Placement(root, paths=absolute, **where)
+    return experiment
+
+
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    where = {word: options[word] for word in _WHERE if options.get(word)}
+    if "shard" in where and len(where) > 1:
+        raise UserError("a shard is for one of many processes, and cannot start workers", fix="leave out --shard")
+    if "shard" in where:
+        where["shard"] = _shard(where["shard"])
+    return where, {word: value for word, value in options.items() if word not in _WHERE}
+
+
+def _shard(text: Any) -> tuple[int, int]:
+    """`3/16` as (3, 16)."""
+    if isinstance(text, tuple):
+        return cast("tuple[int, int]", text)
+    match = re.fullmatch(r"(\d+)/(\d+)", str(text))
+    number, parts = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= parts:
+        what = f"a shard is I/N with I from 1 to N, not {text!r}"
+        raise UserError(what, fix="--shard 3/16 for the third of sixteen processes")
+    return number, parts

@@ -1,0 +1,227 @@
+"""Workers on a Ray cluster. Ray places them and starts lost ones again; it carries no rows, only counts come back.
+
+Every worker is an actor with restarts without end. Actors belong to their driver: what nobody watches must not spend
+money, so they end with it, and a driver that is started again finds all that they committed. For a run that should
+outlive a terminal the driver itself is a Ray job. Two drivers on one plan share it by its claims.
+
+Assay must be installed on the nodes, in the driver's version: its compiled dependencies cannot be sent as a folder, and
+a `runtime_env` with `pip` or an image is Ray's own way to get them there. Values of secret variables are arguments of a
+call between processes, which Ray keeps in memory; a `runtime_env` it would write to its logs.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
+from typing import Any
+
+import assay
+from assay.config import RayConfig
+from assay.engine.calls.stop import Stop
+from assay.errors import AssayError, BudgetError, Interrupted, RunFailed, UserError
+from assay.store.shared.objects import is_remote
+
+LOOK = 0.5  # seconds between two looks at whether the run was asked to stop
+GRACE = 60.0  # seconds that workers then have to commit what they have
+LAST = 3.0  # seconds that the others have when one has finished the whole
+_ours: list[Any] = []  # the connection, if it was made here
+_ERRORS = {UserError.exit_code: UserError, BudgetError.exit_code: BudgetError}
+
+
+def run_on_ray(
+    place: str,
+    workers: int | None = None,
+    engine: RayConfig | None = None,
+    *,
+    names: Iterable[str] = (),
+    environ: Mapping[str, str] | None = None,
+    stop: Stop | None = None,
+) -> None:
+    """Work on the plan at `place` until no worker finds a shard to take. `names` are the variables that the workers
+    need, with the values of `environ`, by default of this process."""
+    engine = engine or RayConfig()
+    values = os.environ if environ is None else environ
+    ray = connected(engine)
+    actor = ray.remote(
+        max_restarts=-1,
+        max_task_retries=-1,
+        max_concurrency=2,  # one call works, another may ask it to stop
+        num_cpus=engine.cpus,
+        num_gpus=engine.gpus,
+        resources=engine.resources or None,
+        runtime_env=engine.runtime_env or None,
+    )(_actor())
+    sent = {name: values[name] for name in names if name in values}
+    actors = [actor.remote() for _ in range(workers or room(engine))]
+    place = place if is_remote(place) else os.path.abspath(place.removeprefix("file://"))
+    calls = {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}
+    with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
+        try:
+            _watch(ray, calls, stop or Stop())
+            _drain(calls)
+            ray.wait(list(calls), num_returns=len(calls), timeout=LAST)
+        finally:
+            for worker in actors:
+                ray.kill(worker)
+            _disconnect(ray)
+
+
+def room(engine: RayConfig | None) -> int:
+    """How many workers are asked for, or fit on the cluster now."""
+    engine = engine or RayConfig()
+    return engine.workers or fitting(engine, connected(engine).cluster_resources())
+
+
+def connected(engine: RayConfig) -> Any:
+    """Ray, connected to its cluster."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours sends nothing home
+    where = f"on.ray.address: {engine.address}"
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "ray":
+            raise
+        raise UserError("`--on ray` needs Ray", fix="pip install 'assay[ray]'") from None
+    if ray.is_initialized():
+        return ray
+    try:
+        _try(engine.address)
+        ray.init(address=engine.address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError) as error:
+        fix = "`ray start --head` on one machine, then `on: {ray: {address: …}}`; `address: local` starts one here"
+        raise UserError(f"there is no Ray cluster: {_first(error)}", where=where, fix=fix) from None
+    except RuntimeError as error:
+        if "ersion mismatch" not in str(error):
+            raise RunFailed(f"Ray cannot be used: {_first(error)}", where=where) from None
+        what = f"the cluster has another version of Ray or of Python: {' '.join(str(error).split())}"
+        raise UserError(what, where=where, fix="install the same versions on all sides") from None
+    _ours.append(ray)
+    return ray
+
+
+def _try(address: str) -> None:
+    """Ray asks for minutes where nobody answers."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _disconnect(ray: Any) -> None:
+    """End the connection, unless the caller of Assay had it before."""
+    while _ours:
+        _ours.pop()
+        ray.shutdown()
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def fitting(engine: RayConfig, cluster: Mapping[str, float]) -> int:
+    """How many workers a cluster has room for; at least one, for clusters that grow on demand."""
+    needs = {"CPU": engine.cpus, "GPU": engine.gpus, **engine.resources}
+    return max(1, min((int(cluster.get(name, 0) // need) for name, need in needs.items() if need), default=1))
+
+
+def _watch(ray: Any, pending: dict[Any, Any], stop: Stop) -> None:
+    """Wait for the workers; the first that finds the plan finished ends all. A user's mistake ends all, too; other
+    failures of a worker are the run's only if nobody finishes it."""
+    end, failure = float("inf"), None
+    while pending and time.monotonic() < end:
+        done, _ = ray.wait(list(pending), num_returns=1, timeout=LOOK)
+        for call in done:
+            worker = pending.pop(call)
+            outcome = _outcome(ray, call)
+            ray.kill(worker)  # its processors are for workers that wait for a place
+            if outcome.get("finished"):
+                return
+            if "error" in outcome:
+                failure = _ERRORS.get(outcome["exit_code"], RunFailed)(outcome["error"])
+                if isinstance(failure, UserError):
+                    raise failure
+        if stop.requested and end == float("inf"):
+            end = time.monotonic() + GRACE
+            _drain(pending)
+    if stop.requested:
+        raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+    if failure is not None:
+        raise failure
+
+
+def _drain(calls: Mapping[Any, Any]) -> None:
+    for worker in calls.values():
+        worker.drain.remote()
+
+
+def _outcome(ray: Any, call: Any) -> dict[str, Any]:
+    try:
+        return ray.get(call)
+    except ray.exceptions.RayError as error:
+        return {"error": f"a worker on Ray failed: {_first(error)}", "exit_code": 1}
+
+
+def _actor() -> type:
+    """The class that Ray sends to the nodes as code, so that it can tell what is installed there."""
+
+    class Worker:
+        def work(self, place: str, version: str, environ: dict[str, str]) -> dict[str, Any]:
+            import os
+            import socket
+
+            node = f"the node {socket.gethostname()}"
+            fix = f"  fix:   pip install 'assay[ray]=={version}' there, or `runtime_env: {{pip: […]}}`"
+            try:
+                import assay
+            except ModuleNotFoundError as error:
+                if error.name != "assay":
+                    raise
+                return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
+            if assay.__version__ != version:
+                what = f"Assay is {assay.__version__} on {node}, and {version} here"
+                return {"error": f"{what}\n{fix}", "exit_code": 2}
+            from assay.engine.cluster.ray import work_here
+
+            os.environ.update(environ)
+            return work_here(place)
+
+        def drain(self) -> None:
+            from assay.engine.cluster.ray import drain
+
+            drain()
+
+    return Worker
+
+
+# ---- in a worker's process
+
+_asked: list[Callable[[], object]] = []
+
+
+def work_here(place: str) -> dict[str, Any]:
+    """A worker's outcome as plain values: errors with keywords do not survive being pickled."""
+    from assay.engine.cluster.worker import work
+
+    os.environ["ASSAY_TRUST"] = "1"  # the driver has opened the plan, or joined its own
+
+    async def run() -> dict[str, Any]:
+        stop = Stop()
+        loop = asyncio.get_running_loop()
+        _asked.append(lambda: loop.call_soon_threadsafe(stop.request))
+        worked = await work(place, stop=stop)
+        return {"finished": worked.result is not None, "shards": worked.shards, "rows": worked.rows}
+
+    try:
+        return asyncio.run(run())
+    except Interrupted:
+        return {"finished": False}
+    except AssayError as error:
+        return {"error": str(error), "exit_code": error.exit_code}
+
+
+def drain() -> None:
+    for ask in _asked:
+        ask()

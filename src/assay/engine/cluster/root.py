@@ -1,0 +1,131 @@
+"""A root: the folder or bucket that all workers of an experiment share, and the local folder that shows it."""
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assay.config import load, to_yaml
+from assay.engine.cluster.shipping import localised, materialise
+from assay.engine.evaluate.evaluate import planned
+from assay.engine.experiment.evaluate import evaluate
+from assay.engine.experiment.experiment import Experiment, Options
+from assay.engine.experiment.responses import Bound
+from assay.engine.experiment.trust import CONFIG, is_trusted
+from assay.engine.run.plan import describe, plan_digest
+from assay.errors import LockedError, UserError
+from assay.records import ROWS_FILE, Manifest
+from assay.store.files import write_file
+from assay.store.shared.generations import Generation, last_generation
+from assay.store.shared.mirror import local, push
+from assay.store.shared.objects import open_objects
+
+_ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
+_FEW = 16
+
+
+class Root:
+    """`place` is a folder or an address such as s3://bucket/prefix."""
+
+    def __init__(self, place: str | Path) -> None:
+        self.place = str(place)
+        self.objects = open_objects(place)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the root's whole files can be read, and written before they are part of it."""
+        return local(self.place, segments=False)
+
+    def update(self) -> None:
+        """Show in the folder what workers have committed, if it is a copy."""
+        local(self.place)
+
+    def push(self) -> None:
+        """Make what was written in the folder part of the root, if it is a copy."""
+        push(self.folder)
+
+    def generation(self) -> Generation | None:
+        return last_generation(self.objects)
+
+    def unfinished(self, generation: Generation) -> list[int]:
+        """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""
+        names = {entry.name for entry in self.objects.names(f"shards/{generation.number}/")}
+        shards = [shard for shard in range(generation.shards) if generation.finished(shard) not in names]
+        if len(shards) > _FEW:
+            return shards
+        return [shard for shard in shards if self.objects.read(generation.finished(shard)) is None]
+
+
+def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
+    """The experiment as a generation describes it; `folder` is this worker's own."""
+    write_file(folder / CONFIG, to_yaml(generation.config).encode())
+    data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
+    items = root.folder / ROWS_FILE["dataset"]
+    if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
+        data["dataset"] = {"type": "jsonl", "path": str(items)}
+    config = load(data, need=generation.verb or "run")
+    is_trusted(folder, config, _ACTING)
+    options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
+    if generation.verb == "evaluate":
+        return evaluate(list(generation.paths), config, environ=environ, **options)
+    return Experiment(config, Options(**options), environ=environ)
+
+
+def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
+    """What determines the rows of an experiment: workers and drivers must agree on it."""
+    plan: dict[str, Any] = {"scorers": [planned(scorer) for scorer in bound.scorers], "seed": experiment.config.seed}
+    if bound.tasks:
+        plan |= describe(bound.tasks, bound.samples, dataset.digest if dataset else "")
+    elif dataset is not None:
+        plan["dataset"] = dataset.digest
+    return plan
+
+
+def refuse_differences(generation: Generation, plan: dict[str, Any], where: str) -> None:
+    """Refuse to work on a plan that is not the generation's, and name what differs."""
+    if plan_digest(plan) == generation.digest:
+        return
+    differences = [f"{what}: {', '.join(names)}" for what, names in _differences(generation.plan, plan).items()]
+    raise UserError(
+        f"this process does not have the plan that is under way here; different are {'; '.join(differences)}",
+        where=where,
+        fix="give every worker the same Assay, config and files, or wait until the workers have ended and run again",
+    )
+
+
+def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for part in sorted({*theirs, *ours}):
+        a, b = theirs.get(part), ours.get(part)
+        if a == b:
+            continue
+        if isinstance(a, list) and isinstance(b, list):
+            sides = [{entry["name"]: entry for entry in side} for side in (a, b)]
+            names = {*sides[0], *sides[1]}
+            found[part] = sorted(name for name in names if sides[0].get(name) != sides[1].get(name))
+        else:
+            found[part] = [f"{a} there, {b} here"]
+    return found
+
+
+class Patient:
+    """A folder's lock for which one waits: the holder is another worker that prepares or finishes the same thing."""
+
+    def __init__(self, lock: AbstractContextManager[None], seconds: float = 600.0) -> None:
+        self._lock = lock
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        end = time.monotonic() + self._seconds
+        while True:
+            try:
+                return self._lock.__enter__()
+            except LockedError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def __exit__(self, *error: Any) -> None:
+        self._lock.__exit__(*error)

@@ -1,0 +1,272 @@
+"""A worker: takes shards of a generation until none is left, and makes their rows with the ordinary executors."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from assay.engine.calls.budget import spent_before
+from assay.engine.calls.executor import Shared
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.cluster.commit import ShardStore, TakenOver
+from assay.engine.cluster.finish import finish
+from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
+from assay.engine.cluster.shards import OrdinaryLog, Places
+from assay.engine.cluster.shares import Shares
+from assay.engine.cluster.status import WorkerStatus, worker_status
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.experiment.experiment import Experiment, Result
+from assay.engine.experiment.models import bind_limits
+from assay.engine.experiment.responses import Bound
+from assay.engine.run.plan import Selection
+from assay.engine.run.run import Runner
+from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
+from assay.interfaces import Log
+from assay.records import Manifest
+from assay.store.repositories import DatasetRepository
+from assay.store.shared.claims import Claims, new_beat
+from assay.store.shared.generations import Generation, generation_name
+
+POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
+
+
+class Worked(msgspec.Struct):
+    """What a worker did. `result` is there if it was the one that finished the whole."""
+
+    worker: str
+    shards: int = 0
+    rows: int = 0
+    result: Result | None = None
+
+
+async def work(
+    place: str | Path,
+    *,
+    shard: tuple[int, int] | None = None,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+    environ: Mapping[str, str] | None = None,
+    name: str = "",
+) -> Worked:
+    """Work on what was begun at a root, until every shard is finished or in the hands of others. `shard` is (i, n):
+    those that leave i - 1 when divided by n come first."""
+    root = Root(place)
+    generation = root.generation()
+    if generation is None or not generation.shards:
+        what = "there is no plan to work on"
+        raise UserError(what, where=root.place, fix="assay run CONFIG --shard 1/4 -o ROOT begins one")
+    with TemporaryDirectory(prefix="assay-worker-") as folder:
+        experiment = experiment_of(root, generation, Path(folder), environ)
+        if progress is not None:
+            experiment.progress = progress
+        return await Worker(root, generation, experiment, Path(folder), shard, stop, name).work()
+
+
+class Worker:
+    """One process's part in a generation."""
+
+    def __init__(
+        self,
+        root: Root,
+        generation: Generation,
+        experiment: Experiment,
+        folder: Path,
+        shard: tuple[int, int] | None = None,
+        stop: Stop | None = None,
+        name: str = "",
+    ) -> None:
+        self.root = root
+        self.generation = generation
+        self.experiment = experiment
+        self.folder = folder
+        self.stop = stop or Stop()
+        self.beat = new_beat(name)
+        self.workers = generation.workers(root.objects)
+        self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
+        self.own = shard or (1, 1)
+        self.worked = Worked(self.beat.worker)
+        self.holding: int | None = None
+        self.shard_stop = Stop()
+        self.before = WorkerStatus()  # what the shards before this one came to
+        self._known_places: dict[str, Places] = {}
+        self._loop = asyncio.get_running_loop()
+
+    async def work(self) -> Worked:
+        """Take shards until there is nothing left to take; then finish the whole, if it is whole."""
+        async with AsyncExitStack() as stack:
+            bound = self.experiment.responses.bind(self.experiment)
+            for model in bound.models.values():
+                stack.push_async_callback(model.close)
+            await self._prepare(bound)
+            self.shares = self._shares(bound)
+            await asyncio.to_thread(self.shares.join, self.beat)
+            heart = threading.Event()
+            beating = self._loop.run_in_executor(None, self._keep_beating, heart)
+            stack.push_async_callback(self._end, heart, beating)
+            while (shard := await self._next()) is not None:
+                with suppress(TakenOver):
+                    await self._make(shard, bound)
+            if not self.root.unfinished(self.generation):
+                self.worked.result = await finish(self.root, self.generation, self.experiment, bound)
+        return self.worked
+
+    async def _prepare(self, bound: Bound) -> None:
+        """See that this process has the plan, and show the rows that are evaluated."""
+        experiment = self.experiment
+        if self.generation.verb == "evaluate":
+            async with AsyncExitStack() as stack:
+                with Patient(experiment.store.lock("evaluation", experiment.id)):
+                    await experiment.responses.make(experiment, bound, experiment.shared(bound.models, None), stack)
+        dataset = experiment.store.manifest("dataset", experiment.id)
+        refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
+
+    def _shares(self, bound: Bound) -> Shares:
+        """This worker's part of the limits and of the budget. A server that it starts itself is its alone."""
+        experiment, config = self.experiment, self.experiment.config
+        limits = bind_limits(config)
+        shared = {name: limits[name] for name, model in bound.models.items() if not getattr(model, "exclusive", False)}
+        return Shares(
+            self.root.objects,
+            self.generation.number,
+            self.workers,
+            shared,
+            before=lambda: spent_before(experiment.store, experiment.id),
+            **msgspec.structs.asdict(config.budget),
+        )
+
+    # -- which shard
+
+    async def _next(self) -> int | None:
+        """Claim a shard: an own one, a free one, or that of a worker that is dead. None when all that are left are in
+        the hands of workers that live, or the worker was asked to stop."""
+        number, parts = self.own
+        start = number if parts > 1 else xxh3_64_intdigest(self.beat.worker)
+        seen: dict[str, int] = {}
+        pause = POLL
+        while not self.stop.requested:
+            left = self.root.unfinished(self.generation)
+            left.sort(key=lambda shard: (shard % parts != number - 1, (shard - start) % self.generation.shards))
+            candidates = self.claims.candidates(left)
+            for shard in candidates:
+                if self.claims.take(shard, self.beat.worker):
+                    return shard
+            holders = {self.claims.holder(shard) for shard in candidates}
+            beats = {holder: beat.count for holder in holders if (beat := self.workers.last(holder))}
+            if all(beats.get(holder, 0) > seen.setdefault(holder, beats.get(holder, 0)) for holder in holders):
+                return None
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, self.workers.lease / 3)
+        return None
+
+    # -- one shard
+
+    async def _make(self, shard: int, bound: Bound) -> None:
+        self.holding, self.shard_stop = shard, Stop()
+        self.stop.listen(self.shard_stop.request)
+        experiment, id = self.experiment, self.experiment.id
+        with TemporaryDirectory(dir=self.folder) as folder:
+            store = ShardStore(
+                Path(folder), id, self.root.objects, self.generation, shard, lambda stem: self._before(stem, shard)
+            )
+            try:
+                items = self._items(store, shard)
+                own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
+                shared = experiment.shared(bound.models, self.shard_stop, own)
+                parts: dict[str, Manifest] = {}
+                if bound.tasks:
+                    parts["run"] = await self._run(store, bound, shared, items)
+                if bound.scorers:
+                    parts["evaluation"] = await self._evaluate(store, shard, bound, shared)
+                store.committer.flush()
+                self.root.objects.create(self.generation.finished(shard), msgspec.json.encode(parts))
+                self.worked.shards += 1
+            except (Interrupted, BudgetError, RunFailed) as error:
+                if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
+                    store.committer.flush()
+                if self.stop.requested or not isinstance(error, Interrupted):
+                    raise
+            finally:
+                self.holding = None
+                store.committer.close()
+                self.before = worker_status(experiment.progress, [], self.before)
+                experiment.progress.lanes.clear()  # what is shown is the shard under way
+
+    async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
+        experiment, config = self.experiment, self.experiment.config
+        selection = experiment.selection(bound.tasks)
+        runner = Runner(store, **shared, task_timeout=config.timeout, keep_server=True)
+        manifest = await runner.run_async(
+            experiment.id,
+            bound.tasks,
+            bound.samples,
+            id=experiment.id,
+            name=config.name,
+            selection=Selection(selection.tasks, items, selection.samples),
+            retry_errors=None,
+        )
+        store.committer.flush()
+        return manifest
+
+    async def _evaluate(self, store: ShardStore, shard: int, bound: Bound, shared: Shared) -> Manifest:
+        experiment, runs = self.experiment, self.experiment.responses.runs(self.experiment)
+        if not bound.tasks:
+            for run in runs:
+                log = experiment.store.log("run", run)
+                rows = self._places(f"run {run}", log).of(shard)
+                store.show("run", run, rows, experiment.store.manifest("run", run))
+        return await Evaluator(store, **shared).evaluate_async(
+            runs, bound.scorers, id=experiment.id, name=experiment.config.name, dataset=experiment.id, retry_errors=None
+        )
+
+    def _items(self, store: ShardStore, shard: int) -> int:
+        """Store the shard's items; how many of them run now."""
+        experiment = self.experiment
+        places = self._places("items", experiment.store.log("dataset", experiment.id))
+        count = store.put_items(experiment.id, places.of(shard).blocks())
+        limit = experiment.options.limit
+        return count if limit is None else places.among_first(shard, limit)
+
+    def _before(self, stem: str, shard: int) -> Iterable[bytes]:
+        """Rows of earlier generations, which are in the ordinary files."""
+        path = self.root.folder / f"{stem}.jsonl"
+        return self._places(stem, OrdinaryLog(path)).of(shard).blocks() if path.exists() else ()
+
+    def _places(self, name: str, log: Log) -> Places:
+        if name not in self._known_places:
+            self._known_places[name] = Places(log, self.generation)
+        return self._known_places[name]
+
+    # -- signs of life
+
+    def _keep_beating(self, ended: threading.Event) -> None:
+        """Say that this worker lives, and look whether its shard and its generation are still its own."""
+        while True:
+            with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
+                shard = self.holding
+                told = worker_status(self.experiment.progress, [] if shard is None else [shard], self.before)
+                self.beat.status = msgspec.to_builtins(told)
+                self.shares.refresh()
+                if shard is not None and self.claims.holder(shard) != self.beat.worker:
+                    self._leave()
+                if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
+                    self._leave()
+            if ended.wait(self.workers.lease / 3):
+                return
+
+    def _leave(self) -> None:
+        self._loop.call_soon_threadsafe(self.shard_stop.request)
+
+    async def _end(self, ended: threading.Event, beating: "asyncio.Future[None]") -> None:
+        ended.set()
+        await beating
+        with suppress(StoreError):
+            await asyncio.to_thread(self.shares.leave)
+        self.beat.ended, self.beat.status = True, msgspec.to_builtins(self.before)
+        with suppress(StoreError):
+            self.workers.beat(self.beat)
