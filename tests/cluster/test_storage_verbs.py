@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 
 import assay
+from assay.api import finish
+from assay.engine.experiment.aggregate import aggregate
 from assay.errors import StoreError, UserError
+from assay.store.log import FileLog
 from assay.store.shared.mirror import mirror
-from assay.store.shared.objects import open_objects
+from assay.store.shared.objects import Objects, open_objects
+from assay.threads import run_blocking
 from assay.viewer.experiments import experiments_below
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages import page
@@ -68,7 +72,17 @@ class Place:
         return text
 
     def rows(self, name: str) -> list[bytes]:
-        return (self.objects.read(name) or b"").splitlines()
+        """The lines of a file, and of the segments of its last generation, as they are in the bucket."""
+        return lines_of(self.objects, name)
+
+
+def lines_of(objects: Objects, name: str) -> list[bytes]:
+    folder, _, file = name.rpartition("/")
+    generations = [entry.name.rpartition("/")[2] for entry in objects.names(f"{folder}/generations/")]
+    last = max((int(number.removesuffix(".json")) for number in generations), default=0)
+    segments = objects.names(f"{folder}/{file.removesuffix('.jsonl')}.d/{last}/")
+    names = [name, *(segment.name for segment in segments)]
+    return b"".join(objects.read(each) or b"" for each in names).splitlines()
 
 
 @pytest.fixture
@@ -178,15 +192,15 @@ def test_datasets_by_pattern_compressed_and_stored(place):
     assert "ok" in place.assay("dataset", "verify", "sums", "--repository", repository, more=other)
 
 
-def test_what_another_machine_changed_is_not_overwritten(done, monkeypatch):
-    experiment = assay.evaluation(f"{done.address}/runs/one", overrides={"evaluation_methods": ["exact_match"]})
+def test_what_another_machine_changed_is_not_overwritten(done):
+    experiment = aggregate(f"{done.address}/runs/one", overrides={"metrics": [{"name": "count"}]})
     done.objects.write("runs/one/manifest.json", done.objects.read("runs/one/manifest.json") + b"\n")
     before = {entry.name: entry.stamp for entry in done.objects.names("runs/one/")}
     with pytest.raises(StoreError, match="changed in the bucket since it was read"):
-        assay.threads.run_blocking(lambda: assay.api.finish(experiment))
+        run_blocking(lambda: finish(experiment))
     assert {entry.name: entry.stamp for entry in done.objects.names("runs/one/")} == before
-    assay.evaluate(f"{done.address}/runs/one", overrides={"evaluation_methods": ["exact_match"]})  # now it is read
-    assert len(done.rows("runs/one/evaluation_results.jsonl")) == len(ITEMS)
+    assay.aggregate(f"{done.address}/runs/one", metrics=["count"])  # now it is read
+    assert {json.loads(row)["metric_name"] for row in done.rows("runs/one/metrics.jsonl")} == {"count"}
 
 
 def test_a_list_of_many_experiments_fetches_no_rows(done, monkeypatch):
@@ -197,8 +211,8 @@ def test_a_list_of_many_experiments_fetches_no_rows(done, monkeypatch):
     monkeypatch.setenv("ASSAY_STATE_DIR", str(done.folder / "fresh"))
     assert len(assay.ls(f"{done.address}/many")) == 30
     fetched = [path.name for path in (done.folder / "fresh").rglob("*.json*") if path.name[0] != "."]
-    assert len(fetched) == 30 * 4
-    assert not {"responses.jsonl", "evaluation_results.jsonl", "items.jsonl"} & set(fetched)
+    assert fetched.count("manifest.json") == fetched.count("metrics.jsonl") == 30
+    assert not _copied_rows(done.folder / "fresh")
 
 
 def test_the_viewer_shows_a_bucket_and_fetches_rows_when_they_are_read(done, monkeypatch):
@@ -206,11 +220,15 @@ def test_the_viewer_shows_a_bucket_and_fetches_rows_when_they_are_read(done, mon
     experiments = experiments_below([done.address])
     assert experiments.names == [done.address]
     assert list(experiments.list()) == ["runs/one"]
-    assert not list((done.folder / "fresh").rglob("responses.jsonl"))
+    assert not _copied_rows(done.folder / "fresh")
     assert page(experiments, "leaderboard", {})
     index, _ = open_index(experiments, "runs/one", wait=True)
-    assert list(index.item_ids()) == [item["id"] for item in ITEMS]
-    assert list((done.folder / "fresh").rglob("responses.jsonl"))
+    assert sorted(index.item_ids()) == sorted(item["id"] for item in ITEMS)
+    assert _copied_rows(done.folder / "fresh")
+
+
+def _copied_rows(folder: Path) -> list[Path]:
+    return [*folder.rglob("responses.jsonl"), *folder.rglob("*.d/**/*.jsonl"), *folder.rglob("items.jsonl")]
 
 
 def test_a_mirror_through_a_store_that_misbehaves(done, server, monkeypatch):
@@ -222,8 +240,10 @@ def test_a_mirror_through_a_store_that_misbehaves(done, server, monkeypatch):
         result = assay.aggregate(f"{done.address}/runs/one", metrics=["count"])
         assert {row["metric_name"] for row in result.metrics} == {"count"}
     assert sum(plan.counts.values()) > 5
-    for name in ("responses.jsonl", "items.jsonl", "metrics.jsonl", "manifest.json"):
+    for name in ("items.jsonl", "metrics.jsonl", "manifest.json"):
         assert (folder / name).read_bytes() == done.objects.read(f"runs/one/{name}")
+    rows = [line for _, line in FileLog(folder / "responses.jsonl").scan()]
+    assert sorted(rows) == sorted(done.rows("runs/one/responses.jsonl"))
 
 
 def test_memory_is_a_place_for_a_process():
@@ -239,5 +259,5 @@ def test_memory_is_a_place_for_a_process():
         "output_dir": "memory://lab/x/out",
     }
     assert assay.run(config).folder == "memory://lab/x/out"
-    assert len((objects.read("out/responses.jsonl") or b"").splitlines()) == 4
+    assert len(lines_of(objects, "out/responses.jsonl")) == 4
     assert [entry.folder for entry in assay.ls("memory://lab/x")] == ["memory://lab/x/out"]
