@@ -145,6 +145,9 @@ def test_verbs_that_write_push_what_they_changed(done):
     done.assay("export", one, "-o", f"{done.address}/out/rows.csv")
     assert len(done.rows("out/rows.csv")) == len(ITEMS) + 1
     assert "such an object already" in done.assay("export", one, "-o", f"{done.address}/out/rows.csv", code=2)
+    done.assay("report", one, "-o", f"{done.address}/out/report.html")
+    assert len(done.objects.read("out/report.html") or b"") > 10_000
+    assert not (done.folder / "s3:").exists()
     done.assay("export", one, "-t", "items", "-o", f"{done.address}/out/rows.csv", "--force")
     assert b"question" in done.rows("out/rows.csv")[1]
 

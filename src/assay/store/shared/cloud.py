@@ -22,7 +22,7 @@ from obstore.store import GCSStore
 from assay import reading
 from assay.errors import StoreError, UserError
 from assay.store.files import new_file, temporary_of
-from assay.store.shared.accounts import KEYS, OPEN
+from assay.store.shared.accounts import KEYS, open_bucket
 from assay.store.shared.objects import Entry, Objects
 from assay.store.shared.probe import check
 
@@ -53,7 +53,7 @@ def open_cloud(address: str, *, probe: bool = False) -> "CloudObjects":
         )
     scheme, bucket = parts[1], parts[2]
     try:
-        store = OPEN[scheme](bucket)
+        store = open_bucket(scheme, bucket)
     except exceptions.BaseError as error:
         raise _complaint(error, address, bucket) from None
     objects = CloudObjects(store, f"{scheme}://{bucket}", prefix)
