@@ -177,7 +177,7 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
-        for note in await to_thread(write_outputs, step.config, result.folder):
+        for note in await to_thread(write_outputs, step.config, step.folder):
             step.progress.note(note)  # the result's notes are the progress's
     return result
 
@@ -237,8 +237,9 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options = {"overrides": _with_objects(overrides, metrics=metrics), "retry_errors": retry_errors, "workers": workers}
-    return run_blocking(lambda: finish(aggregate(paths, config, output_dir=output_dir, **options)))
+    options: dict[str, Any] = {"output_dir": output_dir, "retry_errors": retry_errors, "workers": workers}
+    overrides = _with_objects(overrides, metrics=metrics)
+    return run_blocking(lambda: finish(aggregate(paths, config, overrides=overrides, **options)))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:

@@ -94,7 +94,9 @@ cluster_options = _all_of(  # of `run` and `evaluate`
     (
         click.option("--on", type=click.Choice(["ray"]), help="Let this engine place the workers."),
         shard_option,
-        click.option("--workers", type=click.IntRange(min=1), help="How many workers; default 1."),
+        click.option(
+            "--workers", type=click.IntRange(min=0), help="Processes that share the work; 0: only begin, for `worker`."
+        ),
     )
 )
 

@@ -203,5 +203,5 @@ def test_secrets_are_only_named(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
     lab.config |= {"models": [remote], "prompt_templates": {"p": "{{question}} costs ${NO_SECRET}"}}
     lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
     config = load(lab.config)
-    assert variables(config) == ["LAB_API_KEY", "OTHER_TOKEN"]
+    assert variables(resolved(config)) == ["LAB_API_KEY", "OTHER_TOKEN"]
     assert "never-to-be-seen" not in json.dumps(ship(Experiment(config), FolderObjects(tmp_path / "root")))

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from assay.config import resolved
+from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship
@@ -44,6 +45,7 @@ async def open_generation(
                 return last
             compact(root.folder, root.objects, last)
         dataset = await _settle(experiment, bound)
+        root.push()
         plan = plan_of(experiment, bound, dataset)
         generation = Generation(
             number=0 if last is None else last.number + 1,
@@ -97,7 +99,7 @@ async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
     stop = Stop()
     stop.request()
     async with AsyncExitStack() as stack:
-        shared = experiment.shared(bound.models, stop)
+        shared = {**experiment.shared(bound.models, stop), "progress": Progress(notes=experiment.progress.notes)}
         with suppress(Interrupted):
             await experiment.responses.make(experiment, bound, shared, stack)
         scored = experiment.store.log("evaluation", experiment.id).segments()

@@ -61,7 +61,7 @@ def evaluation_of(
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    where = {word: options[word] for word in _WHERE if options.get(word)}
+    where = {word: options[word] for word in _WHERE if options.get(word) or options.get(word) == 0}
     if "shard" in where and len(where) > 1:
         raise UserError("a shard is for one of many processes, and cannot start workers", fix="leave out --shard")
     if "shard" in where:

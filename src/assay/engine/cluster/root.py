@@ -19,7 +19,8 @@ from assay.errors import LockedError, UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
-from assay.store.shared.objects import is_remote, open_objects
+from assay.store.shared.mirror import local, push
+from assay.store.shared.objects import open_objects
 
 _ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
 
@@ -34,11 +35,15 @@ class Root:
     @cached_property
     def folder(self) -> Path:
         """Where the root's files can be read, and written before they are part of it."""
-        if is_remote(self.place):
-            from assay.store.shared.mirror import mirror
+        return local(self.place)
 
-            return mirror(self.place)
-        return Path(self.objects.address)
+    def update(self) -> None:
+        """Show in the folder what workers have committed, if it is a copy."""
+        local(self.place)
+
+    def push(self) -> None:
+        """Make what was written in the folder part of the root, if it is a copy."""
+        push(self.folder)
 
     def generation(self) -> Generation | None:
         return last_generation(self.objects)
@@ -54,8 +59,9 @@ def experiment_of(root: Root, generation: Generation, folder: Path, environ: Map
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, to_yaml(generation.config).encode())
     data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
-    if generation.verb == "run":  # the items are stored, and the file that they came from may be elsewhere
-        data["dataset"] = {"type": "jsonl", "path": str(root.folder / ROWS_FILE["dataset"])}
+    items = root.folder / ROWS_FILE["dataset"]
+    if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
+        data["dataset"] = {"type": "jsonl", "path": str(items)}
     config = load(data, need=generation.verb or "run")
     is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
-from assay.errors import UserError
-from assay.store.files import write_file
+from assay.errors import UserError, shown
+from assay.reading import is_remote
+from assay.store.files import state_folder, write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
 CONFIG = "config.yaml"
@@ -104,9 +105,9 @@ def write_config(folder: Path, config: Config | bytes) -> str:
     return _remember(_digest("own", _content(folder)), str(folder))
 
 
-def vouch_rows(folder: Path, elsewhere: Iterable[str]) -> str:
+def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
     """Remember that the user named these rows. A note if that cannot be done."""
-    outside = _outside(folder, map(Path, elsewhere))
+    outside = _outside(folder, elsewhere)
     return _remember(_digest("rows", *map(os.fsencode, outside)), str(folder)) if outside else ""
 
 
@@ -278,6 +279,8 @@ def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:
 
 
 def _is_outside(folder: Path, text: str) -> bool:
+    if is_remote(text):
+        return not text.startswith(f"{shown(str(folder.absolute()))}/")
     return bool(_outside(folder, [folder / os.path.expanduser(text)]))
 
 
@@ -286,13 +289,6 @@ def _owner(path: Path) -> str:
         return path.owner()
     except KeyError:
         return f"user {path.stat().st_uid}"
-
-
-def state_folder() -> Path:
-    """Where this user's Assay remembers what no experiment's folder is to hold."""
-    outer = os.environ.get("XDG_STATE_HOME", "")
-    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
-    return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
 
 
 def _is_remembered(key: str) -> bool:

@@ -21,7 +21,8 @@ LEASE = 30.0  # seconds of silence after which a worker is taken for dead; ASSAY
 
 
 class Beat(msgspec.Struct, kw_only=True):
-    """What a worker says about itself; `status` is for people."""
+    """What a worker says about itself; `status` is for people. It works by state `seen` of the shared limits, and has
+    spent this much of the budget."""
 
     worker: str
     count: int = 0
@@ -30,6 +31,9 @@ class Beat(msgspec.Struct, kw_only=True):
     place: str = ""  # within which `pid` means something
     started: float = 0.0
     ended: bool = False
+    seen: int = -1
+    tokens: int = 0
+    usd: float = 0.0
     status: dict[str, object] = {}
 
 
@@ -81,6 +85,11 @@ class Workers:
         contents = (self.objects.read(entry.name) for entry in self.objects.names(self.prefix))
         beats = (_beat(content) for content in contents)
         return [beat for beat in beats if beat is not None]
+
+    def last(self, worker: str) -> Beat | None:
+        """What a worker said last."""
+        content = self.objects.read(self._name(worker))
+        return msgspec.json.decode(content, type=Beat) if content else None
 
     def is_alive(self, worker: str) -> bool:
         """Whether the worker has said something within a lease, as far as this observer can tell."""

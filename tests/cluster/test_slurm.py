@@ -1,0 +1,136 @@
+"""A real SLURM on loopback, and the array script as it is printed: killed and drained workers lose nothing."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.server import Options, running
+from assay.server.process import stats
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
+missing = [name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(bool(missing) or os.geteuid() != 0, reason=f"needs root and {', '.join(missing) or 'SLURM'}"),
+]
+
+ITEMS = 300
+CONFIGURATION = """
+ClusterName=assay
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+SlurmctldPort={controller}
+SlurmdPort={daemon}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+MpiDefault=none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+KillWait=5
+ReturnToService=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Slurm:
+    """One controller and one node."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("state", "spool", "bin"):
+            (folder / name).mkdir()
+        (folder / "munge.key").write_bytes(os.urandom(128))
+        (folder / "munge.key").chmod(0o600)
+        host = socket.gethostname().partition(".")[0]
+        values = {"host": host, "controller": port(), "daemon": port(), "folder": folder, "cpus": os.cpu_count()}
+        (folder / "slurm.conf").write_text(CONFIGURATION.format(**values))
+        assay = folder / "bin" / "assay"
+        assay.write_text(f'#!/bin/sh\nexec {sys.executable} -m assay "$@"\n')
+        assay.chmod(0o755)
+        self.environ = {
+            **os.environ,
+            "SLURM_CONF": str(folder / "slurm.conf"),
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}:/usr/sbin",
+        }
+        munge = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
+        self.processes = [
+            self._start("munged", "--force", "--foreground", f"--socket={folder}/munge.socket", *munge),
+        ]
+        self.until(lambda: (folder / "munge.socket").exists())
+        self.processes.append(self._start("slurmctld", "-D", "-c"))
+        self.processes.append(self._start("slurmd", "-D", "-N", host))
+        self.until(lambda: "idle" in self.call("sinfo", "-h", "-o", "%t"))
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(words, env=self.environ, stdin=quiet, stdout=quiet, stderr=quiet)
+
+    def call(self, *words: str, **options: Any) -> str:
+        return subprocess.run(words, env=self.environ, capture_output=True, text=True, **options).stdout
+
+    def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, self.logs()
+            time.sleep(0.2)
+
+    def logs(self) -> str:
+        return "\n".join(path.read_text(errors="replace")[-2000:] for path in self.folder.glob("*.log"))
+
+    def end(self) -> None:
+        self.call("scancel", "--full", "--user=root")
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    made = Slurm(tmp_path_factory.mktemp("slurm"))
+    yield made
+    made.end()
+
+
+def test_the_array_script_as_printed(slurm: Slurm, tmp_path: Path) -> None:
+    with running(Options(skill=0.7, latency_ms=100)) as url:
+        rows = ({"id": f"q{n}", "question": f"What is {n} + 5?", "answer": str(n + 5)} for n in range(ITEMS))
+        (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        config = {
+            "models": [{"name": "mock", "endpoint": url}],
+            "dataset": "items.jsonl",
+            "max_concurrency": 4,
+            "evaluation_methods": ["exact_match"],
+            "metrics": ["pass_rate"],
+        }
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        print(slurm.call("assay", "plan", "config.json", cwd=tmp_path))
