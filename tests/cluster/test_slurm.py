@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ pytestmark = [
 ]
 
 ITEMS = 300
+CONCURRENCY, LATENCY = 4, 0.2
 CONFIGURATION = """
 ClusterName=assay
 SlurmctldHost={host}(127.0.0.1)
@@ -121,16 +123,54 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     made.end()
 
 
+def rows(root: Path, stem: str) -> list[dict[str, Any]]:
+    files = [root / f"{stem}.jsonl", *root.glob(f"{stem}.d/*/*/*.jsonl")]
+    return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
+
+
+def living(root: Path) -> list[int]:
+    """The processes of the workers that have begun and not ended."""
+    beats = [json.loads(file.read_bytes()) for file in sorted(root.glob("workers/*/*.json"))]
+    return [beat["pid"] for beat in beats if not beat["ended"] and Path(f"/proc/{beat['pid']}").exists()]
+
+
+def begun(slurm: Slurm, folder: Path, url: str) -> Path:
+    """The root of a plan without workers, beside the rows of one process."""
+    questions = ({"id": f"q{n}", "question": f"What is {n} + 5?", "answer": str(n + 5)} for n in range(ITEMS))
+    (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
+    config = {
+        "models": [{"name": "mock", "endpoint": url}],
+        "dataset": "items.jsonl",
+        "max_concurrency": CONCURRENCY,
+        "evaluation_methods": ["exact_match"],
+        "metrics": ["pass_rate"],
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    slurm.call("assay", "run", "config.json", "-o", "alone", "--set", "max_concurrency=64", cwd=folder)
+    slurm.call("assay", "run", "config.json", "-o", "root", "--workers", "0", cwd=folder)
+    return folder / "root"
+
+
 def test_the_array_script_as_printed(slurm: Slurm, tmp_path: Path) -> None:
-    with running(Options(skill=0.7, latency_ms=100)) as url:
-        rows = ({"id": f"q{n}", "question": f"What is {n} + 5?", "answer": str(n + 5)} for n in range(ITEMS))
-        (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        config = {
-            "models": [{"name": "mock", "endpoint": url}],
-            "dataset": "items.jsonl",
-            "max_concurrency": 4,
-            "evaluation_methods": ["exact_match"],
-            "metrics": ["pass_rate"],
-        }
-        (tmp_path / "config.json").write_text(json.dumps(config))
-        print(slurm.call("assay", "plan", "config.json", cwd=tmp_path))
+    with running(Options(skill=0.7, latency_ms=LATENCY * 1000)) as url:
+        root = begun(slurm, tmp_path, url)
+        paid = stats(url)["requests"]
+        (tmp_path / "job.sh").write_text(slurm.call("assay", "worker", str(root), "--script", "slurm", "--count", "4"))
+        job = slurm.call("sbatch", "--parsable", "job.sh", cwd=tmp_path).strip()
+        slurm.until(lambda: len(rows(root, "responses")) > 20)
+        os.kill(living(root)[0], signal.SIGKILL)
+        slurm.until(lambda: len(rows(root, "responses")) > 80 and len(living(root)) > 0)
+        drained = slurm.call("squeue", "-h", "-t", "RUNNING", "-o", "%K").split()[0]
+        slurm.call("scancel", "--signal=TERM", "--batch", f"{job}_{drained}")
+        # What was drained waits in the queue; all others run to their end without it.
+        slurm.until(lambda: slurm.call("squeue", "-h", "-o", "%K %t").split() == [drained, "PD"], 120)
+        slurm.call("scontrol", "update", f"JobId={job}_{drained}", "StartTime=now")
+        slurm.until(lambda: not slurm.call("squeue", "-h"))
+        calls = stats(url)["requests"] - paid
+    alone = tmp_path / "alone"
+    for stem in ("responses", "evaluation_results"):
+        assert Counter(row["key"] for row in rows(root, stem)) == Counter(row["key"] for row in rows(alone, stem))
+        assert len(rows(root, stem)) == ITEMS
+    assert (root / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
+    assert calls <= ITEMS + 2 * (CONCURRENCY + 3 * CONCURRENCY / LATENCY)  # a killed worker; a drained one repeats less
+    assert "the same command resumes" in (tmp_path / f"assay-{job}_{drained}.log").read_text()
