@@ -16,6 +16,7 @@ GROUPS = (
     "coverage",
     "ranking",
     "aggregation",
+    "workers",
     "viewer",
     "mixeval",
     "ragicamp",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.analysis.look.plugins import show
     from assay.analysis.look.sql import frame, sql
     from assay.analysis.look.sql import sql as query
+    from assay.analysis.look.status import status
     from assay.analysis.look.trace import trace
     from assay.analysis.rank.rank import rank
     from assay.config import Config
@@ -59,7 +60,7 @@ __all__ = [
     "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish",
     "frame", "function_task", "gate", "import_", "init", "label", "list", "ls", "metric", "mock_server", "model",
     "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save",
-    "schema", "scorer", "sheet", "show", "sql", "task", "trace", "trust", "validate", "view", "writer",
+    "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "view", "writer",
 ]
 # fmt: on
 
@@ -74,6 +75,7 @@ _HOMES = {
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
+    "analysis.look.status": "Watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
     "config": "parse_override",
@@ -177,7 +179,7 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     if step.config.outputs and result.folder:
         from assay.analysis.look.export import write_outputs
 
-        for note in await to_thread(write_outputs, step.config, step.folder):
+        for note in await to_thread(write_outputs, step.config, result.folder):
             step.progress.note(note)  # the result's notes are the progress's
     return result
 

@@ -1,14 +1,17 @@
 import os
 import threading
+import time
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import StoreError
 from assay.interfaces import Log
+from assay.store.lines import cut
 from assay.store.log import FileLog
 from assay.store.stores import MemoryLog
 
@@ -191,3 +194,78 @@ def test_a_closed_log_opens_again_and_keeps_no_descriptor(tmp_path: Path) -> Non
     log.read(0)
     del log
     assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+# ---- segments and parts
+
+
+def write_at(folder: Path, name: str, text: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def test_nested_segments_of_the_last_generation_follow_the_flat_ones(tmp_path: Path) -> None:
+    names = ["rows.d/b.jsonl", "rows.d/9/0/0.jsonl", "rows.d/10/2/0.jsonl", "rows.d/10/00001/10.jsonl"]
+    names += ["rows.d/10/00001/9.jsonl", "rows.d/10/00001/note.txt", "rows.d/latest/0/0.jsonl", "rows.d/a.jsonl"]
+    for name in (*names, "rows.jsonl"):
+        write_at(tmp_path, name, f'"{name}"\n')
+    write_at(tmp_path, "rows.d/10/00003/0.jsonl", "")
+    log = FileLog(tmp_path / "rows.jsonl")
+    expected = ["rows.jsonl", "rows.d/a.jsonl", "rows.d/b.jsonl", "rows.d/10/2/0.jsonl"]
+    expected += ["rows.d/10/00001/9.jsonl", "rows.d/10/00001/10.jsonl"]
+    assert [line.decode().strip('"') for line in lines_of(log)] == expected
+    assert [segment.name for segment in log.segments()] == [*expected, "rows.d/10/00003/0.jsonl"]
+    assert [log.read(position).decode().strip('"') for position, _ in log.scan()] == expected
+
+
+def test_replacing_leaves_the_segments_of_generations(tmp_path: Path) -> None:
+    for name in ("rows.jsonl", "rows.d/a.jsonl", "rows.d/1/0/0.jsonl"):
+        write_at(tmp_path, name, f'"{name}"\n')
+    log = FileLog(tmp_path / "rows.jsonl")
+    log.replace([b'"new"\n'])
+    assert lines_of(log) == [b'"new"', b'"rows.d/1/0/0.jsonl"']
+
+
+def test_very_many_segments(tmp_path: Path) -> None:
+    """Looking a number up in a list would take minutes, and a position must fit into 64 bits."""
+    folder = tmp_path / "rows.d/1/00000"
+    folder.mkdir(parents=True)
+    for number in range(40_000):
+        os.close(os.open(f"{folder}/{number:08}.jsonl", os.O_CREAT | os.O_WRONLY))
+    write_at(folder, "00040000.jsonl", '"last"\n')
+    log = FileLog(tmp_path / "rows.jsonl")
+    began = time.process_time()
+    ((position, line),) = log.scan()
+    assert time.process_time() - began < 10
+    assert line == log.read(int(np.int64(position))) == b'"last"'
+
+
+@unhurried
+@given(
+    files=st.lists(st.lists(line_texts, max_size=12), min_size=1, max_size=4),
+    count=st.integers(1, 9),
+    block=st.sampled_from([1, 2, 16, 64]),
+    torn=st.sampled_from([b"", b"{", b"7"]),
+)
+def test_parts_together_are_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], count: int, block: int, torn: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    write_at(folder, "rows.d/0.jsonl", "")
+    for number, texts in enumerate(files):
+        (folder / f"rows.d/{number}.jsonl").write_bytes(b"".join(text + b"\n" for text in texts) + torn)
+    log = FileLog(folder / "rows.jsonl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("assay.store.lines.BLOCK", block)
+        lines, blocks, parts = list(log.scan()), list(log.blocks()), log.parts()
+        sizes = [part.path.stat().st_size if part.path.exists() else 0 for part in parts]
+        read: list[tuple[int, bytes]] = []
+        pieces: list[bytes] = []
+        shares = cut(sizes, count)
+        for share in shares:
+            log.limit([parts[file]._replace(start=start, stop=stop) for file, start, stop in share])
+            read += log.scan()
+            pieces += log.blocks()
+    assert len(shares) == count
+    assert read == lines
+    assert pieces == blocks

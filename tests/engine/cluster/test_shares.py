@@ -19,7 +19,7 @@ from assay.store.shared.objects import Entry, Objects
 
 LEASE = 30.0
 PLACES = 4
-TOKENS = 1000
+TOKENS = 120
 
 
 class Clock:
@@ -125,7 +125,6 @@ class Cluster(RuleBasedStateMachine):
         self.workers: dict[str, Worker] = {}
         self.crashed: set[str] = set()
         self.excess: dict[str, int] = {}  # what a worker had spent beyond what was counted for it when it was given up
-        self.left: set[str] = set()
         self.given_up: set[str] = set()
         self.busy: set[str] = set()
         self.faults: list[str] = []
@@ -175,7 +174,7 @@ class Cluster(RuleBasedStateMachine):
     def refresh(self, name: str) -> None:
         self._act(name, lambda worker: worker.shares.refresh() if worker.shares._beat.worker else worker.join())
 
-    @rule(name=names, tokens=st.integers(1, 200))
+    @rule(name=names, tokens=st.integers(1, 30))
     def spend(self, name: str, tokens: int) -> None:
         self._act(name, lambda worker: worker.shares._beat.worker and worker.spend(tokens))
 
@@ -193,7 +192,6 @@ class Cluster(RuleBasedStateMachine):
         if name in self.workers and len(self.workers) - len(self.crashed) > 1:
             self._act(name, lambda worker: worker.shares._beat.worker and worker.shares.leave())
             self.crashed.add(name)
-            self.left.add(name)
 
     @rule(fate=st.lists(st.sampled_from(["lost", "refused", "timeout", "fine"]), max_size=3))
     def break_store(self, fate: list[str]) -> None:
@@ -214,10 +212,8 @@ class Cluster(RuleBasedStateMachine):
             self.given_up.discard(name)
         for name in state.gone.keys() - self.given_up:
             self.given_up.add(name)  # the bound: what it spent since its last beat, which nobody can know
-            told = (
-                json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"] if name not in self.left else None
-            )
-            self.excess[name] = self.excess.get(name, 0) + (self.workers[name].spent - told if told is not None else 0)
+            told = json.loads(self.objects.content[f"workers/0/{name}.json"])["tokens"]
+            self.excess[name] = self.excess.get(name, 0) + self.workers[name].spent - told
         assert state.spent()[0] <= TOKENS + sum(self.excess.values())
         assert sum(worker.spent for worker in self.workers.values()) <= TOKENS + sum(self.excess.values())
 

@@ -112,7 +112,7 @@ class Watch:
         working = [line for line in workers if line.state == "working"]
         held = {shard for line in working for shard in line.status.shards}
         kind = "run" if generation.verb == "run" else "evaluation"
-        parts = [part[kind] for name, part in self._parts.items() if kind in part]
+        parts = [part[kind] for part in self._parts.values() if kind in part]
         under_way = [lane for line in working for lane in line.status.models.values()]
         rows = sum(part.present for part in parts) + sum(lane.present + lane.done for lane in under_way)
         planned = self._planned(generation, kind)

@@ -43,6 +43,7 @@ async def open_generation(
                 return last
             if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
                 return last
+            root.update()
             compact(root.folder, root.objects, last)
         dataset = await _settle(experiment, bound)
         root.push()

@@ -23,6 +23,7 @@ from assay.store.shared.mirror import local, push
 from assay.store.shared.objects import open_objects
 
 _ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
+_FEW = 16
 
 
 class Root:
@@ -34,8 +35,8 @@ class Root:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the root's files can be read, and written before they are part of it."""
-        return local(self.place)
+        """Where the root's whole files can be read, and written before they are part of it."""
+        return local(self.place, segments=False)
 
     def update(self) -> None:
         """Show in the folder what workers have committed, if it is a copy."""
@@ -49,9 +50,11 @@ class Root:
         return last_generation(self.objects)
 
     def unfinished(self, generation: Generation) -> list[int]:
-        """The shards that are not finished."""
+        """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""
         names = {entry.name for entry in self.objects.names(f"shards/{generation.number}/")}
         shards = [shard for shard in range(generation.shards) if generation.finished(shard) not in names]
+        if len(shards) > _FEW:
+            return shards
         return [shard for shard in shards if self.objects.read(generation.finished(shard)) is None]
 
 

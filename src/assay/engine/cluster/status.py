@@ -37,10 +37,11 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     models: dict[str, LaneStatus] = {}
 
 
-def worker_status(progress: Progress, shards: Iterable[int]) -> WorkerStatus:
-    """What a worker's progress comes to."""
+def worker_status(progress: Progress, shards: Iterable[int], before: WorkerStatus | None = None) -> WorkerStatus:
+    """What a worker's progress comes to; `before` is what the shards before came to, which used tokens and money."""
+    before = before or WorkerStatus()
     lanes = progress.of(progress.step)
-    everything = progress.lanes.values()
+    everything = [*progress.lanes.values()]
     waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
     return WorkerStatus(
         shards=sorted(shards),
@@ -50,8 +51,10 @@ def worker_status(progress: Progress, shards: Iterable[int]) -> WorkerStatus:
         done=sum(lane.done for lane in lanes),
         errors=sum(lane.errors for lane in lanes),
         rate=sum(lane.rate() for lane in lanes if lane.ended is None),
-        tokens=sum(lane.tokens for lane in everything),
-        cost=None if any(lane.unpriced for lane in everything) else sum(lane.cost for lane in everything),
+        tokens=before.tokens + sum(lane.tokens for lane in everything),
+        cost=None
+        if before.cost is None or any(lane.unpriced for lane in everything)
+        else before.cost + sum(lane.cost for lane in everything),
         waiting="; ".join(f"{name}: {why}" for name, why in waiting.items()),
         notes=progress.notes[-3:],
         models={

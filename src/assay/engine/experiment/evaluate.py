@@ -32,7 +32,7 @@ from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.repair import read_rows
-from assay.store.shared.mirror import local, named, remembered
+from assay.store.shared.mirror import local, named, placed
 from assay.store.stores import FlatStore
 
 Paths = str | Path | Sequence[str | Path]
@@ -100,7 +100,7 @@ class ExistingResponses(Responses):
     def metadata(self, experiment: Experiment) -> dict[str, Any]:
         elsewhere = self._elsewhere(experiment)
         files = (file for files in elsewhere.values() for file in ([files] if isinstance(files, str) else files))
-        if note := vouch_rows(experiment.folder, map(remembered, files)):
+        if note := vouch_rows(experiment.folder, map(placed, files)):
             experiment.progress.note(note)
         return {ELSEWHERE: elsewhere}
 

@@ -173,10 +173,11 @@ class Experiment:
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
-    def shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
-        limits = self.config.budget
+    def shared(self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None) -> Shared:
+        """For Runner and Evaluator; `own` is a worker's part of it."""
+        limits, own = self.config.budget, own or {}
         budget = None
-        if limits != type(limits)():
+        if limits != type(limits)() and "budget" not in own:
             budget = Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
         return {
             "models": models,
@@ -187,6 +188,7 @@ class Experiment:
             "stop": stop,
             "budget": budget,
             "datasets": DatasetRepository(self.store),
+            **own,
         }
 
     async def score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:

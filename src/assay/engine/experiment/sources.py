@@ -21,7 +21,7 @@ from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import formats
 from assay.store.files import INSIDE
 from assay.store.log import FileLog
-from assay.store.shared.mirror import local, refresh, remembered
+from assay.store.shared.mirror import local, placed, refresh
 from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
@@ -179,10 +179,13 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
         for kind, files in rows.items():
-            found[kind] = [*map(remembered, [files] if isinstance(files, str) else files)]
+            found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]
         if not rows:
             inside |= _inputs_in_repository(folder, manifest)
-    check_rows(folder, (file for files in found.values() for file in files))
+    files = [file for files in found.values() for file in files]
+    check_rows(folder, files)
+    for file in files:
+        refresh(file)
     return found | inside
 
 

@@ -1,6 +1,6 @@
 """Which objects belong to the copy of a bucket's folder: what the readers of an experiment need, or a list of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
@@ -27,16 +27,19 @@ _NO_EXPERIMENTS = (
 _PARALLEL = 16
 
 
-def experiment_files(objects: Objects) -> dict[str, list[Entry]]:
-    """The objects of an experiment by folder, of segments those of the last generation; of anything else all."""
+def experiment_files(objects: Objects, *, segments: bool = True) -> dict[str, list[Entry]]:
+    """The objects of an experiment by folder, of segments those of the last generation, if any; of anything else
+    all."""
     entries, folders = objects.level("")
-    if all(entry.name != MANIFEST for entry in entries) and "generations/" not in folders:
+    if not is_experiment({"": entries, **dict.fromkeys(folders)}):
         every = list(islice(objects.names(""), MOST_FOREIGN + 1))
         if len(every) > MOST_FOREIGN:
             what = f"there are more than {MOST_FOREIGN:,} objects below it, and it is not an experiment"
             raise UserError(what, where=objects.address, fix="name the folder of an experiment")
         return by_folder(every)
     plan = {"": [entry for entry in entries if is_visible(entry.name)]}
+    if not segments:
+        return plan
     for folder in (folder for folder in folders if folder in _WHOLE):
         plan |= by_folder(objects.names(folder))
     numbers = [entry.name for entry in plan.get("generations/", ())]
@@ -82,6 +85,16 @@ def by_folder(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 def is_visible(name: str) -> bool:
     return name[0] != "." or name == LEDGER
+
+
+def is_experiment(folders: Mapping[str, Iterable[Entry] | None]) -> bool:
+    """Whether these folders with their objects are an experiment's."""
+    return "generations/" in folders or any(entry.name == MANIFEST for entry in folders.get("") or ())
+
+
+def is_part(folder: str) -> bool:
+    """Whether a folder in an experiment's holds what belongs to it."""
+    return f"{folder}/" in _WHOLE or folder == "shards" or folder.endswith(".d")
 
 
 def _may_hold_experiments(folder: str) -> bool:

@@ -28,18 +28,18 @@ _MANGLED = re.compile(r"^(s3|gs|az|memory):/(?=[^/])")  # what pathlib makes of 
 _updated: dict[tuple[str, bool], float] = {}
 
 
-def local(place: str | Path, *, rows: bool = True) -> Path:
+def local(place: str | Path, *, rows: bool = True, segments: bool = True) -> Path:
     """The path of a file or folder: itself, or a copy that is up to date if it is in a bucket. `rows` are left out
-    where only a list of the experiments below is wanted."""
+    where only a list of the experiments below is wanted, `segments` by workers, which read those of their shards."""
     text = _MANGLED.sub(r"\1://", str(place)) if isinstance(place, Path) else place
     if is_remote(text):
-        return mirror(text, rows=rows)
+        return mirror(text, rows=rows, segments=segments)
     path = Path(text.removeprefix("file://"))
     refresh(path)
     return path
 
 
-def mirror(address: str, *, rows: bool = True) -> Path:
+def mirror(address: str, *, rows: bool = True, segments: bool = True) -> Path:
     """The folder or file that is the copy of an address, as the bucket is now. Nothing is there for what does not
     exist."""
     address = address.rstrip("/")
@@ -52,14 +52,19 @@ def mirror(address: str, *, rows: bool = True) -> Path:
             return mirror(outer) / name
         _replica(outer).update_files([name])
         return folder
-    Replica(objects, folder, _lock(address)).update(rows=rows)
+    Replica(objects, folder, _lock(address)).update(rows=rows, segments=segments)
     _updated[address, rows] = time.monotonic()
     return folder
 
 
+def placed(place: str) -> Path:
+    """Where what a config or manifest remembers, as `named` gives it, is or will be; nothing is fetched."""
+    return _place(place.rstrip("/")) if is_remote(place) else Path(place.removeprefix("file://"))
+
+
 def remembered(place: str) -> Path:
-    """The path of what a config or manifest remembers, as `named` gives it; a copy may be some seconds old."""
-    path = _place(place.rstrip("/")) if is_remote(place) else Path(place.removeprefix("file://"))
+    """The same, fetched; a copy may be some seconds old."""
+    path = placed(place)
     refresh(path)
     return path
 

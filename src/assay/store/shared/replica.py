@@ -18,7 +18,15 @@ from assay import reading
 from assay.errors import StoreError
 from assay.store.files import make_folder, store_error, write_file
 from assay.store.lock import LOCK
-from assay.store.shared.contents import SMALL, by_folder, experiment_files, experiments_below, is_visible
+from assay.store.shared.contents import (
+    SMALL,
+    by_folder,
+    experiment_files,
+    experiments_below,
+    is_experiment,
+    is_part,
+    is_visible,
+)
 from assay.store.shared.objects import Entry, Objects
 from assay.store.stores import MANIFEST, read_manifests
 
@@ -55,8 +63,9 @@ class Replica:
         self.folder = folder
         self._lock = lock
 
-    def update(self, *, rows: bool = True) -> None:
-        """Have what readers of an experiment need; without `rows` what a list of the experiments below needs."""
+    def update(self, *, rows: bool = True, segments: bool = True) -> None:
+        """Have what readers of an experiment need, or a worker, which needs no `segments`; without `rows` what a list
+        of the experiments below needs."""
         with self._alone():
             if not rows:
                 plan, folders = experiments_below(self.objects)
@@ -68,7 +77,9 @@ class Replica:
                 if not plan:
                     self._forget("")
                 self._drop_generations(plan)
-                self._sync(plan, None)
+                parts_only = is_experiment(plan)
+                gone: dict[str, list[Entry]] = {folder: [] for folder in self._copied_folders(parts_only=parts_only)}
+                self._sync(gone | plan, None)
                 self._fetch_sealed()
 
     def update_files(self, names: Iterable[str]) -> None:
@@ -108,6 +119,12 @@ class Replica:
             if path.is_dir() and not any(needed.startswith(prefix) for needed in plan):
                 shutil.rmtree(path, ignore_errors=True)
 
+    def _copied_folders(self, *, parts_only: bool = True) -> list[str]:
+        """Those of which something was copied; an experiment inside another is not a part of it."""
+        folders = (path.parent.relative_to(self.folder).as_posix() for path in self.folder.rglob(RECORD))
+        inner = [folder for folder in folders if folder != "."]
+        return [f"{folder}/" for folder in inner if not parts_only or is_part(folder.partition("/")[0])]
+
     def _forget(self, prefix: str) -> None:
         """Remove a copy, unless it has what was never pushed."""
         folder = self.folder / prefix
@@ -116,7 +133,11 @@ class Replica:
 
     def _fetch_sealed(self) -> None:
         """The segments that manifests name and a listing, which may be stale, has not."""
-        sealed = (part.name for manifest in read_manifests(self.folder).values() for part in manifest.segments)
+        try:
+            manifests = read_manifests(self.folder).values()
+        except StoreError:  # readers say so
+            return
+        sealed = (part.name for manifest in manifests for part in manifest.segments)
         missing = [name for name in sealed if "/" in name and _is_safe(name) and not (self.folder / name).exists()]
         if missing:
             self._sync(by_folder(Entry(name, 0, "") for name in missing), ())
@@ -173,8 +194,7 @@ class Replica:
 
     def _written_folders(self) -> list[str]:
         """The folders in which verbs change files: the experiment's own, and those of segments that were replaced."""
-        records = (path.parent for path in self.folder.glob("*.d/**/" + RECORD))
-        segments = [f"{path.relative_to(self.folder).as_posix()}/" for path in records]
+        segments = [folder for folder in self._copied_folders() if ".d/" in folder]
         return ["", *(folder for folder in _BESIDE if (self.folder / folder).is_dir()), *segments]
 
     def _changes(self, prefix: str) -> list[str]:
