@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assay.engine.calls.stop import Stop
+from assay.engine.cluster.finish import finish
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.processes import run_processes
 from assay.engine.cluster.root import Root
@@ -45,6 +46,8 @@ class Placement:
             workers = workers or await asyncio.to_thread(room, engine)
         count = self.shard[1] if self.shard else workers or (1 if workers is None else _UNKNOWN)
         generation = await open_generation(self.root, experiment, bound, count, self.paths)
+        if self.root.whole(generation) is not None:
+            return await finish(self.root, generation, experiment, bound)
         if self.workers == 0:
             experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
             return Result(folder=self.root.place, notes=experiment.progress.notes)
