@@ -92,12 +92,12 @@ def test_the_command_of_a_pod_drains_and_goes_on(root: Path, environ: dict[str, 
     command = [*worker["command"], *worker["args"]]
     environ |= {"JOB_COMPLETION_INDEX": "1", "MOCK_API_KEY": "sesame"}
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as first:
-        wait_for(lambda: list(root.glob("responses.d/0/*/*.jsonl")), 30)
+        wait_for(lambda: list(root.glob("responses.d/0/*/*.jsonl")), 60)
         first.send_signal(signal.SIGTERM)  # `exec`: the shell is gone, the worker gets the signal
-        assert "the same command resumes" in first.communicate(timeout=30)[1]
+        assert "the same command resumes" in first.communicate(timeout=60)[1]
     assert first.returncode == 75
     assert not (root / "metrics.jsonl").exists()
-    again = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    again = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120)
     assert (again.returncode, again.stderr.count("error:")) == (0, 0)
     assert (root / "metrics.jsonl").exists()
 
@@ -115,9 +115,9 @@ def test_the_array_script_requeues_what_was_drained(root: Path, environ: dict[st
     file.write_text(script(str(root), "slurm", 2))
     environ |= {"SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_JOB_ID": "17", "MOCK_API_KEY": "sesame"}
     with subprocess.Popen(["bash", str(file)], env=environ, stderr=subprocess.DEVNULL) as batch:
-        wait_for(lambda: list(root.glob("responses.d/0/*/*.jsonl")), 30)
+        wait_for(lambda: list(root.glob("responses.d/0/*/*.jsonl")), 60)
         batch.send_signal(signal.SIGTERM)
-        assert batch.wait(30) == 75
+        assert batch.wait(60) == 75
     assert (tmp_path / "scontrol.txt").read_text() == "requeue 17_2\n"
     assert subprocess.run(["bash", str(file)], env=environ, capture_output=True, timeout=60).returncode == 0
     assert (root / "metrics.jsonl").exists()
