@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing) or os.geteuid() != 0, reason=f"needs root and {', '.join(missing) or 'SLURM'}"),
 ]
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 ITEMS = 300
 CONCURRENCY, LATENCY = 4, 0.2
 CONFIGURATION = """
@@ -174,3 +175,14 @@ def test_the_array_script_as_printed(slurm: Slurm, tmp_path: Path) -> None:
     assert (root / "metrics.jsonl").read_bytes() == (alone / "metrics.jsonl").read_bytes()
     assert calls <= ITEMS + 2 * (CONCURRENCY + 3 * CONCURRENCY / LATENCY)  # a killed worker; a drained one repeats less
     assert "the same command resumes" in (tmp_path / f"assay-{job}_{drained}.log").read_text()
+
+
+def test_the_example(slurm: Slurm, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("output"))
+    slurm.call("assay", "run", "examples/cluster/config.yaml", "-o", "alone", cwd=tmp_path)
+    job = slurm.call("sbatch", "--parsable", "examples/cluster/slurm.sh", cwd=tmp_path).strip()
+    slurm.until(lambda: not slurm.call("squeue", "-h"))
+    logs = "".join(file.read_text() for file in tmp_path.glob(f"assay-{job}_*.log"))
+    metrics = tmp_path / "output" / "cluster" / "metrics.jsonl"
+    assert metrics.exists(), logs
+    assert metrics.read_bytes() == (tmp_path / "alone" / "metrics.jsonl").read_bytes()

@@ -20,6 +20,8 @@ from assay.errors import ConfigError, UserError
 from assay.server import Options, running
 from tests.support import Lab, wait_for
 
+EXAMPLES = Path(__file__).parents[3] / "examples" / "cluster"
+
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
@@ -121,6 +123,21 @@ def test_the_array_script_requeues_what_was_drained(root: Path, environ: dict[st
     assert (tmp_path / "scontrol.txt").read_text() == "requeue 17_2\n"
     assert subprocess.run(["bash", str(file)], env=environ, capture_output=True, timeout=60).returncode == 0
     assert (root / "metrics.jsonl").exists()
+
+
+def test_the_pods_of_the_example(environ: dict[str, str], tmp_path: Path) -> None:
+    """The files of the ConfigMap, and the command of each index in turn."""
+    files, job = yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text())
+    (worker,) = job["spec"]["template"]["spec"]["containers"]
+    for name, text in files["data"].items():
+        (tmp_path / name).write_text(text)
+    for index in range(job["spec"]["completions"]):
+        environ |= {"JOB_COMPLETION_INDEX": str(index), "ROOT": str(tmp_path / "root")}
+        command = [*worker["command"], *worker["args"]]
+        done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "root" / "metrics.jsonl").read_text().splitlines()) == 1
+    assert job["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] == files["metadata"]["name"]
 
 
 def test_directives_of_the_array_script(root: Path) -> None:
