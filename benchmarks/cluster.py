@@ -24,7 +24,7 @@ SEGMENTS, ROWS_OF_ONE = 1_000, 1_000
 def cpu_of_run(folder: str, url: str, place: str) -> float:
     """CPU seconds of this process for a whole run, imports not counted."""
     import assay
-    import assay.engine.cluster.placement  # noqa: F401
+    import assay.engine.cluster.placement
 
     began = resource.getrusage(resource.RUSAGE_SELF)
     result = assay.run({**config(folder, url), "output_dir": place})
@@ -96,7 +96,7 @@ def resume(folder: str, place: str) -> float:
     """Seconds until a finished run is known to be finished, in a process that has not seen it before."""
     import assay
     import assay.engine.cluster.placement
-    import assay.store.shared.cloud  # noqa: F401
+    import assay.store.shared.cloud
 
     os.environ["ASSAY_STATE_DIR"] = tempfile.mkdtemp(dir=folder)
     began = time.perf_counter()
