@@ -1,6 +1,6 @@
 """What a worker tells people about itself, in the `status` of its beat."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -20,8 +20,8 @@ class LaneStatus(msgspec.Struct, kw_only=True):
 
 
 class WorkerStatus(msgspec.Struct, kw_only=True):
-    """`total`, `present`, `done` and `errors` are of the step that is under way, in the shards it holds; `tokens` and
-    `cost` (None: not known) are all that its progress has counted. `models` are the lanes that make responses."""
+    """`total`, `present`, `done` and `errors` are of the step that is under way, in the shards it holds; the rows that
+    it has `made`, `tokens` and `cost` (None: not known) are of all its shards. `models` are the lanes that make rows."""
 
     shards: list[int] = []
     step: str = ""
@@ -30,6 +30,7 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     done: int = 0
     errors: int = 0
     rate: float = 0.0
+    made: int = 0
     tokens: int = 0
     cost: float | None = 0.0
     waiting: str = ""
@@ -37,11 +38,12 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     models: dict[str, LaneStatus] = {}
 
 
-def worker_status(progress: Progress, shards: Iterable[int], before: WorkerStatus | None = None) -> WorkerStatus:
+def worker_status(progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None) -> WorkerStatus:
     """What a worker's progress comes to; `before` is what the shards before came to, which used tokens and money."""
     before = before or WorkerStatus()
     lanes = progress.of(progress.step)
     everything = [*progress.lanes.values()]
+    makers = progress.of("run") or [lane for lane in progress.of("evaluate") if not lane.calls]
     waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
     return WorkerStatus(
         shards=sorted(shards),
@@ -50,7 +52,8 @@ def worker_status(progress: Progress, shards: Iterable[int], before: WorkerStatu
         present=sum(lane.present for lane in lanes),
         done=sum(lane.done for lane in lanes),
         errors=sum(lane.errors for lane in lanes),
-        rate=sum(lane.rate() for lane in lanes if lane.ended is None),
+        rate=sum(lane.rate() for lane in lanes if lane.ended is None) if shards else 0.0,
+        made=before.made + sum(lane.done for lane in makers),
         tokens=before.tokens + sum(lane.tokens for lane in everything),
         cost=None
         if before.cost is None or any(lane.unpriced for lane in everything)
@@ -67,6 +70,33 @@ def worker_status(progress: Progress, shards: Iterable[int], before: WorkerStatu
                 tokens=lane.tokens,
                 cost=None if lane.unpriced else lane.cost,
             )
-            for lane in progress.of("run")
+            for lane in makers
         },
     )
+
+
+async def follow(root: Root, generation: Generation, progress: Progress) -> None:
+    """Show what the workers of a generation tell, as if this process did it, until it is cancelled."""
+    workers = generation.workers(root.objects)
+    while True:
+        await asyncio.sleep(FOLLOWED)
+        with suppress(StoreError):
+            show(await asyncio.to_thread(workers.all), progress)
+
+
+def show(beats: Iterable[Beat], progress: Progress) -> None:
+    """Add up what workers tell."""
+    lanes: dict[tuple[str, str], LaneProgress] = {}
+    for beat in beats:
+        for step, names in msgspec.convert(beat.status, WorkerStatus).lanes.items():
+            for name, status in names.items():
+                before = progress.lanes.get((step, name))
+                lane = lanes.setdefault((step, name), LaneProgress(name, total=0))
+                lane.started = before.started if before else lane.started
+                lane.total = None if lane.total is None or status.total is None else lane.total + status.total
+                lane.done, lane.present = lane.done + status.done, lane.present + status.present
+                lane.errors, lane.retries = lane.errors + status.errors, lane.retries + status.retries
+                lane.tokens, lane.unpriced = lane.tokens + status.tokens, lane.unpriced + (status.cost is None)
+                lane.cost += status.cost or 0.0
+        progress.step = beat.status.get("step") or progress.step
+    progress.lanes = lanes
