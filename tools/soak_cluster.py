@@ -213,8 +213,9 @@ class Soak:
     def _is_finished(self) -> bool:
         objects = self._objects()
         generation = last_generation(objects)
-        is_new = generation is not None and (self.before is None or generation.number > self.before.number)
-        return is_new and objects.read(generation.whole) is not None
+        if generation is None or (self.before is not None and generation.number == self.before.number):
+            return False
+        return objects.read(generation.whole) is not None
 
     def _objects(self) -> Objects:
         os.environ.update(self.server.environ if self.server else {})
