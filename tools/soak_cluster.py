@@ -204,7 +204,7 @@ class Soak:
             self._fill()
             while any(process.poll() is None for process in self.processes.values()) and time.monotonic() < until:
                 time.sleep(0.1)
-            if self._is_finished() or time.monotonic() > until:
+            if self._is_finished() or time.monotonic() > until or len(self.faults) > 5:
                 break
         self._expect(self._is_finished(), "it was not finished within two minutes of peace")
         for part in list(self.processes):
@@ -348,7 +348,7 @@ def main() -> int:
     arguments = parser.parse_args()
     figures, faults = soak(arguments.events, arguments.seed, arguments.on)
     print("\r" + _text(figures))
-    for fault in faults:
+    for fault in dict.fromkeys(faults):
         print(f"fault: {fault}")
     return 1 if faults else 0
 
