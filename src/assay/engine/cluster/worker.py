@@ -21,7 +21,7 @@ from assay.engine.cluster.finish import finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import OrdinaryLog, Places
 from assay.engine.cluster.shares import Shares
-from assay.engine.cluster.status import WorkerStatus, worker_status
+from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.models import bind_limits
@@ -114,6 +114,7 @@ class Worker:
         self.shard_stop = Stop()
         self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
+        self.progress = Progress()  # in the shard under way
         self._known_places: dict[str, Places] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -126,6 +127,7 @@ class Worker:
             heart = threading.Event()
             beating = self._loop.run_in_executor(None, self._keep_beating, heart)
             stack.push_async_callback(self._end, heart, beating)
+            stack.callback(asyncio.create_task(self._show()).cancel)
             while (shard := await self._next()) is not None:
                 with suppress(TakenOver):
                     await self._make(shard)
@@ -198,6 +200,7 @@ class Worker:
             try:
                 items = self._items(store, shard)
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
+                self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
                 shared = experiment.shared(bound.models, self.shard_stop, own)
                 parts: dict[str, Manifest] = {}
                 if experiment.responses.makes_rows(experiment):
@@ -215,8 +218,8 @@ class Worker:
             finally:
                 self.holding = None
                 store.committer.close()
-                self.before = worker_status(experiment.progress, [], self.before)
-                experiment.progress.lanes.clear()  # what is shown is the shard under way
+                self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
+                show([self.before], experiment.progress)
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
@@ -270,8 +273,7 @@ class Worker:
         while True:
             with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
                 shard = self.holding
-                told = worker_status(self.experiment.progress, [] if shard is None else [shard], self.before)
-                self.beat.status = msgspec.to_builtins(told)
+                self.beat.status = msgspec.to_builtins(self._status())
                 self.shares.refresh()
                 if shard is not None and self.claims.holder(shard) != self.beat.worker:
                     self._leave()
@@ -280,6 +282,14 @@ class Worker:
                     self._loop.call_soon_threadsafe(self.stop.request)
             if ended.wait(self.workers.lease / 3):
                 return
+
+    def _status(self) -> WorkerStatus:
+        return worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
+
+    async def _show(self) -> None:
+        while True:
+            await asyncio.sleep(FOLLOWED)
+            show([self._status()], self.experiment.progress)
 
     def _leave(self) -> None:
         self._loop.call_soon_threadsafe(self.shard_stop.request)
