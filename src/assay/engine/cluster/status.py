@@ -21,7 +21,7 @@ class LaneStatus(msgspec.Struct, kw_only=True):
 
 class WorkerStatus(msgspec.Struct, kw_only=True):
     """`total`, `present`, `done` and `errors` are of the step that is under way, in the shards it holds; the rows that
-    it has `made`, `tokens` and `cost` (None: not known) are of all its shards. `models` are the lanes that make rows."""
+    it has `made`, `tokens` and `cost` (None: not known) are of all its shards. `models` make the rows."""
 
     shards: list[int] = []
     step: str = ""
