@@ -36,6 +36,7 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     waiting: str = ""
     notes: list[str] = []
     models: dict[str, LaneStatus] = {}
+    committed: dict[str, int] = {}  # how many segments the logs of the shard had
 
 
 def worker_status(progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None) -> WorkerStatus:

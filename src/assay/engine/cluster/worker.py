@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -92,6 +92,7 @@ class Worker:
         self.own = shard or (1, 1)
         self.worked = Worked(self.beat.worker)
         self.holding: int | None = None
+        self.committed: Callable[[], dict[str, int]] = dict
         self.shard_stop = Stop()
         self.before = WorkerStatus()  # what the shards before this one came to
         self._known_places: dict[str, Places] = {}
@@ -133,7 +134,7 @@ class Worker:
         shared = {name: limits[name] for name, model in bound.models.items() if not getattr(model, "exclusive", False)}
         return Shares(
             self.root.objects,
-            self.generation.number,
+            self.generation,
             self.workers,
             shared,
             before=lambda: spent_before(experiment.store, experiment.id),
@@ -174,6 +175,7 @@ class Worker:
             store = ShardStore(
                 Path(folder), id, self.root.objects, self.generation, shard, lambda stem: self._before(stem, shard)
             )
+            self.committed = store.committed
             try:
                 items = self._items(store, shard)
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
@@ -192,7 +194,7 @@ class Worker:
                 if self.stop.requested or not isinstance(error, Interrupted):
                     raise
             finally:
-                self.holding = None
+                self.holding, self.committed = None, dict
                 store.committer.close()
                 self.before = worker_status(experiment.progress, [], self.before)
                 experiment.progress.lanes.clear()  # what is shown is the shard under way
@@ -250,6 +252,7 @@ class Worker:
             with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
                 shard = self.holding
                 told = worker_status(self.experiment.progress, [] if shard is None else [shard], self.before)
+                told.committed = self.committed()
                 self.beat.status = msgspec.to_builtins(told)
                 self.shares.refresh()
                 if shard is not None and self.claims.holder(shard) != self.beat.worker:
