@@ -12,7 +12,7 @@ import msgspec
 from assay import reading
 from assay.analysis.look.ls import State, listed_of
 from assay.engine.cluster.root import Root
-from assay.engine.cluster.status import LaneStatus, WorkerStatus
+from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.errors import AssayError, UserError
 from assay.interfaces import Shown
 from assay.store.files import here, lives
@@ -151,7 +151,7 @@ class Watch:
             waiting=[*_waiting(workers, free)],
             notes=list(dict.fromkeys(note for status in everything for note in status.notes)),
             workers=workers,
-            models=_models(working),
+            models=sum_lanes(line.status.models for line in working),
         )
 
     def _planned(self, generation: Generation, kind: str) -> int | None:
@@ -198,19 +198,6 @@ def _waiting(workers: list[WorkerLine], free: set[int]) -> Iterator[str]:
             yield f"shard {shards} was that of {line.worker}, which is dead: the next free worker takes it"
     for reason, names in reasons.items():
         yield f"{reason} ({names[0] if len(names) == 1 else f'{len(names)} workers'})"
-
-
-def _models(working: list[WorkerLine]) -> dict[str, LaneStatus]:
-    """The lanes of all workers, added up by name."""
-    models: dict[str, LaneStatus] = {}
-    for line in working:
-        for name, lane in line.status.models.items():
-            sum_ = models.setdefault(name, LaneStatus(total=0))
-            sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
-            for field in ("present", "done", "errors", "retries", "tokens"):
-                setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
-            sum_.cost = None if lane.cost is None or sum_.cost is None else sum_.cost + lane.cost
-    return models
 
 
 def _of_folder(folder: Path, path: str) -> RunStatus:
