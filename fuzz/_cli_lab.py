@@ -146,6 +146,7 @@ LINES = [
     "report out -o looked.md",
     "trace out q1~",
     "ls .",
+    "status out",
     "export out -f csv -t evaluations",
     "export out -f markdown -o rows.md",
     "export out -t items -o items2.json",

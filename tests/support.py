@@ -130,7 +130,7 @@ def in_virtual_time(make: Callable[[VirtualClock], Coroutine[Any, Any, T]]) -> T
     clock = VirtualClock()
     loop = asyncio.SelectorEventLoop(clock)
     loop.time = clock.monotonic  # type: ignore[method-assign]
-    with mock.patch("assay.engine.calls.lanes.time", clock), mock.patch("assay.engine.calls.lanes.time", clock):
+    with mock.patch("assay.engine.calls.lanes.time", clock), mock.patch("assay.engine.calls.pace.time", clock):
         try:
             return loop.run_until_complete(make(clock))
         finally:

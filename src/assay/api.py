@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.analysis.look.plugins import show
     from assay.analysis.look.sql import frame, sql
     from assay.analysis.look.sql import sql as query
+    from assay.analysis.look.status import status
     from assay.analysis.look.trace import trace
     from assay.analysis.rank.rank import rank
     from assay.config import Config
@@ -59,7 +60,7 @@ __all__ = [
     "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish",
     "frame", "function_task", "gate", "import_", "init", "label", "list", "ls", "metric", "mock_server", "model",
     "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save",
-    "schema", "scorer", "sheet", "show", "sql", "task", "trace", "trust", "validate", "view", "writer",
+    "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "view", "writer",
 ]
 # fmt: on
 
@@ -74,12 +75,15 @@ _HOMES = {
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
+    "analysis.look.status": "Watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
     "config": "parse_override",
     "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",
     "engine.aggregate.measure": "bind_metric",
+    "engine.calls.progress": "Progress",
+    "engine.cluster.scripts": "script=worker_script",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
@@ -217,13 +221,7 @@ def evaluate(
     from assay.threads import run_blocking
 
     overrides = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
-    options = {
-        "output_dir": output_dir,
-        "overrides": overrides,
-        "retry_errors": retry_errors,
-        "budget": budget,
-        **where,
-    }
+    options = {"output_dir": output_dir, "overrides": overrides, "retry_errors": retry_errors, "budget": budget}
     return run_blocking(lambda: finish(evaluation(paths, config, **options, **where)))
 
 
@@ -241,8 +239,9 @@ def aggregate(
     from assay.engine.experiment.aggregate import aggregate
     from assay.threads import run_blocking
 
-    options = {"overrides": _with_objects(overrides, metrics=metrics), "retry_errors": retry_errors, "workers": workers}
-    return run_blocking(lambda: finish(aggregate(paths, config, output_dir=output_dir, **options)))
+    options: dict[str, Any] = {"output_dir": output_dir, "retry_errors": retry_errors, "workers": workers}
+    overrides = _with_objects(overrides, metrics=metrics)
+    return run_blocking(lambda: finish(aggregate(paths, config, overrides=overrides, **options)))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:

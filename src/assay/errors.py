@@ -18,6 +18,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 ErrorKind = Literal["transient", "permanent"]
+ADDRESSES: dict[str, str] = {}  # folders that are copies of a bucket's objects, and the addresses that people know
+
+
+def shown(text: str) -> str:
+    """A text with addresses in place of the folders that are copies of what is there."""
+    for folder, address in ADDRESSES.items():
+        text = text.replace(folder, address)
+    return text
 
 
 class AssayError(Exception):
@@ -37,7 +45,7 @@ class AssayError(Exception):
             lines.append(f"  where: {self.where}")
         if self.fix:
             lines.append(f"  fix:   {self.fix}")
-        return "\n".join(lines)
+        return shown("\n".join(lines))
 
 
 class UserError(AssayError):
@@ -53,7 +61,7 @@ class ConfigError(UserError):
         self.problems = list(problems)
 
     def __str__(self) -> str:
-        return "\n".join([self.what, *(str(problem) for problem in self.problems)])
+        return shown("\n".join([self.what, *(str(problem) for problem in self.problems)]))
 
 
 class StoreError(AssayError):

@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import cast
 
 _PASSED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+_SCHEMES = ("s3://", "gs://", "az://", "memory://")
+
+
+def is_remote(place: str | Path) -> bool:
+    """Whether a place is in a bucket, by its scheme. `file://` is a folder."""
+    return str(place).startswith(_SCHEMES)
 
 
 def opened(path: str | Path, buffering: int = -1) -> io.BufferedReader:

@@ -35,7 +35,7 @@ VERBS = {  # the words of each verb that writes a file which its user names
 # `view`; the others write nothing.
 FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset"}
 ADDING = {"init", "judge", "view"}
-NOTHING = {"plan", "validate", "compare", "trace", "ls", "sql", "list", "show", "completion", "mock-server"}
+NOTHING = {"plan", "validate", "compare", "trace", "ls", "status", "sql", "list", "show", "completion", "mock-server"}
 FORMATS = {"mixeval", "sygra"}
 
 

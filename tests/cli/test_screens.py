@@ -40,6 +40,7 @@ GOLDEN = {  # the words of each screen
     "judge": "judge calibrate judged --labels people.csv",
     "trace": "trace judged q01",
     "ls": "ls output",
+    "status": "status output/run",
     "sql": "sql results 'select model_name, label, count(*) as n, avg(score) as mean from evaluations group by 1, 2'",
 }
 OTHERS = {  # what they show changes with each plug-in

@@ -66,6 +66,14 @@ def test_llama_cpp(calls: Callable[[], Any], ask: Callable[..., Completion], tmp
     assert remove == ["rm", "--force", run[3]]
 
 
+def test_a_worker_that_has_some_gpus_gives_its_container_those(
+    calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    assert ask(made(vllm, tmp_path, model_path="w", docker={}), "What is 17 * 23?").text == "391"
+    assert calls()[0][6:8] == ["--gpus", '"device=2,3"']
+
+
 def test_the_host_port_is_used(calls: Callable[[], Any], ask: Callable[..., Completion], tmp_path: Path) -> None:
     import socket
 

@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 # The order in which commands are listed. One that is not named here comes last: its file is enough.
 ORDER = (
     *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "view", "report"),
-    *("trace", "ls", "sql", "export", "dataset", "init", "list", "show", "schema", "completion", "mock-server"),
+    *(
+        "trace",
+        "ls",
+        "status",
+        "sql",
+        "export",
+        "dataset",
+        "init",
+        "list",
+        "show",
+        "schema",
+        "completion",
+        "mock-server",
+    ),
 )
 
 

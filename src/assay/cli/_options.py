@@ -73,6 +73,31 @@ existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
     )
 )
 
+
+def _shard(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    """`3/16` as (3, 16)."""
+    if text is None:
+        return None
+    number, slash, count = text.partition("/")
+    if not slash or not number.isdecimal() or not count.isdecimal():
+        raise UserError(f"--shard takes I/N, got {text!r}", fix="--shard 3/16 for the third of sixteen processes")
+    if not 1 <= int(number) <= int(count):
+        raise UserError(f"there is no shard {number} of {count}", fix=f"they are called 1/{count} to {count}/{count}")
+    return int(number), int(count)
+
+
+shard_option = click.option(
+    "--shard", metavar="I/N", callback=_shard, help="Be worker I of N, 1 to N: its shards first, then those left over."
+)
+
+cluster_options = _all_of(  # of `run` and `evaluate`
+    (
+        click.option("--on", type=click.Choice(["ray"]), help="Let this engine place the workers."),
+        shard_option,
+        click.option("--workers", type=click.IntRange(min=1), help="How many workers; default 1."),
+    )
+)
+
 row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
     (
         click.option("--level", type=LEVEL, help="Of the intervals."),

@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import existing_rows_options, overrides
+from assay.cli._options import cluster_options, existing_rows_options, overrides
 from assay.cli._output import format_option
 from assay.cli._running import failure_as_event, run_and_show
 from assay.errors import UserError
@@ -20,6 +20,7 @@ from assay.errors import UserError
 @click.option(
     "--budget", type=click.IntRange(min=1), help="How many matches, with --pairs active; existing ones count."
 )
+@cluster_options
 @click.option("--no-progress", is_flag=True, help="No progress display.")
 def command(paths: tuple[str, ...], pairs: str, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
     """Score the responses in PATH, an experiment's folder or any responses.jsonl, then compute the metrics.

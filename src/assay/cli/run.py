@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import config_of, config_options
+from assay.cli._options import cluster_options, config_of, config_options
 from assay.cli._output import format_option, show
 from assay.cli._running import failure_as_event, run_and_show
 
@@ -20,6 +20,7 @@ from assay.cli._running import failure_as_event, run_and_show
 )
 @click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model.")
 @click.option("--max-error-rate", type=click.FloatRange(0, 1), help="Fail if a larger share of responses are errors.")
+@cluster_options
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
 @format_option
 @click.option("--no-progress", is_flag=True, help="No progress display.")

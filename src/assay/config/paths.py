@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from assay import reading
 from assay.config.source import Document, Key, core_type, similar_files
 from assay.config.types import Config, DatasetConfig, ParamsMark, PathMark
 
 _TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt", ".yaml", ".yml", ".json")
+_PLACES = ("written", "placed", "data")  # what may be in a bucket
 _FILE_TYPES = ("jsonl", "json", "csv", "tsv", "parquet", "function")
 
 
@@ -78,7 +80,9 @@ def _inner(hint: Any, mark: ParamsMark | None, entry: Mapping[str, Any]) -> Mapp
 def _resolved(mark: PathMark, value: Any, at: _Place) -> Any:
     if isinstance(value, list) and mark.kind == "data":
         return [_resolved(mark, path, at._replace(key=(*at.key, n))) for n, path in enumerate(value)]
-    return _WAYS[mark.kind](value, at) if isinstance(value, str) and value else value
+    if not isinstance(value, str) or not value or (mark.kind in _PLACES and reading.is_remote(value)):
+        return value
+    return _WAYS[mark.kind](value.removeprefix("file://"), at)
 
 
 def _written(text: str, at: _Place) -> str:

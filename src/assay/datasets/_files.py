@@ -25,6 +25,11 @@ def files(paths: str | Sequence[str], *, where: str = "dataset.path") -> list[Pa
     """Every file, each once: in the order of the list, and sorted where a pattern stands for several."""
     found: dict[Path, None] = {}
     for text in [paths] if isinstance(paths, str) else paths:
+        if reading.is_remote(text):
+            from assay.store.shared.mirror import files as copies
+
+            found.update(dict.fromkeys(copies(text)))
+            continue
         path = Path(text)
         matches = sorted(glob(text, recursive=True)) if has_magic(text) and not path.exists() else [text]
         matching = [Path(match) for match in matches if match == text or Path(match).is_file()]

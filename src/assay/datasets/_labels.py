@@ -17,6 +17,7 @@ import msgspec
 from assay.errors import UserError
 from assay.registry import dataset, nearest
 from assay.store.log import FileLog
+from assay.store.shared.mirror import local
 
 FILE = "labels.jsonl"
 WORDS: dict[str, bool | float] = {
@@ -87,7 +88,7 @@ def _by_stratum(rows: Sequence[Label]) -> list[Label]:
 def read_labels(source: str | Path | Iterable[Mapping[str, Any]], *, may_be_empty: bool = False) -> Labels:
     """The labels of a csv, tsv, json or jsonl file, or of rows that are given."""
     if isinstance(source, (str, Path)):
-        name, rows = str(source), _rows(Path(source))
+        name, rows = str(source), _rows(local(source))
     else:
         name, rows = "labels", ((f"label {number}", row) for number, row in enumerate(source, 1))
     latest: dict[tuple[Any, ...], Label] = {}

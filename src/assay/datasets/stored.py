@@ -25,7 +25,12 @@ _sections = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 def folder_of(repository: str = "") -> Path:
     """The repository's folder; by default $ASSAY_REPOSITORY, else `assay-data` in the current folder."""
-    return Path(repository or os.environ.get("ASSAY_REPOSITORY") or DEFAULT_FOLDER)
+    place = repository or os.environ.get("ASSAY_REPOSITORY") or DEFAULT_FOLDER
+    if not reading.is_remote(place):
+        return Path(place)
+    from assay.store.shared.mirror import remembered
+
+    return remembered(place)
 
 
 def repository_of(repository: str = "") -> "DatasetRepository":

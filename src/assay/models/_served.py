@@ -4,6 +4,7 @@ The server is started at the first request or by `open`, and ended by `close`.
 """
 
 import asyncio
+import os
 import secrets
 import shlex
 from collections.abc import Callable, Mapping
@@ -38,7 +39,8 @@ def container(docker: Docker, options: list[str], *, image: str, port: int, inne
     name = f"assay-{secrets.token_hex(6)}"
     command = ["docker", "run", "--rm", "--name", name, "-p", f"127.0.0.1:{port}:{inner_port}"]
     if docker.gpus and docker.gpus != "none":
-        command += ["--gpus", docker.gpus]
+        ours = os.environ.get("CUDA_VISIBLE_DEVICES", "")  # of a worker that has some of a node's
+        command += ["--gpus", f'"device={ours}"' if ours and docker.gpus == "all" else docker.gpus]
     if volume := docker.models_volume:
         command += ["-v", volume if ":" in volume else f"{volume}:{MODELS}"]
     for variable in docker.env:

@@ -228,6 +228,7 @@ _VIEWS = {  # of each type the module and the function
     "QueryAnswer": "listings.answer",
     "Ranking": "rank.view",
     "Result": "run.result_view",
+    "RunStatus": "status.view",
     "StoredDataset": "listings.datasets",
     "Trace": "trace.view",
 }

@@ -150,6 +150,13 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def state_folder() -> Path:
+    """Where this user's Assay remembers what no experiment's folder is to hold."""
+    outer = os.environ.get("XDG_STATE_HOME", "")
+    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
+    return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
+
+
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.analysis.look.ls import Listed, ls
 from assay.datasets._labels import FILE as LABELS
-from assay.errors import UserError
+from assay.errors import UserError, shown
 from assay.records import ROWS_FILE
 from assay.registry import nearest
 from assay.store.log import FileLog
+from assay.store.shared.mirror import local, refresh
 from assay.text.plain import plain
 
 if TYPE_CHECKING:
     from assay.engine.experiment.sources import Source
 
 T = TypeVar("T")
+_AGE = 5.0  # seconds, of copies of what is in a bucket
 
 
 class Experiments:
@@ -27,8 +29,8 @@ class Experiments:
     annotator = ""
 
     def __init__(self, paths: Sequence[str | Path] = (".",)) -> None:
-        self.roots = [Path(path) for path in paths]
-        self.names = [plain(str(root)) for root in self.roots]
+        self.roots = [local(path, rows=False) for path in paths]
+        self.names = [plain(shown(str(root))) for root in self.roots]
         self._folders: dict[str, Path] = {}
         self._sources: dict[str, tuple[object, Source]] = {}
         self._cached: dict[Hashable, dict[Hashable, tuple[object, Any]]] = {}
@@ -38,6 +40,7 @@ class Experiments:
         """Every experiment, read anew, by id."""
         listed: dict[str, Listed] = {}
         for root in self.roots:
+            refresh(root, rows=False, age=_AGE)
             for entry in ls(root):
                 listed[self._id(root, Path(entry.folder), listed)] = entry
         self._folders = {id: Path(entry.folder) for id, entry in listed.items()}
@@ -64,6 +67,7 @@ class Experiments:
         from assay.engine.experiment.sources import find_source, newest_inside  # a list of experiments needs no rows
 
         folder = newest_inside(self.folder(id))
+        refresh(folder, age=_AGE)
         state, source = self._sources.get(id, (None, None))
         if source is None or source.path != folder or state != _state(source):
             source = find_source(folder)
@@ -108,7 +112,7 @@ def _stat(source: "Source", name: str) -> tuple[int, int] | None:
 def experiments_below(paths: Sequence[str | Path]) -> Experiments:
     """The experiments in and below these folders; none at all, or a file, is a mistake of the caller."""
     for path in paths:
-        if Path(path).is_file():
+        if local(path, rows=False).is_file():
             fix = "name an experiment's folder; `assay import` makes one of other programs' results"
             raise UserError(f"{str(path)!r} is a file, not a folder", fix=fix)
     experiments = Experiments(paths)

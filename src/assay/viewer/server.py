@@ -15,9 +15,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.trust import state_folder
 from assay.errors import StoreError, UserError
-from assay.store.files import write_file
+from assay.store.files import state_folder, write_file
 from assay.text.plain import plain
 from assay.viewer.experiments import Experiments, experiments_below
 from assay.viewer.live import Live

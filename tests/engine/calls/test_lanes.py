@@ -178,7 +178,7 @@ def test_cancellation_gives_the_place_back(cancelled: int) -> None:
 
     results = in_virtual_time(go)
     assert [isinstance(result, Completion) for result in results].count(True) == 2
-    assert lane._in_flight == 0
+    assert lane.pace.in_flight == 0
 
 
 def test_a_place_given_to_somebody_just_cancelled_goes_on() -> None:

@@ -1,11 +1,15 @@
 """Models that start their own server, and models that are recorded, through the whole engine."""
 
+import asyncio
 import sys
+from pathlib import Path
 
 import pytest
 
 import assay
+from assay import registry
 from assay.errors import ConfigError, RunFailed
+from assay.models.vllm import vllm
 from assay.server import Options, running
 from tests.support import Lab
 
@@ -59,3 +63,23 @@ def test_a_helper_model_is_not_run_by_itself(lab: Lab) -> None:
     lab.config["models"].append(lab.model("helping", helper=True))
     assert lab.run().ran == 8
     assert "helping" in assay.experiment(lab.config).bind_tasks()[0]
+
+
+def test_the_only_server_is_kept_over_several_runs(tmp_path: Path) -> None:
+    """As a worker of a cluster does, shard by shard: a large model is loaded once."""
+    log = tmp_path / "server.log"
+    model = vllm("served", command=SERVER, log=str(log))
+    prompt = registry.prompt.get("jinja")("{{question}}")
+    task = registry.task.get("prompt")(prompt, model, params={}, samples=1, timeout=30)
+
+    async def go(keep: bool) -> int:
+        log.unlink(missing_ok=True)
+        for shard in range(3):
+            store = assay.FlatStore(tmp_path / f"{keep}{shard}")
+            assay.DatasetRepository(store).create([{"id": "q", "question": "What is 2 + 2?"}], name="d", id="d")
+            runner = assay.Runner(store, models={"served": model}, keep_server=keep)
+            assert (await runner.run_async("d", [task])).complete
+        await model.close()
+        return log.read_text().count('{"url"')
+
+    assert (asyncio.run(go(True)), asyncio.run(go(False))) == (1, 3)

@@ -200,8 +200,8 @@ def test_secrets_are_only_named(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("LAB_API_KEY", "never-to-be-seen")
     headers = {"Authorization": "Bearer ${OTHER_TOKEN}"}
     remote = {"name": "m", "type": "openai", "endpoint": "http://x", "api_key": "${LAB_API_KEY}", "headers": headers}
-    lab.config["models"] = [remote]
+    lab.config |= {"models": [remote], "prompt_templates": {"p": "{{question}} costs ${NO_SECRET}"}}
     lab.write("items.jsonl", '{"question": "2 + 1", "answer": "3"}\n')
     config = load(lab.config)
-    assert variables(config) == ["LAB_API_KEY", "OTHER_TOKEN"]
+    assert variables(resolved(config)) == ["LAB_API_KEY", "OTHER_TOKEN"]
     assert "never-to-be-seen" not in json.dumps(ship(Experiment(config), FolderObjects(tmp_path / "root")))

@@ -4,7 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import assay
+from assay.errors import UserError
+from assay.store.log import FileLog
 from tests.support import Lab, without_times
 
 
@@ -19,16 +23,84 @@ def rows(folder: Path, stem: str) -> list[dict[str, Any]]:
     return sorted((without_times(json.loads(line)) for line in lines), key=lambda row: row["key"])
 
 
-def test_shards_make_what_one_process_makes(tmp_path: Path) -> None:
-    lab = Lab(tmp_path)
+def begun(tmp_path: Path, items: int = 12) -> tuple[Lab, Path, Path]:
+    """A lab whose experiment one process has made in `out`, and whose next one is made in `many`."""
+    lab = Lab(tmp_path, items)
     lab.run()
-    one, many, paid = tmp_path / "out", tmp_path / "many", lab.calls()
-    lab.config["output_dir"] = str(many)
-    result = sharded(lab, 1, 3)
-    assert rows(one, "responses") == rows(many, "responses")
-    assert rows(one, "evaluation_results") == rows(many, "evaluation_results")
+    lab.config["output_dir"] = str(tmp_path / "many")
+    return lab, tmp_path / "out", tmp_path / "many"
+
+
+def assert_equal(one: Path, many: Path) -> None:
+    for stem in ("responses", "evaluation_results"):
+        assert rows(one, stem) == rows(many, stem)
     assert (one / "metrics.jsonl").read_bytes() == (many / "metrics.jsonl").read_bytes()
+
+
+def test_shards_make_what_one_process_makes(tmp_path: Path) -> None:
+    lab, one, many = begun(tmp_path)
+    paid = lab.calls()
+    result = sharded(lab, 1, 3)
+    assert_equal(one, many)
     assert result.run.complete
     assert lab.calls() == 2 * paid
     again = lab.run()
     assert (again.ran, again.paid) == (0, 0)
+
+
+def test_one_process_goes_on_where_workers_stopped_and_they_where_it_stopped(tmp_path: Path) -> None:
+    lab, one, many = begun(tmp_path)
+    paid = lab.calls()
+    lab.run(limit=3)
+    sharded(lab, 2, 3, limit=7)
+    assert lab.calls() == paid + 14
+    lab.run(limit=9)
+    assert [segment.name for segment in FileLog(many / "responses.jsonl").segments()] == ["responses.jsonl"]
+    sharded(lab, 1, 2)
+    assert lab.calls() == 2 * paid
+    assert_equal(one, many)
+
+
+def test_a_changed_plan_is_a_new_generation(tmp_path: Path) -> None:
+    lab, one, many = begun(tmp_path)
+    sharded(lab, 1, 2)
+    lab.config["sample_params"]["num_samples"] = 3
+    del lab.config["evaluation_methods"][0]
+    result = sharded(lab, 1, 2)
+    assert result.run.planned == 36
+    lab.config["output_dir"] = str(one)
+    lab.run()
+    assert_equal(one, many)
+
+
+def test_failures_are_tried_again_by_the_next_run_only(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, 6)
+    code = (tmp_path / "model.py").read_text()
+    away = "if __import__('os').path.exists(__file__ + '.off'): raise ConnectionError('away')"
+    lab.write("model.py", code.replace("    with lock", f"    {away}\n    with lock"))
+    (tmp_path / "model.py.off").touch()
+    result = sharded(lab, 1, 2)
+    assert result.run.counts["errored"] == 12
+    (tmp_path / "model.py.off").unlink()
+    assert sharded(lab, 1, 2).run.counts["errored"] == 12
+    assert sharded(lab, 1, 2, retry_errors=True).run.counts == {"ok": 12}
+    assert len(rows(tmp_path / "out", "responses")) == 12
+
+
+def test_existing_responses_are_scored_by_shards(tmp_path: Path) -> None:
+    lab, one, many = begun(tmp_path)
+    lab.config["evaluation_methods"].append({"name": "f1", "type": "f1"})
+    config = lab.write("again.json", json.dumps(lab.config))
+    assay.evaluate(one, config, output_dir=str(tmp_path / "alone"))
+    result = assay.evaluate(one, config, output_dir=str(many), shard="1/2")
+    assert rows(tmp_path / "alone", "evaluation_results") == rows(many, "evaluation_results")
+    assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (many / "metrics.jsonl").read_bytes()
+    assert result.evaluation.counts == {"scored": 72}
+
+
+@pytest.mark.parametrize("text", ["0/3", "17/16", "3", "a/b", "-1/2", "1/0"])
+def test_bad_shards(tmp_path: Path, text: str) -> None:
+    lab = Lab(tmp_path)
+    lab.write("items.jsonl", "{}")
+    with pytest.raises(UserError, match="a shard is I/N with I from 1 to N"):
+        assay.run(lab.config, shard=text)

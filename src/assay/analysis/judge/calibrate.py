@@ -39,6 +39,7 @@ from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
 from assay.store.repair import read_rows
+from assay.store.shared.mirror import named, push
 from assay.store.stores import FlatStore
 
 Rows = str | Path | Iterable[Mapping[str, Any]]
@@ -297,4 +298,5 @@ def _keep(source: Source, result: Calibrated) -> None:
         kept = {calibration.label: msgspec.to_builtins(calibration) for calibration in result.calibrations}
         manifest.metadata = {**manifest.metadata, CALIBRATIONS: {**manifest.metadata.get(CALIBRATIONS, {}), **kept}}
         store.put_manifest(manifest)
-    result.stored = str(store.folder / "manifest.json")
+        push(store.folder)
+    result.stored = named(store.folder / "manifest.json")

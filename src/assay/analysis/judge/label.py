@@ -19,6 +19,7 @@ from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
 from assay.store.files import make_folder, open_own, store_error
 from assay.store.log import FileLog
+from assay.store.shared.mirror import local, push
 
 
 class Record(msgspec.Struct, kw_only=True):
@@ -93,6 +94,7 @@ class LabelFile:
         with self._alone():
             self._log.append(msgspec.json.encode(record) + b"\n")
             self._log.sync()
+        push(self.path.parent)
 
     def records(self) -> Iterator[Record]:
         """Every line, in order."""
@@ -175,7 +177,7 @@ class Labelling:
         self._source = path if isinstance(path, Source) else find_source(path, "evaluation")
         self.frame = read_frame(self._source, label)
         folder = self._source.path if self._source.path.is_dir() else self._source.path.parent
-        self.file = LabelFile(Path(output) if output else folder / FILE)
+        self.file = LabelFile(local(output) if output else folder / FILE)
         self.annotator = annotator
         self.order: Sequence[Chosen] = ()
         self.waiting: Sequence[Chosen] = ()

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -18,6 +19,7 @@ from assay.errors import UserError
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.registry import check_params, nearest, writer
 from assay.store.log import FileLog
+from assay.store.shared.mirror import writing
 from assay.store.written import write_named
 from assay.text.plain import plain_json
 from assay.usercode import failing
@@ -218,8 +220,9 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
     """Write a config's outputs from the rows in the folder; what there is to know about them."""
     notes: list[str] = []
     for output in bind_outputs(config):
-        export = Export(Tables(find_source(folder)), output.table, output.path)
-        notes += output.write(export, **output.params) or ()
+        with writing(output.path) as path:
+            export = Export(Tables(find_source(folder)), output.table, path)
+            notes += output.write(export, **output.params) or ()
         notes.append(f"written to {output.path}")
     return notes
 
@@ -243,8 +246,9 @@ def export(
     write = writer.get(name, base=Path.cwd(), where="--format")
     whole = bool(getattr(write, "__assay__", {}).get("whole"))
     source = find_source(path, foreign=not whole)
-    rows = Export(Tables(source), table, Path(output) if output else None, whole=whole, force=force)
     chosen = check_params(write, params or {}, where="--set")
-    with failing(write, f"the format {name!r}", "--format"):
-        notes = list(write(rows, **chosen) or ())
+    with writing(output, force=force) if output else nullcontext() as file:
+        rows = Export(Tables(source), table, file, whole=whole, force=force)
+        with failing(write, f"the format {name!r}", "--format"):
+            notes = list(write(rows, **chosen) or ())
     return [*rows.tables.partial(), *notes]

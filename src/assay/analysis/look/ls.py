@@ -11,7 +11,8 @@ import msgspec
 
 from assay import reading
 from assay.engine.calls.failures import Failures, told_once
-from assay.errors import UserError
+from assay.errors import UserError, shown
+from assay.reading import is_remote
 from assay.registry import formats
 from assay.store.files import INSIDE
 
@@ -80,11 +81,18 @@ _value = msgspec.json.Decoder(_Value).decode
 
 def ls(root: str | Path = ".") -> list[Listed]:
     """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths."""
+    if is_remote(root):
+        return [msgspec.structs.replace(entry, folder=shown(entry.folder)) for entry in ls(_copy(str(root)))]
     if not os.path.isdir(root):
         raise UserError(f"there is no folder {str(root)!r}", fix="name a folder that holds experiments")
-    return list(
-        _experiments(str(root), [import_module(f"assay.formats.{name}.folders") for name in formats("folders")])
-    )
+    others = [import_module(f"assay.formats.{name}.folders") for name in formats("folders")]
+    return list(_experiments(str(root).removeprefix("file://"), others))
+
+
+def _copy(address: str) -> Path:
+    from assay.store.shared.mirror import local  # `assay ls` is to be quick
+
+    return local(address, rows=False)
 
 
 def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
@@ -103,6 +111,11 @@ def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
         hidden = entry.name[0] == "." and entry.name != INSIDE
         if not hidden and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
             yield from _experiments(entry.path, others)
+
+
+def listed_of(folder: str | Path) -> Listed | None:
+    """The experiment in a folder itself; None if there is none."""
+    return _listed(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
 
 
 def _listed(folder: str) -> Listed:

@@ -15,11 +15,12 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.sources import elsewhere, newest_inside
-from assay.errors import UserError
+from assay.errors import UserError, shown
 from assay.interfaces import Log, Shown, Store
 from assay.records import Evaluation, Item, Kind, Response
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
+from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore, open_store
 
 Row = dict[str, Any]
@@ -97,9 +98,10 @@ class ItemLines(Protocol):
 
 def trace(folder: str | Path, item_id: str, *, sample: int | None = None, model: str | None = None) -> Trace:
     """Follow an item; an unknown one is an error with the ids that are nearest."""
+    folder = local(folder)
     if not os.path.isdir(folder):
         raise UserError(f"there is no folder {str(folder)!r}", fix="name the folder of an experiment; see `assay ls`")
-    folder = newest_inside(Path(folder))
+    folder = newest_inside(folder)
     store = open_store(folder)
     return follow(store, folder, item_id, _Scan(store), sample=sample, model=model)
 
@@ -109,7 +111,7 @@ def follow(
 ) -> Trace:
     """What `trace` gives, of the lines that `lines` finds."""
     item = next(_rows(lines, "dataset", item_id), None)
-    traced = Trace(folder=str(folder), item_id=item_id, item=item)
+    traced = Trace(folder=shown(str(folder)), item_id=item_id, item=item)
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
     if not every and traced.item is None:
         raise unknown_item(item_id, lines.ids, folder)

@@ -5,6 +5,7 @@ is used up and the run stops: cleanly, with every row kept, and it resumes when 
 """
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -57,6 +58,7 @@ class Budget:
         self._in_flight = 0
         self._started = time.monotonic()
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._lock = threading.Lock()  # where workers share a budget, another thread changes this one's part of it
         self._correction = 1.0  # how many times its estimate a prompt really had, at the most
         self._answers = 0
         self._answer_tokens = 0
@@ -69,12 +71,15 @@ class Budget:
         while True:
             if self.exhausted is not None:
                 raise self.exhausted
-            over = self._over(wanted.tokens, wanted.usd)
-            if not over:
-                self._in_flight += 1
-                self._reserved_tokens += wanted.tokens
-                self._reserved_usd += wanted.usd
-                return wanted
+            with self._lock:
+                over = self._over(wanted.tokens, wanted.usd)
+                if not over:
+                    self._in_flight += 1
+                    self._reserved_tokens += wanted.tokens
+                    self._reserved_usd += wanted.usd
+                    return wanted
+            if over != "seconds" and await self._more(wanted):
+                continue
             if not self._in_flight or over == "seconds":
                 self._exhaust(over)
                 continue
@@ -84,22 +89,28 @@ class Budget:
 
     def settle(self, reserved: Reserved, price: Price | None, completion: Completion | None) -> None:
         """The call is over; without a completion it cost nothing that anybody knows of."""
-        self._in_flight -= 1
-        self._reserved_tokens -= reserved.tokens
-        self._reserved_usd -= reserved.usd
+        with self._lock:
+            self._in_flight -= 1
+            self._reserved_tokens -= reserved.tokens
+            self._reserved_usd -= reserved.usd
+            if completion is not None:
+                tokens = completion.total_tokens
+                if tokens is None:
+                    tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0) or reserved.tokens
+                cost = cost_of(price, completion)
+                self.spent.tokens += tokens
+                self.spent.usd += reserved.usd if cost is None else cost
         if completion is not None:
-            tokens = completion.total_tokens
-            if tokens is None:
-                tokens = (completion.prompt_tokens or 0) + (completion.completion_tokens or 0) or reserved.tokens
-            cost = cost_of(price, completion)
-            self.spent.tokens += tokens
-            self.spent.usd += reserved.usd if cost is None else cost
             if completion.prompt_tokens is not None:
                 self._correction = max(self._correction, completion.prompt_tokens / reserved.prompt)
             if completion.completion_tokens is not None:
                 self._answers += 1
                 self._answer_tokens += completion.completion_tokens
         self._wake()
+
+    async def _more(self, wanted: Reserved) -> bool:
+        """Whether it is worth looking again whether this fits: a part of a budget may have become larger."""
+        return False
 
     def _usual_answer(self) -> int:
         return self._answer_tokens // self._answers + 1 if self._answers else UNKNOWN_ANSWER
@@ -113,11 +124,16 @@ class Budget:
             return "usd"
         return ""
 
+    def _used(self) -> tuple[Spent, int | None, float | None]:
+        """What was spent, of how many tokens and dollars."""
+        return self.spent, self.tokens, self.usd
+
     def _exhaust(self, which: str) -> None:
+        spent, tokens, usd = self._used()
         used = {
             "seconds": f"{self.seconds:g} seconds" if self.seconds is not None else "",
-            "tokens": f"{self.spent.tokens:,} of {self.tokens:,} tokens" if self.tokens is not None else "",
-            "usd": f"{self.spent.usd:.{_digits(self.usd)}f} of {self.usd:g} US dollars" if self.usd is not None else "",
+            "tokens": f"{spent.tokens:,} of {tokens:,} tokens" if tokens is not None else "",
+            "usd": f"{spent.usd:.{_digits(usd)}f} of {usd:g} US dollars" if usd is not None else "",
         }[which]
         self.exhausted = BudgetError(
             f"the budget is used up: {used}",

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 from assay.engine.calls.budget import Budget
 from assay.engine.calls.context import Surroundings
 from assay.engine.calls.failures import FAILURES, failures_in
-from assay.engine.calls.lanes import Lanes
+from assay.engine.calls.lanes import Lanes, Paces
 from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
@@ -22,8 +22,9 @@ from assay.threads import Threads
 
 
 class Shared(TypedDict, total=False):
-    """`models` can be called by tasks and scorers; `limits` are by lane, that is by model; calls in flight have `grace`
-    seconds after a request to stop; `datasets`, shared by steps, is indexed once."""
+    """`models` can be called by tasks and scorers; `limits` are by lane, that is by model; `paces` are a worker's part
+    of limits that several share; calls in flight have `grace` seconds after a request to stop; `datasets`, shared by
+    steps, is indexed once."""
 
     models: Mapping[str, Model]
     limits: Mapping[str, Limits]
@@ -33,6 +34,7 @@ class Shared(TypedDict, total=False):
     progress: Progress
     stop: Stop | None
     budget: Budget | None
+    paces: Paces | None
     datasets: DatasetRepository
 
 
@@ -47,12 +49,13 @@ class Executor:
         self.progress = shared.get("progress") or Progress()
         self.stop = shared.get("stop")
         self.budget = shared.get("budget")
+        self.paces = shared.get("paces")
         self.datasets = shared.get("datasets") or DatasetRepository(store)
 
     def lanes(self, shown: Callable[[str], LaneProgress]) -> Lanes:
         """A lane for each model; `shown` gives the counters of a lane by its name. After a request to stop none of
         them begins another call or try."""
-        lanes = Lanes(self.limits, self.default_limits, shown, self.budget)
+        lanes = Lanes(self.limits, self.default_limits, shown, self.budget, self.paces)
         if self.stop is not None:
             self.stop.listen(lambda: lanes.stop(LaneError("the run was asked to stop")))
         return lanes

@@ -11,33 +11,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from assay.engine.calls.adaptive import Adaptive
 from assay.engine.calls.budget import Budget, cost_of, expected_tokens
+from assay.engine.calls.pace import Pace
 from assay.engine.calls.progress import LaneProgress
 from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
 from assay.interfaces import Completion, Limits, Model, Request
 from assay.usercode import raised
-
-BURST = 1.0  # seconds' worth that may go at once
-
-
-class Bucket:
-    """Amounts flow out at a steady rate; a call that comes early has to wait. Order of asking is order of going."""
-
-    def __init__(self, per_minute: float) -> None:
-        self._rate = per_minute / 60
-        self._burst = max(BURST, 1 / self._rate)
-        self._next = 0.0  # when everything that was taken has flowed out
-
-    def take(self, amount: float) -> float:
-        """Seconds to wait before this amount may go."""
-        now = time.monotonic()
-        start = max(self._next, now)
-        self._next = start + amount / self._rate
-        return max(0.0, self._next - self._burst - now)
-
-    def give_back(self, amount: float) -> None:
-        """What was taken and not used; a negative amount was used on top."""
-        self._next -= amount / self._rate
-
 
 BACKOFF = 0.25
 ACCIDENT = 0.05
@@ -46,22 +24,28 @@ OVERLOAD_TRIES = 20
 HEALTHY = 1.0  # seconds since a success: a failure is then an accident, and waiting longer each time helps nobody
 PATIENCE = 3.0  # seconds that a server may be silent, whatever the number of tries, before its lane stops
 PAUSES_BETWEEN_PROBES = 30  # a probe that fails costs a pause: at most one part in thirty of the time
+LOOK = 1.0  # seconds after which one who waits for a limit looks whether the share of it has changed
 
 
 class Lane:
     """The limits that all calls of one model share."""
 
-    def __init__(self, name: str, limits: Limits, progress: LaneProgress, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        progress: LaneProgress,
+        budget: Budget | None = None,
+        pace: Pace | None = None,
+    ) -> None:
         self.name = name
         self.limits = limits
         self.progress = progress
         self.budget = budget
-        self._requests = Bucket(limits.requests_per_minute) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
+        self.pace = pace or Pace(limits)
         self.adaptive = Adaptive(limits.max_concurrency)
         self.stopped: LaneError | None = None
         self._halt = asyncio.Event()
-        self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._paused_until = 0.0
         self._probe_from = 0.0
@@ -105,7 +89,7 @@ class Lane:
     async def _try(self, model: Model, request: Request) -> Completion:
         expected = await self._pace(request)
         await self._enter()
-        token = self.adaptive.sent(self._in_flight)
+        token = self.adaptive.sent(self.pace.in_flight)
         overloaded, pause = False, None
         try:
             if getattr(model, "keeps_time", False):
@@ -114,8 +98,8 @@ class Lane:
                 async with asyncio.timeout(request.timeout + 5):
                     completion = await model.complete(request)
             self._last_answer = self._last_success = time.monotonic()
-            if self._tokens is not None and completion.total_tokens is not None:
-                self._tokens.give_back(expected - completion.total_tokens)
+            if self.pace.tokens is not None and completion.total_tokens is not None:
+                self.pace.tokens.give_back(expected - completion.total_tokens)
             self.progress.why = ""
             return completion
         except TimeoutError:
@@ -178,15 +162,13 @@ class Lane:
 
     async def _pace(self, request: Request) -> int:
         """Wait as long as the requests and tokens per minute ask for; the tokens that were taken."""
-        if self._requests is None and self._tokens is None:
+        if not self.pace.is_limited:
             return 0
         expected = expected_tokens(request)
-        wait = self._requests.take(1) if self._requests is not None else 0.0
-        if self._tokens is not None:
-            wait = max(wait, self._tokens.take(expected))
-        if wait > 0:
-            self._wait_until(time.time() + wait, "within its limits per minute")
-            await self._sleep(wait)
+        places = self.pace.take(expected)
+        while (wait := self.pace.wait(places)) > 0:
+            self._wait_until(time.time() + min(wait, LOOK), "within its limits per minute")
+            await self._sleep(min(wait, LOOK))
         return expected
 
     async def _sleep(self, seconds: float) -> None:
@@ -211,9 +193,14 @@ class Lane:
             if pause > 0:
                 await self._sleep(pause)
                 continue
-            if self._in_flight < int(self.adaptive.limit):
-                self._in_flight += 1
+            places = self.pace.places
+            if self.pace.in_flight < min(places, int(self.adaptive.limit)):
+                self.pace.in_flight += 1
                 return
+            if not places and not self.pace.in_flight:
+                self._wait_until(time.time() + LOOK, "other workers have all places of its limits")
+                await self._sleep(LOOK)
+                continue
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
             try:
@@ -224,8 +211,8 @@ class Lane:
                 raise
 
     def _leave(self) -> None:
-        self._in_flight -= 1
-        self._wake(max(1, int(self.adaptive.limit) - self._in_flight))
+        self.pace.in_flight -= 1
+        self._wake(max(1, min(self.pace.places, int(self.adaptive.limit)) - self.pace.in_flight))
 
     def _wake(self, count: int) -> None:
         while count > 0 and self._waiting:
@@ -233,6 +220,9 @@ class Lane:
             if not place.done():
                 place.set_result(None)
                 count -= 1
+
+
+Paces = Callable[[str, Limits], Pace | None]  # by lane: those that are shared with other workers
 
 
 class Lanes:
@@ -244,8 +234,10 @@ class Lanes:
         default: Limits,
         progress: Callable[[str], LaneProgress],
         budget: Budget | None = None,
+        paces: Paces | None = None,
     ) -> None:
         self._limits = limits
+        self._paces = paces
         self._default = default
         self._progress = progress
         self._budget = budget
@@ -254,7 +246,9 @@ class Lanes:
 
     def __getitem__(self, name: str) -> Lane:
         if name not in self._lanes:
-            self._lanes[name] = Lane(name, self._limits.get(name, self._default), self._progress(name), self._budget)
+            limits = self._limits.get(name, self._default)
+            pace = self._paces(name, limits) if self._paces is not None else None
+            self._lanes[name] = Lane(name, limits, self._progress(name), self._budget, pace)
             if self._stopped is not None:
                 self._lanes[name].stop(self._stopped)
         return self._lanes[name]

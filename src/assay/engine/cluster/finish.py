@@ -21,6 +21,7 @@ async def finish(root: Root, generation: Generation, experiment: Experiment, bou
     contents = (root.objects.read(generation.finished(shard)) for shard in range(generation.shards))
     parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
     result = Result(folder=root.place, notes=experiment.progress.notes)
+    root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
         if bound.tasks:
             result.run = _close_run(experiment, bound, parts)
@@ -32,6 +33,7 @@ async def finish(root: Root, generation: Generation, experiment: Experiment, bou
         if bound.metrics:
             result.metrics = await experiment.measure(bound.metrics)
         experiment.note_failures(result)
+        root.push()
     return result
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from assay.config import resolved
+from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship
@@ -42,8 +43,10 @@ async def open_generation(
                 return last
             if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
                 return last
+            root.update()
             compact(root.folder, root.objects, last)
         dataset = await _settle(experiment, bound)
+        root.push()
         plan = plan_of(experiment, bound, dataset)
         generation = Generation(
             number=0 if last is None else last.number + 1,
@@ -97,7 +100,7 @@ async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
     stop = Stop()
     stop.request()
     async with AsyncExitStack() as stack:
-        shared = experiment.shared(bound.models, stop)
+        shared = {**experiment.shared(bound.models, stop), "progress": Progress(notes=experiment.progress.notes)}
         with suppress(Interrupted):
             await experiment.responses.make(experiment, bound, shared, stack)
         scored = experiment.store.log("evaluation", experiment.id).segments()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay.config import Config
 from assay.engine.experiment.evaluate import evaluate
@@ -62,6 +62,8 @@ def evaluation_of(
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     where = {word: options[word] for word in _WHERE if options.get(word)}
+    if "shard" in where and len(where) > 1:
+        raise UserError("a shard is for one of many processes, and cannot start workers", fix="leave out --shard")
     if "shard" in where:
         where["shard"] = _shard(where["shard"])
     return where, {word: value for word, value in options.items() if word not in _WHERE}
@@ -69,6 +71,8 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 def _shard(text: Any) -> tuple[int, int]:
     """`3/16` as (3, 16)."""
+    if isinstance(text, tuple):
+        return cast("tuple[int, int]", text)
     match = re.fullmatch(r"(\d+)/(\d+)", str(text))
     number, parts = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= parts:

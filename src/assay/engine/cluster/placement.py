@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assay.config import Config, RayConfig
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.processes import run_processes
 from assay.engine.cluster.root import Root
+from assay.engine.cluster.shipping import variables
 from assay.engine.cluster.worker import Worker
 from assay.engine.experiment.experiment import Experiment, Result
-
-_UNKNOWN = 16  # workers of a cluster that may grow
 
 
 class Placement:
@@ -23,7 +21,7 @@ class Placement:
         self,
         root: Root,
         *,
-        workers: int | None = None,
+        workers: int = 0,
         shard: tuple[int, int] | None = None,
         on: str = "",
         paths: Sequence[str] = (),
@@ -37,10 +35,20 @@ class Placement:
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
         """The result of the whole, if this process finished it or waited for it."""
         bound = experiment.responses.bind(experiment)
-        count = self.shard[1] if self.shard else self.workers or _ray(experiment.config).workers
-        generation = await open_generation(self.root, experiment, bound, count or _UNKNOWN, self.paths)
-        if self.shard is None and (self.workers or self.on):
-            await self._start(experiment, stop)
+        workers, engine = self.workers, experiment.config.on and experiment.config.on.ray
+        if self.on and self.shard is None:
+            from assay.engine.cluster.ray import room
+
+            workers = workers or await asyncio.to_thread(room, engine)
+        count = self.shard[1] if self.shard else max(1, workers)
+        generation = await open_generation(self.root, experiment, bound, count, self.paths)
+        if self.on and self.shard is None:
+            from assay.engine.cluster.ray import run_on_ray
+
+            names = variables(generation.config)
+            await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
+        elif workers and self.shard is None:
+            await run_processes(self.root, workers, experiment.progress, stop)
         with TemporaryDirectory(prefix="assay-worker-") as folder:
             worked = await Worker(self.root, generation, experiment, Path(folder), self.shard, stop).work()
         if worked.result is not None:
@@ -48,18 +56,3 @@ class Placement:
         left = len(self.root.unfinished(generation))
         experiment.progress.note(f"{left} of {generation.shards} shards are in the hands of other workers")
         return Result(folder=self.root.place, notes=experiment.progress.notes)
-
-    async def _start(self, experiment: Experiment, stop: Stop | None) -> None:
-        config = experiment.config
-        if self.on != "ray":
-            await run_processes(self.root, self.workers or 1, experiment.progress, stop)
-            return
-        from assay.engine.cluster.ray import run_on_ray
-        from assay.engine.cluster.shipping import variables
-
-        names = variables(config)
-        await asyncio.to_thread(run_on_ray, self.root.place, self.workers, _ray(config), names=names, stop=stop)
-
-
-def _ray(config: Config) -> RayConfig:
-    return (config.on.ray if config.on else None) or RayConfig()

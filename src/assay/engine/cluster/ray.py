@@ -23,6 +23,7 @@ from assay.errors import AssayError, BudgetError, Interrupted, RunFailed, UserEr
 
 LOOK = 0.5  # seconds between two looks at whether the run was asked to stop
 GRACE = 60.0  # seconds that workers then have to commit what they have
+_ours: list[Any] = []  # the connection, if it was made here
 _ERRORS = {UserError.exit_code: UserError, BudgetError.exit_code: BudgetError}
 
 
@@ -39,7 +40,7 @@ def run_on_ray(
     need, with the values of `environ`, by default of this process."""
     engine = engine or RayConfig()
     values = os.environ if environ is None else environ
-    ray, ours = connected(engine)
+    ray = connected(engine)
     actor = ray.remote(
         max_restarts=-1,
         max_task_retries=-1,
@@ -50,19 +51,23 @@ def run_on_ray(
         runtime_env=engine.runtime_env or None,
     )(_actor())
     sent = {name: values[name] for name in names if name in values}
-    count = workers or engine.workers or fitting(engine, ray.cluster_resources())
-    actors = [actor.remote() for _ in range(count)]
+    actors = [actor.remote() for _ in range(workers or room(engine))]
     try:
         _watch(ray, {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}, stop or Stop())
     finally:
         for worker in actors:
             ray.kill(worker)
-        if ours:
-            ray.shutdown()
+        _disconnect(ray)
 
 
-def connected(engine: RayConfig) -> tuple[Any, bool]:
-    """Ray, connected to its cluster, and whether it was not before."""
+def room(engine: RayConfig | None) -> int:
+    """How many workers are asked for, or fit on the cluster now."""
+    engine = engine or RayConfig()
+    return engine.workers or fitting(engine, connected(engine).cluster_resources())
+
+
+def connected(engine: RayConfig) -> Any:
+    """Ray, connected to its cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours sends nothing home
     where = f"on.ray.address: {engine.address}"
     try:
@@ -72,7 +77,7 @@ def connected(engine: RayConfig) -> tuple[Any, bool]:
             raise
         raise UserError("`--on ray` needs Ray", fix="pip install 'assay[ray]'") from None
     if ray.is_initialized():
-        return ray, False
+        return ray
     try:
         ray.init(address=engine.address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, TimeoutError, ValueError) as error:
@@ -83,7 +88,15 @@ def connected(engine: RayConfig) -> tuple[Any, bool]:
             raise RunFailed(f"Ray cannot be used: {_first(error)}", where=where) from None
         what = f"the cluster has another version of Ray or of Python: {' '.join(str(error).split())}"
         raise UserError(what, where=where, fix="install the same versions on all sides") from None
-    return ray, True
+    _ours.append(ray)
+    return ray
+
+
+def _disconnect(ray: Any) -> None:
+    """End the connection, unless the caller of Assay had it before."""
+    while _ours:
+        _ours.pop()
+        ray.shutdown()
 
 
 def _first(error: Exception) -> str:

@@ -13,15 +13,17 @@ from assay.engine.evaluate.evaluate import planned
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.responses import Bound
-from assay.engine.experiment.trust import CONFIG, stored_config
+from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import describe, plan_digest
 from assay.errors import LockedError, UserError
-from assay.records import Manifest
+from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
-from assay.store.shared.objects import is_remote, open_objects
+from assay.store.shared.mirror import local, push
+from assay.store.shared.objects import open_objects
 
 _ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
+_FEW = 16
 
 
 class Root:
@@ -33,29 +35,38 @@ class Root:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the root's files can be read, and written before they are part of it."""
-        if is_remote(self.place):
-            from assay.store.shared.mirror import mirror
+        """Where the root's whole files can be read, and written before they are part of it."""
+        return local(self.place, segments=False)
 
-            return mirror(self.place)
-        return Path(self.objects.address)
+    def update(self) -> None:
+        """Show in the folder what workers have committed, if it is a copy."""
+        local(self.place)
+
+    def push(self) -> None:
+        """Make what was written in the folder part of the root, if it is a copy."""
+        push(self.folder)
 
     def generation(self) -> Generation | None:
         return last_generation(self.objects)
 
     def unfinished(self, generation: Generation) -> list[int]:
-        """The shards that are not finished."""
+        """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""
         names = {entry.name for entry in self.objects.names(f"shards/{generation.number}/")}
         shards = [shard for shard in range(generation.shards) if generation.finished(shard) not in names]
+        if len(shards) > _FEW:
+            return shards
         return [shard for shard in shards if self.objects.read(generation.finished(shard)) is None]
 
 
 def experiment_of(root: Root, generation: Generation, folder: Path, environ: Mapping[str, str] | None) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, to_yaml(generation.config).encode())
-    stored_config(folder, "evaluate", used=_ACTING)  # refuses a stranger's
-    files = materialise(generation.files, root.objects, folder / "files")
-    config = load(localised(generation.config, files), need=generation.verb or "run")
+    data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
+    items = root.folder / ROWS_FILE["dataset"]
+    if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
+        data["dataset"] = {"type": "jsonl", "path": str(items)}
+    config = load(data, need=generation.verb or "run")
+    is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
     if generation.verb == "evaluate":
         return evaluate(list(generation.paths), config, environ=environ, **options)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay import reading, usercode
-from assay.config import Config, resolved
+from assay.config import resolved
 from assay.engine.experiment.experiment import Experiment
 from assay.errors import ConfigError, StoreError, UserError
 from assay.records import ROWS_FILE
@@ -97,9 +97,9 @@ def localised(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, An
     return local
 
 
-def variables(config: Config) -> list[str]:
-    """The names of the variables that hold the secrets of a config's models."""
-    return sorted({name for text in _texts(resolved(config)["models"]) for name in _VARIABLE.findall(text)})
+def variables(config: Mapping[str, Any]) -> list[str]:
+    """The names of the variables that hold the secrets of the models of a config, as a plan has it."""
+    return sorted({name for text in _texts(config.get("models")) for name in _VARIABLE.findall(text)})
 
 
 # ---- where a config names files

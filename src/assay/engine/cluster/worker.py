@@ -8,7 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
+from assay.engine.calls.budget import spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
@@ -16,19 +18,22 @@ from assay.engine.cluster.commit import ShardStore, TakenOver
 from assay.engine.cluster.finish import finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import OrdinaryLog, Places
+from assay.engine.cluster.shares import Shares
+from assay.engine.cluster.status import WorkerStatus, worker_status
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result
+from assay.engine.experiment.models import bind_limits
 from assay.engine.experiment.responses import Bound
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
-from assay.errors import Interrupted, StoreError, UserError
+from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.interfaces import Log
 from assay.records import Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import Generation, generation_name
 
-POLL = 0.5  # seconds between two looks for a free shard
+POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
 
 
 class Worked(msgspec.Struct):
@@ -88,6 +93,7 @@ class Worker:
         self.worked = Worked(self.beat.worker)
         self.holding: int | None = None
         self.shard_stop = Stop()
+        self.before = WorkerStatus()  # what the shards before this one came to
         self._known_places: dict[str, Places] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -98,6 +104,8 @@ class Worker:
             for model in bound.models.values():
                 stack.push_async_callback(model.close)
             await self._prepare(bound)
+            self.shares = self._shares(bound)
+            await asyncio.to_thread(self.shares.join, self.beat)
             heart = threading.Event()
             beating = self._loop.run_in_executor(None, self._keep_beating, heart)
             stack.push_async_callback(self._end, heart, beating)
@@ -118,24 +126,42 @@ class Worker:
         dataset = experiment.store.manifest("dataset", experiment.id)
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
+    def _shares(self, bound: Bound) -> Shares:
+        """This worker's part of the limits and of the budget. A server that it starts itself is its alone."""
+        experiment, config = self.experiment, self.experiment.config
+        limits = bind_limits(config)
+        shared = {name: limits[name] for name, model in bound.models.items() if not getattr(model, "exclusive", False)}
+        return Shares(
+            self.root.objects,
+            self.generation.number,
+            self.workers,
+            shared,
+            before=lambda: spent_before(experiment.store, experiment.id),
+            **msgspec.structs.asdict(config.budget),
+        )
+
     # -- which shard
 
     async def _next(self) -> int | None:
         """Claim a shard: an own one, a free one, or that of a worker that is dead. None when all that are left are in
         the hands of workers that live, or the worker was asked to stop."""
         number, parts = self.own
+        start = number if parts > 1 else xxh3_64_intdigest(self.beat.worker)
         seen: dict[str, int] = {}
+        pause = POLL
         while not self.stop.requested:
             left = self.root.unfinished(self.generation)
-            left.sort(key=lambda shard: (shard % parts != number - 1, (shard - number) % self.generation.shards))
-            for shard in left:
+            left.sort(key=lambda shard: (shard % parts != number - 1, (shard - start) % self.generation.shards))
+            candidates = self.claims.candidates(left)
+            for shard in candidates:
                 if self.claims.take(shard, self.beat.worker):
                     return shard
-            beats = {beat.worker: beat.count for beat in self.workers.all()}
-            holders = {self.claims.holder(shard) for shard in left}
+            holders = {self.claims.holder(shard) for shard in candidates}
+            beats = {holder: beat.count for holder in holders if (beat := self.workers.last(holder))}
             if all(beats.get(holder, 0) > seen.setdefault(holder, beats.get(holder, 0)) for holder in holders):
                 return None
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(pause)
+            pause = min(1.5 * pause, self.workers.lease / 3)
         return None
 
     # -- one shard
@@ -150,8 +176,8 @@ class Worker:
             )
             try:
                 items = self._items(store, shard)
-                shared = experiment.shared(bound.models, self.shard_stop)
-                shared["datasets"] = DatasetRepository(store)
+                own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
+                shared = experiment.shared(bound.models, self.shard_stop, own)
                 parts: dict[str, Manifest] = {}
                 if bound.tasks:
                     parts["run"] = await self._run(store, bound, shared, items)
@@ -160,18 +186,21 @@ class Worker:
                 store.committer.flush()
                 self.root.objects.create(self.generation.finished(shard), msgspec.json.encode(parts))
                 self.worked.shards += 1
-            except Interrupted:
-                store.committer.flush()
-                if self.stop.requested:
+            except (Interrupted, BudgetError, RunFailed) as error:
+                if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
+                    store.committer.flush()
+                if self.stop.requested or not isinstance(error, Interrupted):
                     raise
             finally:
                 self.holding = None
                 store.committer.close()
+                self.before = worker_status(experiment.progress, [], self.before)
+                experiment.progress.lanes.clear()  # what is shown is the shard under way
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
         selection = experiment.selection(bound.tasks)
-        runner = Runner(store, **shared, task_timeout=config.timeout)
+        runner = Runner(store, **shared, task_timeout=config.timeout, keep_server=True)
         manifest = await runner.run_async(
             experiment.id,
             bound.tasks,
@@ -219,8 +248,10 @@ class Worker:
         """Say that this worker lives, and look whether its shard and its generation are still its own."""
         while True:
             with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
-                self.workers.beat(self.beat)
                 shard = self.holding
+                told = worker_status(self.experiment.progress, [] if shard is None else [shard], self.before)
+                self.beat.status = msgspec.to_builtins(told)
+                self.shares.refresh()
                 if shard is not None and self.claims.holder(shard) != self.beat.worker:
                     self._leave()
                 if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
@@ -234,6 +265,8 @@ class Worker:
     async def _end(self, ended: threading.Event, beating: "asyncio.Future[None]") -> None:
         ended.set()
         await beating
-        self.beat.ended = True
+        with suppress(StoreError):
+            await asyncio.to_thread(self.shares.leave)
+        self.beat.ended, self.beat.status = True, msgspec.to_builtins(self.before)
         with suppress(StoreError):
             self.workers.beat(self.beat)

@@ -27,6 +27,7 @@ from assay.engine.experiment.sources import (
 )
 from assay.records import ROWS_FILE, Kind
 from assay.store.log import FileLog
+from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore
 
 UNUSED: dict[str, Any] = {"dataset": None, "models": [], "tasks": [], "evaluation_methods": []}
@@ -45,7 +46,7 @@ def aggregate(
     They are stored where there is a folder for them, otherwise only returned."""
     sources = find_sources([paths] if isinstance(paths, (str, Path)) else list(paths), "evaluation")
     loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
-    folder, why_not = (Path(output_dir), "") if output_dir is not None else _folder(sources)
+    folder, why_not = (local(output_dir), "") if output_dir is not None else _folder(sources)
     evaluations = ExistingEvaluations(sources, stored=folder is not None)
     options = Options(output_dir=str(folder or evaluations.scratch()), retry_errors=retry_errors, workers=workers)
     experiment = Experiment(loaded, options, responses=evaluations)

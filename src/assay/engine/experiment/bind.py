@@ -18,6 +18,7 @@ from assay.engine.experiment.models import Problems
 from assay.errors import UserError
 from assay.interfaces import Model, Prompt, Task
 from assay.store.items import normalise_placed
+from assay.store.shared.mirror import remembered
 
 if TYPE_CHECKING:
     from assay.prompts._few_shot import FewShot
@@ -115,7 +116,7 @@ def bind_scorers(config: Config, models: Mapping[str, Model]) -> list[BoundScore
                 "base": Path(config.base),
             }
             if is_pairwise(function):
-                scorers.append(bind_pairwise(function, folder=Path(config.output_dir), **binding))
+                scorers.append(bind_pairwise(function, folder=remembered(config.output_dir), **binding))
             else:
                 scorers.append(bind_scorer(function, **binding))
     problems.raise_any()
@@ -159,7 +160,7 @@ class BoundOutput(msgspec.Struct):
     write: Callable[..., Any]
     params: dict[str, Any]
     table: str
-    path: Path
+    path: str
 
 
 def bind_outputs(config: Config) -> list[BoundOutput]:
@@ -174,6 +175,7 @@ def bind_outputs(config: Config) -> list[BoundOutput]:
             marks: dict[str, Any] = getattr(write, "__assay__", {})
             name = output.type.rpartition(":")[2].rpartition(".")[2]
             own = marks.get("whole") or f"{output.table}.{name}"
-            bound.append(BoundOutput(write, params, output.table, Path(output.path or Path(config.output_dir, own))))
+            path = output.path or f"{config.output_dir}/{own}"
+            bound.append(BoundOutput(write, params, output.table, path))
     problems.raise_any()
     return bound

@@ -28,7 +28,8 @@ from assay.records import Manifest
 from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
-from assay.store.stores import FlatStore
+from assay.store.shared.mirror import named, push
+from assay.store.stores import FlatStore, directory_of
 
 Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
 MOST_PROBLEMS = 5
@@ -81,7 +82,7 @@ def file_stamp(path: Path) -> dict[str, Any]:
     if max(stat.st_mtime_ns, stat.st_ctime_ns) > now - RESTED_NS:
         return content_stamp(path)
     times = {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
-    return {"path": str(path), "size": stat.st_size, **times}
+    return {"path": named(path), "size": stat.st_size, **times}
 
 
 def content_stamp(path: Path) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def content_stamp(path: Path) -> dict[str, Any]:
     if path.is_dir():  # its reader says so
         return {"path": str(path)}
     with reading.opened(path) as file:
-        return {"path": str(path), "content": file_digest(file, "blake2b").hexdigest()[:32]}
+        return {"path": named(path), "content": file_digest(file, "blake2b").hexdigest()[:32]}
 
 
 class _Ingest:
@@ -236,6 +237,8 @@ def keep(source: DatasetConfig, *, name: str, repository: str = "", id: str = ""
                 manifest.labels = sorted(set(labels))
                 manifest.plan = stamp_of(source, Path()) or {"dataset": msgspec.to_builtins(source)}
                 store.put_manifest(manifest)
+                if folder := directory_of(store, "dataset", own):
+                    push(folder)
                 return Kept(manifest, True)
     return _compared(taken, source, name)
 

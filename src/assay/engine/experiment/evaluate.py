@@ -32,6 +32,7 @@ from assay.records import ROWS_FILE, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.repair import read_rows
+from assay.store.shared.mirror import local, named, placed
 from assay.store.stores import FlatStore
 
 Paths = str | Path | Sequence[str | Path]
@@ -99,7 +100,7 @@ class ExistingResponses(Responses):
     def metadata(self, experiment: Experiment) -> dict[str, Any]:
         elsewhere = self._elsewhere(experiment)
         files = (file for files in elsewhere.values() for file in ([files] if isinstance(files, str) else files))
-        if note := vouch_rows(experiment.folder, files):
+        if note := vouch_rows(experiment.folder, map(placed, files)):
             experiment.progress.note(note)
         return {ELSEWHERE: elsewhere}
 
@@ -127,9 +128,9 @@ class ExistingResponses(Responses):
             return
         folder, note = experiment.folder, experiment.progress.note
         refuse_lost_runs([folder, *(source.folder for source in self.sources if source.folder)])
-        named = {run.files["run"].resolve() for run in self._runs}
+        before = {run.files["run"].resolve() for run in self._runs}
         self._runs = runs_of(self.sources, folder)
-        joined = [run.name for run in self._runs if run.files["run"].resolve() not in named]
+        joined = [run.name for run in self._runs if run.files["run"].resolve() not in before]
         if joined:
             note(f"with the runs of the earlier evaluation in the folder: {', '.join(joined)}")
         every = (*self.sources, *self._runs)
@@ -148,8 +149,8 @@ class ExistingResponses(Responses):
             files = [first.files["dataset"]]
         beside = files[0] if files else None
         foreign = own.exists() and not experiment.store.ids("dataset")
-        named = experiment.config.dataset
-        if foreign and (named is None or named.path in (str(own.absolute()), [str(own.absolute())])):
+        dataset = experiment.config.dataset
+        if foreign and (dataset is None or dataset.path in (named(own), [named(own)])):
             beside, files = own, [own]
         elif foreign:
             raise UserError(
@@ -157,7 +158,7 @@ class ExistingResponses(Responses):
                 where=str(own),
                 fix="choose another folder with -o, or leave `dataset` out of the config",
             )
-        elif named is not None and (self.names_dataset or beside is None):
+        elif dataset is not None and (self.names_dataset or beside is None):
             experiment.ingest()
             return
         if beside is None:
@@ -183,8 +184,8 @@ class ExistingResponses(Responses):
         found: dict[str, Any] = {}
         for kind in ("run", "dataset"):
             own = experiment.folder / ROWS_FILE[kind]
-            files = dict.fromkeys(str(run.files[kind].absolute()) for run in self._runs if kind in run.files)
-            files.pop(str(own.absolute()), None)
+            files = dict.fromkeys(named(run.files[kind]) for run in self._runs if kind in run.files)
+            files.pop(named(own), None)
             if kind == "dataset":  # they have the same content, or the folder has them all
                 files = {} if own.exists() else dict.fromkeys(list(files)[:1])
             if files:
@@ -216,7 +217,7 @@ class _Failure(msgspec.Struct):
 def _folder(sources: Sequence[Source], output_dir: str | None) -> Path:
     """Where the evaluations go: never over rows that are not ours."""
     if output_dir is not None:
-        return Path(output_dir)
+        return local(output_dir)
     source = sources[0]
     if len(sources) > 1:
         fix = "name a folder with -o; with the same one next time, only what is new is scored"

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -31,12 +32,13 @@ from assay.engine.experiment.runs import View
 from assay.engine.experiment.status import log_to
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
-from assay.errors import ConfigError, UserError
+from assay.errors import ConfigError, StoreError, UserError
 from assay.interfaces import Model, Shown, Task
 from assay.records import Manifest, MetricRow
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.generations import make_ordinary
+from assay.store.shared.mirror import local, named, push
 from assay.store.stores import FlatStore
 
 
@@ -86,7 +88,7 @@ class Experiment:
         self.config, self.selected_models = _with_options(config, self.options)
         self.environ = environ
         self.responses = responses or Tasks()
-        self.folder = Path(self.config.output_dir)
+        self.folder = local(self.config.output_dir)
         self.store = View(self.folder)
         ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
         self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed
@@ -132,7 +134,7 @@ class Experiment:
         os.environ.update(environment(self.config, self.environ))  # user code may read `.env` and `env_vars`
         if self.by_workers is not None:
             return await self.by_workers(self, stop)
-        result = Result(folder=str(self.folder) if self.responses.stored else "", notes=self.progress.notes)
+        result = Result(folder=named(self.folder) if self.responses.stored else "", notes=self.progress.notes)
         async with AsyncExitStack() as stack:
             stack.callback(self.responses.close)
             bound = self.responses.bind(self)
@@ -141,6 +143,7 @@ class Experiment:
             stack.enter_context(self.store.lock(self.responses.kind, self.id))
             if self.responses.kind != "aggregation":
                 make_ordinary(self.folder)
+            stack.push(self._push)
             stack.enter_context(log_to(self.config.logging))
             shared = self.shared(bound.models, stop)
             result.run = await self.responses.make(self, bound, shared, stack)
@@ -153,6 +156,14 @@ class Experiment:
             self.note_failures(result)
         return result
 
+    def _push(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """A copy goes back to its bucket; of a run that failed as well, because its rows were paid for."""
+        try:
+            push(self.folder)
+        except StoreError:
+            if error is None:
+                raise
+
     def note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
         if result.evaluation is None and result.metrics:
@@ -162,10 +173,11 @@ class Experiment:
         result.failed = [failures.of for failures in result.failures if failures.is_total]
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
 
-    def shared(self, models: dict[str, Model], stop: Stop | None) -> Shared:
-        limits = self.config.budget
+    def shared(self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None) -> Shared:
+        """For Runner and Evaluator; `own` is a worker's part of it."""
+        limits, own = self.config.budget, own or {}
         budget = None
-        if limits != type(limits)():
+        if limits != type(limits)() and "budget" not in own:
             budget = Budget(limits.usd, limits.tokens, limits.seconds, spent_before(self.store, self.id))
         return {
             "models": models,
@@ -176,6 +188,7 @@ class Experiment:
             "stop": stop,
             "budget": budget,
             "datasets": DatasetRepository(self.store),
+            **own,
         }
 
     async def score(self, scorers: Sequence[BoundScorer], shared: Shared) -> Manifest:
@@ -259,7 +272,7 @@ def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
     """The config with the command line's word, and the names of the models that run now (empty: all)."""
     changes: dict[str, Any] = {}
     if options.output_dir:
-        changes["output_dir"] = str(Path(options.output_dir).absolute())
+        changes["output_dir"] = named(options.output_dir)
     if options.max_concurrency:
         changes["max_concurrency"] = options.max_concurrency
     known = list(config.models)

@@ -19,12 +19,13 @@ from assay import registry
 from assay.config import load
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.trust import CONFIG, write_config
-from assay.errors import UserError
+from assay.errors import UserError, shown
 from assay.interfaces import Shown, Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.store.files import safe_name
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
+from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore
 from assay.usercode import failing
 
@@ -72,8 +73,9 @@ def import_results(
     path: str | Path, folder: str | Path, *, format_name: str = "", params: Mapping[str, Any] | None = None
 ) -> list[Imported]:
     """Import what is at `path` into `folder`; several datasets get a folder each below it."""
-    name, datasets = _read(Path(path), format_name, params or {})
-    folders = [Path(folder, safe_name(foreign.dataset)) if len(datasets) > 1 else Path(folder) for foreign in datasets]
+    name, datasets = _read(local(path), format_name, params or {})
+    single = len(datasets) == 1
+    folders = [local(folder if single else f"{folder}/{safe_name(foreign.dataset)}") for foreign in datasets]
     return [_import_dataset(name, foreign, target) for foreign, target in zip(datasets, folders, strict=True)]
 
 
@@ -118,9 +120,10 @@ def _import_dataset(name: str, foreign: Foreign, folder: Path) -> Imported:
             _close(store, run, rejected)
             counts = _import_evaluations(store, id, cases.evaluations(), source, run, notes, rejected)
         means_config(folder, foreign.dataset)
+        push(folder)
     facts = foreign.facts
     return Imported(
-        folder=str(folder),
+        folder=shown(str(folder)),
         format=name,
         dataset=foreign.dataset,
         read_from=list(facts.get("read_from", [])),
@@ -215,7 +218,8 @@ def means_config(folder: Path, name: str) -> None:
     """A config for later steps, for a folder that has none: the mean of each label by model."""
     if not (folder / CONFIG).exists():
         metrics = [{"name": "mean", "facets": ["model_name"]}]
-        config = load({"name": name, "output_dir": str(folder), "metrics": metrics}, need="aggregate", environ={})
+        data = {"name": name, "output_dir": shown(str(folder)), "metrics": metrics}
+        config = load(data, need="aggregate", environ={})
         write_config(folder, config)
 
 

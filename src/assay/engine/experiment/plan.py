@@ -96,7 +96,7 @@ def plan(experiment: Experiment) -> Plan:
     share = missing / selected if selected else 0.0
     inside = list(_inside(experiment, bound, list(shown.values()), share))
     return Plan(
-        folder=str(experiment.folder),
+        folder=experiment.config.output_dir,
         items=len(items),
         samples=samples,
         planned=len(items) * len(tasks) * samples,

@@ -21,6 +21,7 @@ from assay.records import ROWS_FILE, Kind, Manifest
 from assay.registry import formats
 from assay.store.files import INSIDE
 from assay.store.log import FileLog
+from assay.store.shared.mirror import local, placed, refresh
 from assay.store.stores import FlatStore, FolderStore
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
@@ -85,7 +86,7 @@ def _manifest(kind: Kind, file: Path) -> Manifest | None:
 def find_source(path: str | Path, kind: Kind | None = None, *, foreign: bool = True) -> Source:
     """The source at a path. `kind` is what a file holds that is not called like one of ours. A folder without rows of
     ours may be one of a format, which then writes its rows where they last as long as this process: `foreign`."""
-    path = Path(path)
+    path = local(path)
     if os.path.isdir(path):  # False for a name that no file can have
         path = newest_inside(path)
         files, more = _files(path)
@@ -177,10 +178,14 @@ def elsewhere(folder: Path) -> dict[Kind, list[Path]]:
     inside: dict[Kind, list[Path]] = {}  # one repository
     for manifest in filter(None, [store.manifest("evaluation", id) for id in store.ids("evaluation")]):
         rows: dict[Kind, str | list[str]] = manifest.metadata.get(ELSEWHERE) or {}
-        found |= {kind: list(map(Path, [files] if isinstance(files, str) else files)) for kind, files in rows.items()}
+        for kind, files in rows.items():
+            found[kind] = [*map(placed, [files] if isinstance(files, str) else files)]
         if not rows:
             inside |= _inputs_in_repository(folder, manifest)
-    check_rows(folder, (file for files in found.values() for file in files))
+    files = [file for files in found.values() for file in files]
+    check_rows(folder, files)
+    for file in files:
+        refresh(file)
     return found | inside
 
 
@@ -190,7 +195,7 @@ def _inputs_in_repository(folder: Path, manifest: Manifest) -> dict[Kind, list[P
     if folder.resolve().parent.name == "evaluations":
         store = FolderStore(folder.resolve().parents[1])
         for kind, id in ((entry.get("kind"), entry.get("id")) for entry in manifest.inputs):
-            if kind and id and (file := store.directory(kind, id) / ROWS_FILE[kind]).exists():
+            if kind and id and _exists(file := store.directory(kind, id) / ROWS_FILE[kind]):
                 found.setdefault(kind, []).append(file)
     return found
 
@@ -202,8 +207,13 @@ def _items_of_run(folder: Path) -> Path | None:
     for entry in manifest.inputs if manifest else ():
         if entry.get("kind") == "dataset" and entry.get("id"):
             file = FolderStore(folder.resolve().parents[1]).directory("dataset", entry["id"]) / ROWS_FILE["dataset"]
-            return file if file.exists() else None
+            return file if _exists(file) else None
     return None
+
+
+def _exists(file: Path) -> bool:
+    refresh(file)
+    return file.exists()
 
 
 def _kind_of(path: Path) -> Kind:

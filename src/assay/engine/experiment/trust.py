@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
-from assay.errors import UserError
-from assay.store.files import write_file
+from assay.errors import UserError, shown
+from assay.reading import is_remote
+from assay.store.files import state_folder, write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
 CONFIG = "config.yaml"
@@ -56,18 +57,31 @@ def stored_config(
 ) -> Config:
     """The config of a result folder. `used` names the parts that will act, by default those of `need`."""
     file = folder / CONFIG
-    own = _digest("own", _content(folder))
-    if not _is_remembered(own):
+    if not _is_own(folder):
         # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
         config = load(file, overrides={"prompts": [], **overrides}, need=need)
         parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
-        reaches = [reach for part in parts for reach in _WAYS[part](config, folder)]
-        if "env_vars" in parts and (folder / ".env").exists():
-            reaches.append(Reach("sets", "environment variables", ".env"))
-        if not _accepted(folder, reaches):
-            _Process.foreign.add(config.source)
+        if not is_trusted(folder, config, parts):
             return config
     return load(file, overrides=overrides, need=need)
+
+
+def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
+    """Whether what the parts of a folder's config reach is the user's word, or trusted; False if it is foreign and
+    reaches nothing. What is neither is refused."""
+    if _is_own(folder):
+        return True
+    reaches = [reach for part in parts for reach in _WAYS[part](config, folder)]
+    if "env_vars" in parts and (folder / ".env").exists():
+        reaches.append(Reach("sets", "environment variables", ".env"))
+    if _accepted(folder, reaches):
+        return True
+    _Process.foreign.add(config.source)
+    return False
+
+
+def _is_own(folder: Path) -> bool:
+    return _is_remembered(_digest("own", _content(folder)))
 
 
 def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
@@ -91,9 +105,9 @@ def write_config(folder: Path, config: Config | bytes) -> str:
     return _remember(_digest("own", _content(folder)), str(folder))
 
 
-def vouch_rows(folder: Path, elsewhere: Iterable[str]) -> str:
+def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
     """Remember that the user named these rows. A note if that cannot be done."""
-    outside = _outside(folder, map(Path, elsewhere))
+    outside = _outside(folder, elsewhere)
     return _remember(_digest("rows", *map(os.fsencode, outside)), str(folder)) if outside else ""
 
 
@@ -265,6 +279,8 @@ def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:
 
 
 def _is_outside(folder: Path, text: str) -> bool:
+    if is_remote(text):
+        return not text.startswith(f"{shown(str(folder.absolute()))}/")
     return bool(_outside(folder, [folder / os.path.expanduser(text)]))
 
 
@@ -273,13 +289,6 @@ def _owner(path: Path) -> str:
         return path.owner()
     except KeyError:
         return f"user {path.stat().st_uid}"
-
-
-def state_folder() -> Path:
-    """Where this user's Assay remembers what no experiment's folder is to hold."""
-    outer = os.environ.get("XDG_STATE_HOME", "")
-    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.local/state"), "assay")
-    return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
 
 
 def _is_remembered(key: str) -> bool:

@@ -18,7 +18,7 @@ from assay.engine.run.existing import Existing
 from assay.engine.run.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
 from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
-from assay.interfaces import Answer, Store, Task
+from assay.interfaces import Answer, Model, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
@@ -32,14 +32,22 @@ YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never wa
 
 class Runner(Executor):
     """Runs tasks over a stored dataset. `task_timeout` is for tasks that run in threads; `fresh` sets earlier rows
-    aside instead of resuming from them."""
+    aside instead of resuming from them; with `keep_server` the only model that starts a server of its own leaves it to
+    the next run."""
 
     def __init__(
-        self, store: Store, *, task_timeout: float | None = None, fresh: bool = False, **shared: Unpack[Shared]
+        self,
+        store: Store,
+        *,
+        task_timeout: float | None = None,
+        fresh: bool = False,
+        keep_server: bool = False,
+        **shared: Unpack[Shared],
     ) -> None:
         super().__init__(store, **shared)
         self.task_timeout = task_timeout
         self.fresh = fresh
+        self.keep_server = keep_server and sum(map(_is_exclusive, self.models.values())) == 1
 
     async def run_async(
         self,
@@ -90,6 +98,10 @@ class Runner(Executor):
             shown.ended = shown.started
 
 
+def _is_exclusive(model: Model | None) -> bool:
+    return bool(getattr(model, "exclusive", False))
+
+
 class _RunJob:
     """One call of `Runner.run`."""
 
@@ -138,7 +150,7 @@ class _RunJob:
 
     async def _run_lanes(self, groups: list[tuple[Lane, Iterator[Cell], int]], around: Surroundings) -> None:
         """All lanes side by side; then, one after another, those whose model starts a server of its own."""
-        apart = [group for group in groups if getattr(self.runner.models.get(group[0].name), "exclusive", False)]
+        apart = [group for group in groups if _is_exclusive(self.runner.models.get(group[0].name))]
         together = [group for group in groups if group not in apart]
         for batch in filter(None, [together, *([group] for group in apart)]):
             model = self.runner.models.get(batch[0][0].name) if batch is not together else None
@@ -152,7 +164,7 @@ class _RunJob:
             except LaneError as error:
                 batch[0][0].stop(error)
             finally:
-                if model is not None:
+                if model is not None and (not self.runner.keep_server or batch[0][0].stopped is not None):
                     await model.close()
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:

@@ -8,7 +8,7 @@ object that is created once; the last number counts.
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 import msgspec
@@ -21,7 +21,8 @@ LEASE = 30.0  # seconds of silence after which a worker is taken for dead; ASSAY
 
 
 class Beat(msgspec.Struct, kw_only=True):
-    """What a worker says about itself; `status` is for people."""
+    """What a worker says about itself; `status` is for people. It works by state `seen` of the shared limits, and has
+    spent this much of the budget."""
 
     worker: str
     count: int = 0
@@ -30,6 +31,9 @@ class Beat(msgspec.Struct, kw_only=True):
     place: str = ""  # within which `pid` means something
     started: float = 0.0
     ended: bool = False
+    seen: int = -1
+    tokens: int = 0
+    usd: float = 0.0
     status: dict[str, object] = {}
 
 
@@ -38,6 +42,7 @@ class Claim(msgspec.Struct, kw_only=True):
 
 
 _NOBODY = Claim()
+_LOOKS = 16  # claimed shards that a waiting worker watches
 
 
 def new_beat(name: str = "") -> Beat:
@@ -82,6 +87,10 @@ class Workers:
         beats = (_beat(content) for content in contents)
         return [beat for beat in beats if beat is not None]
 
+    def last(self, worker: str) -> Beat | None:
+        """What a worker said last."""
+        return _beat(self.objects.read(self._name(worker)))
+
     def is_alive(self, worker: str) -> bool:
         """Whether the worker has said something within a lease, as far as this observer can tell."""
         content = self.objects.read(self._name(worker)) or b""
@@ -99,40 +108,46 @@ class Workers:
 
 
 class Claims:
-    """The claims on the shards of a generation."""
+    """The claims on the shards of a generation. Threads may share it."""
 
     def __init__(self, objects: Objects, prefix: str, workers: Workers) -> None:
         self.objects = objects
         self.prefix = prefix
         self.workers = workers
-        self._next: dict[int, int] = {}
-        self._holder: dict[int, str] = {}
+        self._last: dict[int, tuple[int, str]] = {}  # how many claims of a shard were read, and whose the last is
 
     def take(self, shard: int, worker: str) -> bool:
         """Claim a shard for a worker, unless a living one has it."""
-        holder = self.holder(shard)
+        number, holder = self._read(shard)
         if holder == worker:
             return True
         if holder and self.workers.is_alive(holder):
             return False
-        claim = Claim(worker=worker)
-        if not self.objects.create(self._name(shard), msgspec.json.encode(claim)):
+        if not self.objects.create(self._name(shard, number), msgspec.json.encode(Claim(worker=worker))):
             return self.holder(shard) == worker  # another one was quicker, or our own reply was lost
-        self._read(shard, claim)
+        self._last[shard] = number + 1, worker
         return True
 
     def holder(self, shard: int) -> str:
         """Who claimed the shard last; empty if nobody has."""
-        while (content := self.objects.read(self._name(shard))) is not None:
-            self._read(shard, _claim(content))
-        return self._holder.get(shard, "")
+        return self._read(shard)[1]
 
-    def _read(self, shard: int, claim: Claim) -> None:
-        self._holder[shard] = claim.worker
-        self._next[shard] = self._next.get(shard, 0) + 1
+    def candidates(self, shards: Sequence[int]) -> list[int]:
+        """The shards that are worth trying to take: those without a listed claim, then the first few others. A thousand
+        workers that wait for a thousand shards must not read a million objects."""
+        listed = {entry.name.removeprefix(self.prefix).partition("/")[0] for entry in self.objects.names(self.prefix)}
+        claimed = [shard for shard in shards if f"{shard:05}" in listed]
+        return [shard for shard in shards if f"{shard:05}" not in listed] + claimed[:_LOOKS]
 
-    def _name(self, shard: int) -> str:
-        return f"{self.prefix}{shard:05}/{self._next.get(shard, 0):05}.json"
+    def _read(self, shard: int) -> tuple[int, str]:
+        number, holder = self._last.get(shard, (0, ""))
+        while (content := self.objects.read(self._name(shard, number))) is not None:
+            number, holder = number + 1, _claim(content).worker
+        self._last[shard] = number, holder
+        return number, holder
+
+    def _name(self, shard: int, number: int) -> str:
+        return f"{self.prefix}{shard:05}/{number:05}.json"
 
 
 def _beat(content: bytes | None) -> Beat | None:

@@ -132,4 +132,4 @@ def _make_folders(folder: Path, number: int) -> None:
 
 
 def generation_name(number: int) -> str:
-    return f"generations/{number:05}.json"
+    return f"generations/{number}.json"

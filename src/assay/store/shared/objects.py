@@ -6,7 +6,7 @@ A folder is such a place by itself. Buckets are in `cloud.py`.
 import errno
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +14,7 @@ import msgspec
 
 from assay import reading
 from assay.errors import StoreError
+from assay.reading import is_remote
 from assay.store.files import make_folder, new_file, store_error, sync_folder, temporary_of, write_file
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -57,6 +58,41 @@ class Objects(ABC):
     def delete(self, name: str) -> None:
         """Remove an object; an unknown one is not an error."""
 
+    def read_many(self, names: Iterable[str]) -> Iterator[bytes | None]:
+        """What `read` gives of each name, in their order; a bucket reads ahead."""
+        return map(self.read, names)
+
+    def entry(self, name: str) -> Entry | None:
+        """What a listing would say of one object."""
+        folder = name.rpartition("/")[0]
+        return next((entry for entry in self.names(f"{folder}/" if folder else "") if entry.name == name), None)
+
+    def level(self, prefix: str) -> tuple[list[Entry], list[str]]:
+        """The objects directly below a prefix, and the prefixes directly below it."""
+        entries = list(self.names(prefix))
+        inner = [entry.name[len(prefix) :].partition("/") for entry in entries]
+        direct = [entry for entry, (_, slash, _) in zip(entries, inner, strict=True) if not slash]
+        return direct, list(dict.fromkeys(f"{prefix}{first}/" for first, slash, _ in inner if slash))
+
+    def fetch(self, name: str, path: Path) -> Entry | None:
+        """Make a file of an object, with its time; None if there is no such object."""
+        content, entry = self.read(name), self.entry(name)
+        if content is None or entry is None:
+            return None
+        write_file(path, content)
+        os.utime(path, ns=(entry.mtime_ns, entry.mtime_ns))
+        return entry
+
+    def swap(self, name: str, path: Path, before: str | None) -> str | None:
+        """Put a file's content in place of the object that has the stamp `before`, None for no object. The new stamp;
+        None if the object is another one by now, which then stays as it is."""
+        entry, content = self.entry(name), reading.content(path)
+        if (entry.stamp if entry else None) != before:
+            return None
+        self.write(name, content)
+        entry = self.entry(name)
+        return entry.stamp if entry else None
+
 
 class FolderObjects(Objects):
     """Files below a folder that all workers see. `link` creates a name atomically, also over NFS."""
@@ -84,10 +120,8 @@ class FolderObjects(Objects):
                 temporary.unlink(missing_ok=True)
         except OSError as error:
             if error.filename2 is not None and error.errno in _NO_LINKS:
-                fix = "use a file system with hard links (NFS, Lustre, a local disk), or a bucket"
-                raise StoreError(
-                    "several writers need a file system with hard links", where=str(path), fix=fix
-                ) from None
+                what, fix = "this file system has no hard links, which several writers need", "use another, or a bucket"
+                raise StoreError(what, where=str(path), fix=fix) from None
             raise store_error(error, path) from error
 
     def read(self, name: str) -> bytes | None:
@@ -132,14 +166,6 @@ def _below(folder: Path, prefix: str) -> Iterator[str]:
             yield name
 
 
-SCHEMES = ("s3://", "gs://", "az://", "memory://")
-
-
-def is_remote(place: str | Path) -> bool:
-    """Whether a place is a bucket, by its scheme. `file://` is a folder."""
-    return str(place).startswith(SCHEMES)
-
-
 def open_objects(place: str | Path, *, probe: bool = False) -> Objects:
     """The objects at a folder or in a bucket; `probe` finds out first whether the place keeps its promises."""
     text = str(place)
@@ -152,4 +178,9 @@ def open_objects(place: str | Path, *, probe: bool = False) -> Objects:
             fix = "pip install 'assay[cloud]'"
             raise StoreError("buckets need the extra `cloud`", where=text, fix=fix) from None
         return open_cloud(text, probe=probe)
-    return FolderObjects(text.removeprefix("file://"))
+    objects = FolderObjects(text.removeprefix("file://"))
+    if probe:
+        from assay.store.shared.probe import check
+
+        check(objects)
+    return objects

@@ -16,6 +16,7 @@ from assay.store.keyset import Seen
 from assay.store.shared.objects import Objects
 
 Key = Callable[[bytes], bytes]
+_Line = tuple[int, bytes]  # the number of its key, and the line
 _WAITS = (
     0.0,
     0.05,
@@ -64,38 +65,34 @@ class Segments:
         self.contested = False
         self._key = key
         self._keys = Seen()
-        self._attempts: list[list[bytes]] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._attempts: list[list[_Line]] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._done: list[_Line] = []  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
         """What others have committed since the last time, segment by segment. No listing is trusted: numbers are tried
         until there is none."""
         while not self.closed and (content := self.objects.read(name_of(self.prefix, self.next))) is not None:
-            self._take(content)
-            if content:
+            if not self._take(content) and content:
                 yield content
 
     def commit(self, lines: list[bytes]) -> list[bytes]:
         """Commit whole lines, in order, as the next segment; those that others have committed meanwhile are left out.
         The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
-        if any(line.find(b"\n") != len(line) - 1 for line in lines):
+        if not all(line and line.find(b"\n") == len(line) - 1 for line in lines):
             raise ValueError("segments take whole lines, one by one, with their line feeds")
-        done: list[bytes] = []
-        mine = self._without_keys(lines)
+        mine = self._missing([(self._number(line), line) for line in lines], self._done)
         while mine:
             if self.closed:
                 raise ClosedError("a newer generation has begun", where=self.objects.address, fix="start a new worker")
             self._attempts.append(mine)
-            content = b"".join(mine)
-            if self.objects.create(name_of(self.prefix, self.next), content):
-                self._take(content)
-                return done + mine
-            theirs = self._existing(self.next)
-            own = next((attempt for attempt in self._attempts if b"".join(attempt) == theirs), [])
+            content = _joined(mine)
+            if not self.objects.create(name_of(self.prefix, self.next), content):
+                content = self._existing(self.next)
+            own = self._take(content)
             self.contested = self.contested or not own
-            self._take(theirs)
-            done += own
-            mine = self._without_keys(mine[len(own) :] if mine[: len(own)] == own else mine)
-        return done
+            mine = self._missing(mine, own)
+        done, self._done = self._done, []
+        return [line for _, line in done]
 
     def close(self) -> None:
         """Commit the empty segment, unless there is one; what others committed before it is for `read`."""
@@ -123,15 +120,27 @@ class Segments:
             fix="use a store with conditional writes and reads of what was just written",
         )
 
-    def _take(self, content: bytes) -> None:
+    def _take(self, content: bytes) -> list[_Line]:
+        """Go past a segment; the lines that this worker put there, if it was this one."""
+        own = next((attempt for attempt in self._attempts if _joined(attempt) == content), [])
+        self._attempts = []
+        self._done += own
         self.next += 1
         self.closed = not content
-        self._attempts = []
         if self._key is not None:
-            for line in content.splitlines():
-                self._keys.add(xxh3_64_intdigest(self._key(line)))
+            for number in (number for number, _ in own) if own else map(self._number, content.splitlines()):
+                self._keys.add(number)
+        return own
 
-    def _without_keys(self, lines: list[bytes]) -> list[bytes]:
-        if self._key is None:
-            return list(lines)
-        return [line for line in lines if xxh3_64_intdigest(self._key(line.rstrip(b"\n"))) not in self._keys]
+    def _missing(self, lines: list[_Line], done: list[_Line]) -> list[_Line]:
+        """Lines that are not in the log yet; `done` are those at the beginning that are."""
+        rest = lines[len(done) :] if lines[: len(done)] == done else lines
+        return rest if self._key is None else [line for line in rest if line[0] not in self._keys]
+
+    def _number(self, line: bytes) -> int:
+        """What memory holds of a key."""
+        return 0 if self._key is None else xxh3_64_intdigest(self._key(line.rstrip(b"\n")))
+
+
+def _joined(lines: list[_Line]) -> bytes:
+    return b"".join(line for _, line in lines)

@@ -12,8 +12,7 @@ from typing import Any
 
 from assay import reading
 from assay.engine.experiment.sources import Source
-from assay.engine.experiment.trust import state_folder
-from assay.store.files import store_error
+from assay.store.files import state_folder, store_error
 from assay.store.log import FileLog
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.build import Builder

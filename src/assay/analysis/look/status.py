@@ -1,0 +1,226 @@
+"""How a run is doing: who works on what, how fast, at what cost, and what is left. No row is read."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from assay import reading
+from assay.analysis.look.ls import State, listed_of
+from assay.engine.cluster.root import Root
+from assay.engine.cluster.status import LaneStatus, WorkerStatus
+from assay.errors import UserError
+from assay.interfaces import Shown
+from assay.store.files import here, lives
+from assay.store.shared.claims import Beat
+from assay.store.shared.generations import Generation
+from assay.store.shared.objects import is_remote
+
+
+class WorkerLine(msgspec.Struct, kw_only=True):
+    """A worker: `silent` seconds ago it said something; one that is `dead` has not for a whole lease, or its process is
+    gone."""
+
+    worker: str
+    host: str
+    state: Literal["working", "ended", "dead"]
+    since: float
+    silent: float
+    status: WorkerStatus
+
+
+class RunStatus(Shown, kw_only=True):
+    """`shards` is 0 for a run by one process, which has no `workers`. `rows` are responses, or labels where responses
+    are evaluated; `errors`, `tokens` and `cost` (None: not known) are those of this run, or of its workers."""
+
+    path: str
+    state: State
+    step: str = ""
+    rows: int = 0
+    planned: int | None = None
+    errors: int = 0
+    rate: float = 0.0
+    left_seconds: float | None = None
+    tokens: int = 0
+    cost: float | None = None
+    shards: int = 0
+    finished: int = 0
+    under_way: int = 0
+    free: int = 0
+    waiting: list[str] = []
+    notes: list[str] = []
+    workers: list[WorkerLine] = []
+    models: dict[str, LaneStatus] = {}
+
+
+class _File(msgspec.Struct):
+    """What `status.json` says."""
+
+    step: str = ""
+    rate: float = 0.0
+    left_seconds: float | None = None
+    tokens: int = 0
+    cost: float | None = None
+    waiting: str = ""
+    notes: list[str] = []
+    models: dict[str, LaneStatus] = {}
+
+
+class _Planned(msgspec.Struct):
+    planned: int | None = None
+
+
+class _Part(msgspec.Struct):
+    """What is needed of the manifest of a finished shard."""
+
+    present: int = 0
+    counts: dict[str, int] = {}
+
+
+def status(path: str | Path) -> RunStatus:
+    """How the run in a folder, or at an address such as s3://bucket/prefix, is doing."""
+    return Watch(path).look()
+
+
+class Watch:
+    """Looks at a run again and again; what cannot change any more is read once."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        if not is_remote(self.path) and not os.path.isdir(self.path.removeprefix("file://")):
+            raise UserError(f"there is no folder {self.path!r}", fix="name an experiment's folder, or its address")
+        self._root = Root(path)
+        self._parts: dict[str, dict[str, _Part]] = {}
+
+    def look(self) -> RunStatus:
+        generation = self._root.generation()
+        if generation is None or not generation.shards:
+            return _of_folder(self._root.folder, self.path)
+        return self._of_workers(generation)
+
+    def _of_workers(self, generation: Generation) -> RunStatus:
+        objects = self._root.objects
+        for entry in objects.names(f"shards/{generation.number}/"):
+            if entry.name not in self._parts:
+                content = objects.read(entry.name) or b"{}"
+                self._parts[entry.name] = msgspec.json.decode(content, type=dict[str, _Part])
+        workers = _workers(self._root, generation)
+        working = [line for line in workers if line.state == "working"]
+        held = {shard for line in working for shard in line.status.shards}
+        kind = "run" if generation.verb == "run" else "evaluation"
+        parts = [part[kind] for part in self._parts.values() if kind in part]
+        under_way = [lane for line in working for lane in line.status.models.values()]
+        rows = sum(part.present for part in parts) + sum(lane.present + lane.done for lane in under_way)
+        planned = self._planned(generation, kind)
+        rate = sum(line.status.rate for line in working)
+        everything = [line.status for line in workers]
+        finished = len(self._parts)
+        state: State = "running" if working else "complete" if finished == generation.shards else "stopped"
+        return RunStatus(
+            path=self.path,
+            state=state,
+            step=" and ".join(sorted({line.status.step for line in working if line.status.step})),
+            rows=rows,
+            planned=planned,
+            errors=sum(part.counts.get("errored", 0) for part in parts) + sum(lane.errors for lane in under_way),
+            rate=rate,
+            left_seconds=max(0, planned - rows) / rate if planned is not None and rate else None,
+            tokens=sum(status.tokens for status in everything),
+            cost=None if any(status.cost is None for status in everything) else sum(s.cost or 0 for s in everything),
+            shards=generation.shards,
+            finished=finished,
+            under_way=len(held),
+            free=max(0, generation.shards - finished - len(held)),
+            waiting=[*_waiting(workers)],
+            notes=list(dict.fromkeys(note for status in everything for note in status.notes)),
+            workers=workers,
+            models=_models(working),
+        )
+
+    def _planned(self, generation: Generation, kind: str) -> int | None:
+        content = self._root.objects.read(generation.base.get("manifest.json", "manifest.json")) or b"{}"
+        return msgspec.json.decode(content, type=dict[str, _Planned]).get(kind, _Planned()).planned
+
+
+def _workers(root: Root, generation: Generation) -> list[WorkerLine]:
+    """In the order of beginning. When a worker was heard of last is told by the store's clock and ours: for people."""
+    workers = generation.workers(root.objects)
+    lines: list[WorkerLine] = []
+    for entry in root.objects.names(workers.prefix):
+        beat = workers.last(entry.name.removeprefix(workers.prefix).removesuffix(".json"))
+        if beat is not None:
+            silent = max(0.0, time.time() - entry.mtime_ns / 1e9)
+            lines.append(_line(beat, silent, workers.lease))
+    return sorted(lines, key=lambda line: line.since)
+
+
+def _line(beat: Beat, silent: float, lease: float) -> WorkerLine:
+    gone = silent > lease or (beat.place == here() and not lives(beat.pid))
+    try:
+        told = msgspec.convert(beat.status, WorkerStatus)
+    except msgspec.ValidationError:  # a worker of another version
+        told = WorkerStatus()
+    return WorkerLine(
+        worker=beat.worker,
+        host=beat.host,
+        state="ended" if beat.ended else "dead" if gone else "working",
+        since=beat.started,
+        silent=silent,
+        status=told,
+    )
+
+
+def _waiting(workers: list[WorkerLine]) -> Iterator[str]:
+    """What does not move, and why; the same reason of many workers once."""
+    reasons: dict[str, list[str]] = {}
+    for line in workers:
+        if line.state == "working" and line.status.waiting:
+            reasons.setdefault(line.status.waiting, []).append(line.worker)
+        elif line.state == "dead" and line.status.shards:
+            shards = ", ".join(map(str, line.status.shards))
+            yield f"shard {shards} was that of {line.worker}, which is dead: the next free worker takes it"
+    for reason, names in reasons.items():
+        yield f"{reason} ({names[0] if len(names) == 1 else f'{len(names)} workers'})"
+
+
+def _models(working: list[WorkerLine]) -> dict[str, LaneStatus]:
+    """The lanes of all workers, added up by name."""
+    models: dict[str, LaneStatus] = {}
+    for line in working:
+        for name, lane in line.status.models.items():
+            sum_ = models.setdefault(name, LaneStatus(total=0))
+            sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
+            for field in ("present", "done", "errors", "retries", "tokens"):
+                setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
+            sum_.cost = None if lane.cost is None or sum_.cost is None else sum_.cost + lane.cost
+    return models
+
+
+def _of_folder(folder: Path, path: str) -> RunStatus:
+    """That of a run by one process, by its manifest and its status file."""
+    listed = listed_of(folder)
+    if listed is None:
+        raise UserError("there is no experiment here", where=path, fix="assay ls lists those below a folder")
+    told = _File()
+    with suppress(OSError, ValueError, RecursionError):
+        told = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
+    under_way = listed.state == "running"
+    return RunStatus(
+        path=path,
+        state=listed.state,
+        step=told.step if under_way else "",
+        rows=listed.responses or listed.evaluations,
+        planned=listed.planned,
+        errors=listed.errors + listed.label_errors,
+        rate=told.rate if under_way else 0.0,
+        left_seconds=told.left_seconds if under_way else None,
+        tokens=told.tokens,
+        cost=told.cost,
+        waiting=[told.waiting] if under_way and told.waiting else [],
+        notes=told.notes,
+        models=told.models,
+    )

@@ -1,0 +1,52 @@
+"""`assay worker`: work on what was begun in a folder or bucket, beside others."""
+
+from typing import Any
+
+import click
+
+from assay import api
+from assay.cli import Command
+from assay.cli._options import shard_option, trust_option
+from assay.errors import Interrupted
+
+STOPPED = 75  # asked to stop, and work is left: the same command goes on
+
+
+@click.command("worker", cls=Command)
+@click.argument("root")
+@shard_option
+@click.option("--name", default="", help="What others call this worker; default: the host's name.")
+@click.option("--script", type=click.Choice(["slurm", "k8s"]), help="Print the file that starts workers, do nothing.")
+@click.option("--count", type=click.IntRange(min=1), default=16, show_default=True, help="Of workers, for --script.")
+@trust_option
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def command(root: str, script: str | None, count: int, quiet: bool, **options: Any) -> int:
+    """Take shards of the plan that `assay run` or `assay evaluate` began at ROOT until none is left.
+
+    Any number of workers, on any machine that sees ROOT, started and killed at any time. SIGTERM and Ctrl-C make one
+    commit what it has and give its shard back; it exits with 75, and with 0 when there is nothing left to take.
+    """
+    if script is not None:
+        click.echo(api.worker_script(root, script, count), nl=False)
+        return 0
+    progress = api.Progress()
+    try:
+        worked = api.watch(
+            progress,
+            lambda stop: _until_stopped(root, stop, progress=progress, **options),
+            "none" if quiet else "lines",
+        )
+    except Interrupted as stopped:
+        click.echo(f"{stopped}", err=True)
+        return STOPPED
+    if not quiet:
+        whole = "" if worked.result is None else "; the whole is finished"
+        click.echo(f"{worked.worker}: {worked.shards} shards{whole}")
+    return 0
+
+
+async def _until_stopped(root: str, stop: Any, **options: Any) -> Any:
+    worked = await api.work(root, stop=stop, **options)
+    if stop.requested and worked.result is None:
+        raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+    return worked

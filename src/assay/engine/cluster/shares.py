@@ -1,0 +1,259 @@
+"""One limit for all workers: requests and tokens per minute, calls at once, and the budget of the whole run.
+
+A worker uses its share until a lease after it last said that it lives, by its own clock; nobody else gives that share
+away earlier. So the sum of what is used never exceeds the limits, whoever dies, freezes or comes back. What a worker
+spent since its last beat is not known when it dies: that much, at the most, may be spent above the budget.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from math import ceil
+
+import msgspec
+
+from assay.engine.calls.budget import Spent
+from assay.engine.calls.executor import Shared
+from assay.engine.calls.pace import Pace
+from assay.engine.cluster.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
+from assay.engine.cluster.slices import Slice, Verdict
+from assay.interfaces import Limits
+from assay.store.shared.claims import Beat, Workers
+from assay.store.shared.objects import Objects
+
+SLICE = 2  # a slice is this part of a worker's fair part of what is left
+VOLUNTEERS = 8  # workers that give back at the same beat, if others have nothing left
+
+
+class Shares:
+    """A worker's share of what all workers of a generation have together. `before` is asked, once, what the experiment
+    had cost before; `limits` are those of the lanes that are shared, and `cost_of_rows` is what the committed rows cost
+    that a dead worker made."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        generation: int,
+        workers: Workers,
+        limits: Mapping[str, Limits],
+        *,
+        usd: float | None = None,
+        tokens: int | None = None,
+        seconds: float | None = None,
+        before: Callable[[], Spent] = Spent,
+        cost_of_rows: Callable[[Beat], Spent] = lambda beat: Spent(),
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.workers = workers
+        self.ledger = Ledger(objects, f"shares/{generation}/", sleep)
+        self.budget: Slice | None = None
+        if (usd, tokens, seconds) != (None, None, None):
+            self.budget = Slice(usd, tokens, seconds, self.ask, lambda: self.ledger.state.spent())
+        self._limits = dict(limits)
+        self._most = max(1, min((limit.max_concurrency for limit in limits.values()), default=1))
+        self._before = before
+        self._cost_of_rows = cost_of_rows
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._beat = Beat(worker="")
+        self._until = float("-inf")  # when the share is not ours any more, unless it is confirmed
+        self._paces: dict[str, Pace] = {}
+        self._share = 0.0
+        self._slice = NOTHING
+
+    # -- what the engine uses
+
+    def shared(self) -> Shared:
+        """For Runner and Evaluator."""
+        return {"paces": self.pace, "budget": self.budget}
+
+    def pace(self, name: str, limits: Limits) -> Pace | None:
+        """The lane's part of its limits; None for a lane that is this worker's alone."""
+        if name not in self._limits:
+            return None
+        with self._lock:
+            if name not in self._paces:
+                self._paces[name] = Pace(limits, self._share, self._until, full=False)
+            return self._paces[name]
+
+    # -- what the worker calls
+
+    def join(self, beat: Beat) -> None:
+        """Become one of those who share; `beat` is written from now on by `refresh`."""
+        self._beat = beat
+        began = self._clock()
+        self.workers.beat(beat)
+        self._until = began + self.workers.lease
+        self.refresh()
+        if self.budget is not None and self.budget.seconds is not None:
+            self.budget.begin(max(0.0, time.time() - self.ledger.state.started))
+
+    def refresh(self) -> None:
+        """Say that the worker lives, do with less or more as the last state says, and look after the others."""
+        with self._lock:
+            began = self._clock()
+            self.ledger.catch_up()
+            self._apply()
+            self._report()
+            self.workers.beat(self._beat)
+            if self._me is None or self._clock() >= self._until:
+                # Others may be about to take this worker for dead: they cannot, once it has written a state itself.
+                self.ledger.change(self._beat.worker, self._enter)
+            self._until = began + self.workers.lease
+            self._look_after_others()
+            self._look_after_budget()
+            self._apply()
+
+    def leave(self) -> None:
+        """Give everything back. No call may be under way."""
+        with self._lock:
+            self._share, self._until = 0.0, float("-inf")
+            self._set_paces()
+
+            def edit(state: State, number: int) -> bool:
+                if self._beat.worker in state.members:
+                    state.remove(self._beat.worker, self._amounts())
+                    state.share_out(number, self._most)
+                    return True
+                return False
+
+            self.ledger.change(self._beat.worker, edit)
+
+    def ask(self, wanted: Amounts) -> Verdict:
+        """Room for a call: `granted`, `wait` (others have a part that they may give back), or `none`."""
+        with self._lock:
+            if self._clock() < self._until:
+                self.ledger.change(self._beat.worker, lambda state, number: self._take(state, wanted))
+            self._apply()
+            if self.budget is None or self._me is None:
+                return "wait"
+            if self._missing(wanted) == NOTHING:
+                return "granted"
+            return "wait" if any(member.holds for member in self.ledger.state.members.values()) else "none"
+
+    # -- inside
+
+    @property
+    def _me(self) -> Member | None:
+        return self.ledger.state.members.get(self._beat.worker)
+
+    def _amounts(self) -> Amounts:
+        return self.budget.amounts() if self.budget is not None else NOTHING
+
+    def _apply(self) -> None:
+        me = self._me
+        self._share = me.rate / WHOLE if me is not None else 0.0
+        self._set_paces()
+        if self.budget is not None and me is not None:
+            self.budget.grow(me.granted)
+
+    def _set_paces(self) -> None:
+        for pace in self._paces.values():
+            pace.resize(self._share)
+            pace.until = self._until
+
+    def _report(self) -> None:
+        if all(pace.in_flight <= pace.places for pace in self._paces.values()):
+            self._beat.seen = self.ledger.number  # else calls are under way for which there is no place any more
+        self._beat.tokens, usd = self._amounts()
+        self._beat.usd = usd / WHOLE
+
+    def _enter(self, state: State, number: int) -> bool:
+        """Add this worker, and those who have begun and are not members yet: a thousand beginners need few states."""
+        if number == 0:
+            before = self._before()
+            state.started, state.before = time.time(), (before.tokens, ceil(before.usd * WHOLE))
+        prefix = self.workers.prefix
+        names = (entry.name.removeprefix(prefix).removesuffix(".json") for entry in self.workers.objects.names(prefix))
+        for name in {self._beat.worker: 0, **dict.fromkeys(names)}:
+            mine = name == self._beat.worker
+            if name not in state.members and (mine or name not in state.gone):
+                state.gone.pop(name, None)
+                state.members[name] = Member(granted=self._amounts() if mine else NOTHING)
+        state.share_out(number, self._most)
+        return True
+
+    def _look_after_others(self) -> None:
+        """Find out whether the next one in the ring lives; and, as the first of those who wait for a larger share,
+        whether those who were to do with less have done so."""
+        names = [*self.ledger.state.members]
+        at = names.index(self._beat.worker) if self._beat.worker in names else 0
+        silent: list[str] = []
+        for name in [*names[at + 1 :], *names[:at]]:
+            if self.workers.is_alive(name):
+                break
+            silent.append(name)
+        targets = self.ledger.state.targets(self._most)
+        members = self.ledger.state.members
+        first = next((name for name, member in members.items() if member.rate < targets[name]), "")
+        if silent or first == self._beat.worker:
+            self.ledger.change(self._beat.worker, lambda state, number: self._settle(state, number, silent))
+
+    def _settle(self, state: State, number: int, silent: list[str]) -> bool:
+        before = msgspec.json.encode(state)
+        for name in silent:
+            if name in state.members and not self.workers.is_alive(name):
+                state.remove(name, self._spent_by(name, state.members[name]))
+        for name, member in state.members.items():
+            if member.held > member.rate and (beat := self.workers.last(name)) and beat.seen >= member.since:
+                member.held = member.rate
+        state.share_out(number, self._most)
+        return msgspec.json.encode(state) != before
+
+    def _spent_by(self, name: str, member: Member) -> Amounts:
+        """What a dead worker has spent, as far as anybody knows, and not more than it was granted."""
+        beat = self.workers.last(name)
+        if beat is None:
+            return NOTHING
+        rows = self._cost_of_rows(beat)
+        known = max(beat.tokens, rows.tokens), ceil(max(beat.usd, rows.usd) * WHOLE)
+        return min(known[0], member.granted[0]), min(known[1], member.granted[1])
+
+    def _missing(self, wanted: Amounts) -> Amounts:
+        """What the rest of this worker's part lacks for a call."""
+        assert self.budget is not None
+        lacks = [max(0, want - rest) for want, rest in zip(wanted, self.budget.rest(), strict=True)]
+        tokens, usd = self.budget.whole
+        return 0 if tokens is None else lacks[0], 0 if usd is None else lacks[1]
+
+    def _take(self, state: State, wanted: Amounts) -> bool:
+        """The next slice, which has room for what is wanted. If it cannot, and no call is under way, then this worker
+        gives back what is of no use to it."""
+        me = state.members.get(self._beat.worker)
+        if self.budget is None or me is None:
+            return False
+        spent, missing, parts = state.spent(), self._missing(wanted), SLICE * len(state.members)
+        left = [
+            0 if whole is None else max(0, whole - used) for whole, used in zip(self.budget.whole, spent, strict=True)
+        ]
+        if missing[0] > left[0] or missing[1] > left[1]:
+            if me.dry or not self.budget.is_idle:
+                return False
+            given = self.budget.shrink()
+            me.granted, me.holds, me.dry = plus(me.granted, (-given[0], -given[1])), False, True
+            return True
+        more = max(missing[0], left[0] // parts), max(missing[1], left[1] // parts)
+        me.granted, me.holds, me.dry = plus(me.granted, more), True, False
+        self._slice = more
+        return more != NOTHING
+
+    def _look_after_budget(self) -> None:
+        """Fetch the next slice before it is needed; where others ask in vain, give back."""
+        if self.budget is None or self._me is None or not self._me.holds:
+            return
+        members = self.ledger.state.members.values()
+        if any(member.dry for member in members):
+            if random.random() * len(members) < VOLUNTEERS:
+                self.ledger.change(self._beat.worker, self._give)
+        elif any(2 * rest < part for rest, part in zip(self.budget.rest(), self._slice, strict=True)):
+            self.ledger.change(self._beat.worker, lambda state, number: self._take(state, NOTHING))
+
+    def _give(self, state: State, number: int) -> bool:
+        me = state.members.get(self._beat.worker)
+        if self.budget is None or me is None:
+            return False
+        given = self.budget.shrink()
+        me.granted, me.holds = plus(me.granted, (-given[0], -given[1])), not self.budget.is_idle
+        return given != NOTHING or not me.holds

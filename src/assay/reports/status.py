@@ -1,0 +1,90 @@
+"""How a run is doing, for people: a line for each thing to know, and a table of the workers."""
+
+import time
+from typing import TYPE_CHECKING
+
+from assay.reports.sheet import Cell, Line, Sheet, Style, Table, columns_of, cost_text, count, fields_of
+
+if TYPE_CHECKING:
+    from assay.analysis.look.status import RunStatus, WorkerLine
+
+_STYLES: dict[str, Style] = {"working": "good", "dead": "bad", "ended": "quiet"}
+_MOST_ENDED = 5  # workers that have ended are many, and tell little
+
+
+def view(status: "RunStatus") -> Sheet:
+    """Dead workers are named before those that have ended."""
+    facts = [
+        ("state", f"{status.state}, {status.step}" if status.step else status.state),
+        ("rows", _rows(status)),
+        ("rate", f"{status.rate:,.1f} rows/s" if status.rate else "–"),
+        ("left", duration(status.left_seconds)),
+        ("errors", f"{status.errors:,}"),
+        ("cost", _cost(status)),
+    ]
+    if status.shards:
+        shards = (
+            f"{status.finished:,} of {status.shards:,} finished, {status.under_way:,} under way, {status.free:,} free"
+        )
+        facts.insert(1, ("shards", shards))
+        facts.insert(1, ("workers", _workers(status)))
+    parts: list[Line | Table] = [Line(status.path, "head", wraps=False)]
+    parts += [Line(f"{name + ':':<9}{text}", hang=9) for name, text in facts]
+    parts += [Line(f"{'waits:':<9}{reason}", "open", hang=9) for reason in status.waiting]
+    ended = [line for line in status.workers if line.state == "ended"]
+    shown = sorted((line for line in status.workers if line.state != "ended"), key=lambda line: line.state != "dead")
+    shown += ended[-_MOST_ENDED:]
+    if shown:
+        columns = columns_of("<worker", "<state", "<shards", "rows", "rate", "errors", "cost", "?since", "?seen")
+        data = fields_of(shown, ["worker", "host", "state", "since", "silent", "status"])
+        parts += [Line(""), Table(columns, [_worker(line) for line in shown], compact=True, data=data)]
+    if len(ended) > _MOST_ENDED:
+        parts.append(Line(f"and {count(len(ended) - _MOST_ENDED, 'worker')} that ended earlier", "quiet"))
+    return Sheet(parts, notes=status.notes, title=f"Status of {status.path}")
+
+
+def duration(seconds: float | None) -> str:
+    """`2 h 5 min`, `40 s`."""
+    if seconds is None:
+        return "–"
+    whole = int(seconds + 0.5)
+    days, hours, minutes = whole // 86_400, whole // 3600 % 24, whole // 60 % 60
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+
+
+def _rows(status: "RunStatus") -> str:
+    if status.planned is None:
+        return f"{status.rows:,}"
+    share = f" ({status.rows / status.planned:.0%})" if status.planned else ""
+    return f"{status.rows:,} of {status.planned:,}{share}"
+
+
+def _cost(status: "RunStatus") -> str:
+    cost = "unknown" if status.cost is None else cost_text(status.cost, 0)
+    return f"{cost}, {count(status.tokens, 'token')}"
+
+
+def _workers(status: "RunStatus") -> str:
+    states = [line.state for line in status.workers]
+    numbers = ((states.count(state), state) for state in ("working", "dead", "ended"))
+    return ", ".join(f"{number:,} {state}" for number, state in numbers if number) or "none"
+
+
+def _worker(line: "WorkerLine") -> list[str | Cell]:
+    told = line.status
+    rows = f"{told.present + told.done:,}/{told.total:,}" if told.shards else "–"
+    return [
+        line.worker,
+        Cell(line.state, _STYLES[line.state]),
+        ", ".join(map(str, told.shards)) or "–",
+        rows,
+        f"{told.rate:,.1f}/s" if line.state == "working" else "–",
+        f"{told.errors:,}",
+        "unknown" if told.cost is None else cost_text(told.cost, 0),
+        f"{duration(time.time() - line.since)} ago",
+        f"{duration(line.silent)} ago",
+    ]
