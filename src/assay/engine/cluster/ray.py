@@ -12,17 +12,22 @@ call between processes, which Ray keeps in memory; a `runtime_env` it would writ
 import asyncio
 import logging
 import os
+import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
 from typing import Any
 
 import assay
 from assay.config import RayConfig
 from assay.engine.calls.stop import Stop
 from assay.errors import AssayError, BudgetError, Interrupted, RunFailed, UserError
+from assay.store.shared.objects import is_remote
 
 LOOK = 0.5  # seconds between two looks at whether the run was asked to stop
 GRACE = 60.0  # seconds that workers then have to commit what they have
+LAST = 3.0  # seconds that the others have when one has finished the whole
 _ours: list[Any] = []  # the connection, if it was made here
 _ERRORS = {UserError.exit_code: UserError, BudgetError.exit_code: BudgetError}
 
@@ -52,12 +57,17 @@ def run_on_ray(
     )(_actor())
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    try:
-        _watch(ray, {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}, stop or Stop())
-    finally:
-        for worker in actors:
-            ray.kill(worker)
-        _disconnect(ray)
+    place = place if is_remote(place) else os.path.abspath(place.removeprefix("file://"))
+    calls = {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}
+    with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
+        try:
+            _watch(ray, calls, stop or Stop())
+            _drain(calls)
+            ray.wait(list(calls), num_returns=len(calls), timeout=LAST)
+        finally:
+            for worker in actors:
+                ray.kill(worker)
+            _disconnect(ray)
 
 
 def room(engine: RayConfig | None) -> int:
@@ -79,8 +89,9 @@ def connected(engine: RayConfig) -> Any:
     if ray.is_initialized():
         return ray
     try:
+        _try(engine.address)
         ray.init(address=engine.address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, TimeoutError, ValueError) as error:
+    except (OSError, ValueError) as error:
         fix = "`ray start --head` on one machine, then `on: {ray: {address: …}}`; `address: local` starts one here"
         raise UserError(f"there is no Ray cluster: {_first(error)}", where=where, fix=fix) from None
     except RuntimeError as error:
@@ -90,6 +101,13 @@ def connected(engine: RayConfig) -> Any:
         raise UserError(what, where=where, fix="install the same versions on all sides") from None
     _ours.append(ray)
     return ray
+
+
+def _try(address: str) -> None:
+    """Ray asks for minutes where nobody answers."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _disconnect(ray: Any) -> None:
@@ -127,12 +145,16 @@ def _watch(ray: Any, pending: dict[Any, Any], stop: Stop) -> None:
                     raise failure
         if stop.requested and end == float("inf"):
             end = time.monotonic() + GRACE
-            for worker in pending.values():
-                worker.drain.remote()
+            _drain(pending)
     if stop.requested:
         raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
     if failure is not None:
         raise failure
+
+
+def _drain(calls: Mapping[Any, Any]) -> None:
+    for worker in calls.values():
+        worker.drain.remote()
 
 
 def _outcome(ray: Any, call: Any) -> dict[str, Any]:
