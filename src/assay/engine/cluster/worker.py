@@ -146,7 +146,7 @@ class Worker:
         """Claim a shard: an own one, a free one, or that of a worker that is dead. None when all that are left are in
         the hands of workers that live, or the worker was asked to stop."""
         number, parts = self.own
-        start = number if parts > 1 else xxh3_64_intdigest(self.beat.worker)
+        start = number if parts > 1 else xxh3_64_intdigest(self.beat.worker.encode())
         seen: dict[str, int] = {}
         pause = POLL
         while not self.stop.requested:
