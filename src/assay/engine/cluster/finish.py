@@ -6,11 +6,13 @@ from collections.abc import Iterable
 import msgspec
 
 from assay.engine.calls.executor import close_artefact
-from assay.engine.cluster.root import Patient, Root
+from assay.engine.cluster.root import Patient, Root, Whole
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.responses import Bound, check_error_rate
+from assay.engine.run.plan import plan_digest
 from assay.records import Manifest
+from assay.store.repositories import AggregationRepository
 from assay.store.shared.generations import Generation
 
 Parts = list[dict[str, Manifest]]
@@ -18,23 +20,45 @@ Parts = list[dict[str, Manifest]]
 
 async def finish(root: Root, generation: Generation, experiment: Experiment, bound: Bound) -> Result:
     """What one process would have left behind: manifests over all rows, metrics, and why rows failed."""
-    contents = (root.objects.read(generation.finished(shard)) for shard in range(generation.shards))
-    parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
     result = Result(folder=root.place, notes=experiment.progress.notes)
+    measured = plan_digest({"metrics": [metric.plan() for metric in bound.metrics]})
+    whole = root.whole(generation)
+    if whole is not None and whole.metrics == measured:
+        _read(experiment, bound, result)
+        return result
+    contents = root.objects.read_many(generation.finished(shard) for shard in range(generation.shards))
+    parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
     root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
         if bound.tasks:
             result.run = _close_run(experiment, bound, parts)
-            check_error_rate(experiment, "responses", result.run)
         if bound.scorers:
             result.evaluation = _close_evaluation(experiment, bound, parts)
             experiment.responses.scored(experiment, result.evaluation)
-            check_error_rate(experiment, "labels", result.evaluation)
         if bound.metrics:
             result.metrics = await experiment.measure(bound.metrics)
-        experiment.note_failures(result)
         root.push()
+    counts: Counter[str] = Counter()
+    for manifest in filter(None, (result.run, result.evaluation)):
+        counts.update(manifest.counts)
+    root.objects.write(generation.whole, msgspec.json.encode(Whole(counts=counts, metrics=measured)))
+    _check(experiment, result)
     return result
+
+
+def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
+    """The result as another process, or an earlier one, has stored it."""
+    result.run = experiment.store.manifest("run", experiment.id) if bound.tasks else None
+    result.evaluation = experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
+    result.metrics = AggregationRepository(experiment.store).metrics(experiment.id) if bound.metrics else []
+    _check(experiment, result)
+
+
+def _check(experiment: Experiment, result: Result) -> None:
+    experiment.note_failures(result)
+    for what, manifest in (("responses", result.run), ("labels", result.evaluation)):
+        if manifest is not None:
+            check_error_rate(experiment, what, manifest)
 
 
 def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:

@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import msgspec
-
 from assay.config import resolved
+from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
@@ -35,15 +34,19 @@ async def open_generation(
     settled as a run by one process would: what is no longer planned is set aside, what failed is tried again."""
     if experiment.config.objects:
         raise UserError("functions of this process cannot travel to workers", fix="put them into a file, and name it")
+    last = root.generation()
+    if last is not None and last.shards:
+        if workers_alive := living(root.objects, last):
+            refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
+            return last
+        if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
+            return last
+        root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
-        last = root.generation()
+        before, last = last, root.generation()
         if last is not None and last.shards:
-            if workers_alive := living(root.objects, last):
-                refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
-                return last
-            if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
-                return last
-            root.update()
+            if before is None or before.number != last.number:  # another one was quicker
+                return await open_generation(root, experiment, bound, workers, paths)
             compact(root.folder, root.objects, last)
         dataset = await _settle(experiment, bound)
         root.push()
@@ -76,15 +79,12 @@ def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
 
 
 def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool:
-    """Whether every shard is finished, and something of it is to be done again."""
-    if root.unfinished(generation):
+    """Whether all was done, and something of it is to be done again."""
+    whole = root.whole(generation)
+    if whole is None:
         return False
-    if not experiment.config.resume:
-        return True
     again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
-    parts = (root.objects.read(generation.finished(shard)) for shard in range(generation.shards))
-    manifests = (msgspec.json.decode(part, type=dict[str, Manifest]) for part in parts if part)
-    return any(manifest.counts.get(state) for part in manifests for manifest in part.values() for state in again)
+    return not experiment.config.resume or any(whole.counts.get(state) for state in again)
 
 
 def _vouched(experiment: Experiment) -> dict[str, Any]:
@@ -100,7 +100,8 @@ async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
     stop = Stop()
     stop.request()
     async with AsyncExitStack() as stack:
-        shared = {**experiment.shared(bound.models, stop), "progress": Progress(notes=experiment.progress.notes)}
+        own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
+        shared = experiment.shared(bound.models, stop, own)
         with suppress(Interrupted):
             await experiment.responses.make(experiment, bound, shared, stack)
         scored = experiment.store.log("evaluation", experiment.id).segments()

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assay.engine.calls.stop import Stop
+from assay.engine.cluster.finish import finish
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.processes import run_processes
 from assay.engine.cluster.root import Root
@@ -42,6 +43,8 @@ class Placement:
             workers = workers or await asyncio.to_thread(room, engine)
         count = self.shard[1] if self.shard else max(1, workers)
         generation = await open_generation(self.root, experiment, bound, count, self.paths)
+        if self.root.whole(generation) is not None:
+            return await finish(self.root, generation, experiment, bound)
         if self.on and self.shard is None:
             from assay.engine.cluster.ray import run_on_ray
 

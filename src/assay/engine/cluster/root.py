@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from assay.config import load, to_yaml
 from assay.engine.cluster.shipping import localised, materialise
 from assay.engine.evaluate.evaluate import planned
@@ -24,6 +26,13 @@ from assay.store.shared.objects import open_objects
 
 _ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
 _FEW = 16
+
+
+class Whole(msgspec.Struct, kw_only=True):
+    """That manifests and metrics were made from all shards: how many rows are in which state, and which metrics."""
+
+    counts: dict[str, int] = {}
+    metrics: str = ""
 
 
 class Root:
@@ -48,6 +57,11 @@ class Root:
 
     def generation(self) -> Generation | None:
         return last_generation(self.objects)
+
+    def whole(self, generation: Generation) -> Whole | None:
+        """What was made of a generation, once all of it was."""
+        content = self.objects.read(generation.whole)
+        return None if content is None else msgspec.json.decode(content, type=Whole)
 
     def unfinished(self, generation: Generation) -> list[int]:
         """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""

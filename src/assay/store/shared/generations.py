@@ -60,6 +60,11 @@ class Generation(msgspec.Struct, kw_only=True):
         """The object that says that every cell of a shard has its row."""
         return f"shards/{self.number}/{shard:05}.json"
 
+    @property
+    def whole(self) -> str:
+        """The object that says that all shards were finished, and what was made of them."""
+        return f"shards/{self.number}/whole.json"
+
 
 def last_generation(objects: Objects) -> Generation | None:
     last: Generation | None = None
