@@ -41,7 +41,8 @@ STEMS = ("responses", "evaluation_results")
 
 
 class Weed:
-    """A SeaweedFS server with a bucket `soak`; everything on loopback, no telemetry."""
+    """A SeaweedFS server with a bucket `soak`; everything on loopback, no telemetry. Its one user has the keys of its
+    environment."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,11 +65,11 @@ class Weed:
             *("-s3.port.iceberg=0", "-s3.port.lance=0"),
         ]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
+        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env={**os.environ, **self.environ})
         until = time.monotonic() + 60
         while not (self._answers(f"http://127.0.0.1:{filer}/buckets/soak/", "POST") and self._answers(self.url, "GET")):
             if time.monotonic() > until or self._process.poll() is not None:
-                raise RuntimeError("the SeaweedFS server does not start")
+                raise RuntimeError(f"the SeaweedFS server does not start: exit {self._process.poll()}")
             time.sleep(0.2)
 
     def kill(self) -> None:
@@ -80,7 +81,7 @@ class Weed:
             with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=2):
                 return True
         except urllib.error.HTTPError as error:
-            return error.code == 409  # the folder is there
+            return error.code in (403, 409)  # nobody asks without a key; the bucket is there
         except OSError:
             return False
 
@@ -95,12 +96,12 @@ def _weed() -> str:
 
 
 def _port() -> int:
-    """One whose number + 10,000 is free as well: SeaweedFS takes it for gRPC."""
+    """One that no client gets while the server is down. SeaweedFS takes the number + 10,000 as well, for gRPC."""
     while True:
-        with socket.socket() as first, socket.socket() as second, suppress(OSError, OverflowError):
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1] - 10_000
-            second.bind(("127.0.0.1", port))
+        port = random.SystemRandom().randrange(12_000, 22_700)
+        with socket.socket() as first, socket.socket() as second, suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 10_000))
             return port
 
 
@@ -203,8 +204,7 @@ class Soak:
     def _is_finished(self) -> bool:
         objects = self._objects()
         generation = last_generation(objects)
-        finished = 0 if generation is None else sum(1 for _ in objects.names(f"shards/{generation.number}/"))
-        return generation is not None and finished == generation.shards and objects.read("metrics.jsonl") is not None
+        return generation is not None and objects.read(generation.whole) is not None
 
     def _objects(self) -> Objects:
         os.environ.update(self.server.environ if self.server else {})
@@ -221,8 +221,8 @@ class Soak:
             self.figures["rows lost"] += len(wanted - rows)
             self.figures["rows twice"] += sum(count - 1 for count in rows.values())
             self._expect(rows == wanted, f"{self.place}: {stem} has {len(rows)} keys, {len(wanted)} wanted")
-        same = objects.read("metrics.jsonl") == alone.read("metrics.jsonl")
-        self._expect(same, f"{self.place}: metrics.jsonl is not that of one process")
+        metrics, wanted = objects.read("metrics.jsonl"), alone.read("metrics.jsonl")
+        self._expect(metrics == wanted, f"{self.place}: metrics.jsonl is {metrics!r}, by one process {wanted!r}")
 
     def _expect(self, holds: bool, fault: str) -> None:
         if not holds:
@@ -264,6 +264,7 @@ class Soak:
 
     def _kill_server(self) -> None:
         assert self.server is not None
+        self.hit.update(process.pid for process in self.processes.values())  # one that has just begun may give up
         self.server.kill()
         time.sleep(self.draw.uniform(0, 1))
         self.server.start()

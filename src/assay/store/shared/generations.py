@@ -63,7 +63,7 @@ class Generation(msgspec.Struct, kw_only=True):
     @property
     def whole(self) -> str:
         """The object that says that all shards were finished, and what was made of them."""
-        return f"shards/{self.number}/whole.json"
+        return f"whole/{self.number}.json"
 
 
 def last_generation(objects: Objects) -> Generation | None:
