@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from assay.server import Options, running, stats
-from assay.store.shared.generations import last_generation
+from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.objects import Objects, open_objects
 
 from .soak import SCORER
@@ -41,7 +41,8 @@ STEMS = ("responses", "evaluation_results")
 
 
 class Weed:
-    """A SeaweedFS server with a bucket `soak`; everything on loopback, no telemetry."""
+    """A SeaweedFS server with a bucket `soak`; everything on loopback, no telemetry. Its one user has the keys of its
+    environment."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,11 +65,11 @@ class Weed:
             *("-s3.port.iceberg=0", "-s3.port.lance=0"),
         ]
         quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
+        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env={**os.environ, **self.environ})
         until = time.monotonic() + 60
         while not (self._answers(f"http://127.0.0.1:{filer}/buckets/soak/", "POST") and self._answers(self.url, "GET")):
             if time.monotonic() > until or self._process.poll() is not None:
-                raise RuntimeError("the SeaweedFS server does not start")
+                raise RuntimeError(f"the SeaweedFS server does not start: exit {self._process.poll()}")
             time.sleep(0.2)
 
     def kill(self) -> None:
@@ -80,7 +81,7 @@ class Weed:
             with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=2):
                 return True
         except urllib.error.HTTPError as error:
-            return error.code == 409  # the folder is there
+            return error.code in (403, 409)  # nobody asks without a key; the bucket is there
         except OSError:
             return False
 
@@ -95,12 +96,12 @@ def _weed() -> str:
 
 
 def _port() -> int:
-    """One whose number + 10,000 is free as well: SeaweedFS takes it for gRPC."""
+    """One that no client gets while the server is down. SeaweedFS takes the number + 10,000 as well, for gRPC."""
     while True:
-        with socket.socket() as first, socket.socket() as second, suppress(OSError, OverflowError):
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1] - 10_000
-            second.bind(("127.0.0.1", port))
+        port = random.SystemRandom().randrange(12_000, 22_700)
+        with socket.socket() as first, socket.socket() as second, suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 10_000))
             return port
 
 
@@ -126,35 +127,44 @@ class Soak:
         self.faults: list[str] = []
         self.allowed = 0  # calls that may be paid again
         self.events = 0
+        self.before: Generation | None = None  # that of the plan before
         self.hit: set[int] = set()  # processes that were killed, or asked to stop
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         (folder / "judge.py").write_text(SCORER)
         rows = [{"id": f"q{n}", "question": f"{n} + {n}", "ground_truth": str(2 * n)} for n in range(ITEMS)]
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.environ = {**os.environ, "ASSAY_LEASE": str(LEASE), "ASSAY_CACHE": str(folder / "cache")}
+        self.environ |= server.environ if server else {}
+
+    def _plan(self, samples: int) -> None:
         config = {
             "dataset": "items.jsonl",
-            "models": [{"name": "mock", "endpoint": url}],
+            "models": [{"name": "mock", "endpoint": self.url}],
             "prompt_template": "What is {{question}}?",
-            "sample_params": {"num_samples": SAMPLES},
+            "sample_params": {"num_samples": samples},
             "evaluation_methods": ["judge.py:judge", "exact_match"],
             "metrics": ["pass_rate"],
             "max_concurrency": CONCURRENCY,
         }
-        (folder / "config.yaml").write_text(json.dumps(config))
-        self.environ = {**os.environ, "ASSAY_LEASE": str(LEASE), "ASSAY_CACHE": str(folder / "cache")}
-        self.environ |= server.environ if server else {}
+        (self.folder / "config.yaml").write_text(json.dumps(config))
 
     def run(self, events: int = EVENTS) -> None:
+        """One sample, then the others as well, which is a new generation; each until it is finished."""
+        self._plan(SAMPLES)
         alone = self._start(self.folder / "alone", "")
         self._expect(alone.wait(120) == 0, self._said(alone.pid))
         before = stats(self.url)["requests"]
         attacks = [self._kill, self._kill, self._freeze, self._freeze, self._stop, self._join]
         try:
-            while self.events < events and not self._is_finished():
-                self._fill()
-                time.sleep(self.draw.uniform(0.1, 0.8))
-                self.draw.choice([*attacks, self._kill_server] if self.server else attacks)()
-            self._peace()
+            for samples in (1, SAMPLES):
+                self._plan(samples)
+                until = self.events + events // 2
+                while self.events < until and not self._is_finished():
+                    self._fill()
+                    time.sleep(self.draw.uniform(0.1, 1.5))
+                    self.draw.choice([*attacks, self._kill_server] if self.server else attacks)()
+                self._peace()
+                self.before = last_generation(self._objects())
         finally:
             for process in self.processes.values():
                 process.kill()
@@ -194,7 +204,7 @@ class Soak:
             self._fill()
             while any(process.poll() is None for process in self.processes.values()) and time.monotonic() < until:
                 time.sleep(0.1)
-            if self._is_finished() or time.monotonic() > until:
+            if self._is_finished() or time.monotonic() > until or len(self.faults) > 5:
                 break
         self._expect(self._is_finished(), "it was not finished within two minutes of peace")
         for part in list(self.processes):
@@ -203,8 +213,9 @@ class Soak:
     def _is_finished(self) -> bool:
         objects = self._objects()
         generation = last_generation(objects)
-        finished = 0 if generation is None else sum(1 for _ in objects.names(f"shards/{generation.number}/"))
-        return generation is not None and finished == generation.shards and objects.read("metrics.jsonl") is not None
+        if generation is None or (self.before is not None and generation.number == self.before.number):
+            return False
+        return objects.read(generation.whole) is not None
 
     def _objects(self) -> Objects:
         os.environ.update(self.server.environ if self.server else {})
@@ -221,8 +232,8 @@ class Soak:
             self.figures["rows lost"] += len(wanted - rows)
             self.figures["rows twice"] += sum(count - 1 for count in rows.values())
             self._expect(rows == wanted, f"{self.place}: {stem} has {len(rows)} keys, {len(wanted)} wanted")
-        same = objects.read("metrics.jsonl") == alone.read("metrics.jsonl")
-        self._expect(same, f"{self.place}: metrics.jsonl is not that of one process")
+        metrics, wanted = objects.read("metrics.jsonl"), alone.read("metrics.jsonl")
+        self._expect(metrics == wanted, f"{self.place}: metrics.jsonl is {metrics!r}, by one process {wanted!r}")
 
     def _expect(self, holds: bool, fault: str) -> None:
         if not holds:
@@ -264,6 +275,7 @@ class Soak:
 
     def _kill_server(self) -> None:
         assert self.server is not None
+        self.hit.update(process.pid for process in self.processes.values())  # one that has just begun may give up
         self.server.kill()
         time.sleep(self.draw.uniform(0, 1))
         self.server.start()
@@ -336,7 +348,7 @@ def main() -> int:
     arguments = parser.parse_args()
     figures, faults = soak(arguments.events, arguments.seed, arguments.on)
     print("\r" + _text(figures))
-    for fault in faults:
+    for fault in dict.fromkeys(faults):
         print(f"fault: {fault}")
     return 1 if faults else 0
 

@@ -75,7 +75,7 @@ _HOMES = {
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
-    "analysis.look.status": "Watch status",
+    "analysis.look.status": "Watch=status_watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
     "config": "parse_override",

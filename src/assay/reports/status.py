@@ -35,7 +35,9 @@ def view(status: "RunStatus") -> Sheet:
     shown = sorted((line for line in status.workers if line.state != "ended"), key=lambda line: line.state != "dead")
     shown += ended[-_MOST_ENDED:]
     if shown:
-        columns = columns_of("<worker", "<state", "<shards", "rows", "rate", "errors", "cost", "?since", "?seen")
+        columns = columns_of(
+            "<worker", "<state", "<shards", "rows", "made", "rate", "errors", "cost", "?since", "?seen"
+        )
         data = fields_of(shown, ["worker", "host", "state", "since", "silent", "status"])
         parts += [Line(""), Table(columns, [_worker(line) for line in shown], compact=True, data=data)]
     if len(ended) > _MOST_ENDED:
@@ -82,6 +84,7 @@ def _worker(line: "WorkerLine") -> list[str | Cell]:
         Cell(line.state, _STYLES[line.state]),
         ", ".join(map(str, told.shards)) or "–",
         rows,
+        f"{told.made:,}",
         f"{told.rate:,.1f}/s" if line.state == "working" else "–",
         f"{told.errors:,}",
         "unknown" if told.cost is None else cost_text(told.cost, 0),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from assay import reading
+from assay.analysis.look.status import of_workers
 from assay.viewer.experiments import Experiments
 
 INTERVAL = 1.0  # seconds between two looks
@@ -64,7 +65,12 @@ class Live:
 
 
 def progress_of(folder: Path) -> dict[str, Any] | None:
-    """What a run reports of itself; None where it has not yet."""
+    """What a run, or its workers, report of themselves; None where they have not yet."""
+    if (told := of_workers(folder)) is not None:
+        lane = {"total": told.planned, "done": told.rows, "errors": told.errors, "retries": 0}
+        working = sum(line.state == "working" for line in told.workers)
+        status = _Status(told.rate, told.left_seconds, told.cost, told.tokens, "; ".join(told.waiting))
+        return {**msgspec.structs.asdict(status), "models": {f"{working} workers": lane}}
     try:
         with reading.opened(folder / "status.json") as file:
             status = _decode(file.read())

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-import assay
 from assay.engine.cluster.ledger import WHOLE, State
+from assay.errors import BudgetError
 from assay.server import Options, running, stats
 from tests.engine.cluster.test_worker import rows
 
@@ -90,11 +90,11 @@ def test_the_budget_is_kept_in_sum_and_used_up(tmp_path: Path) -> None:
         config = write_config(tmp_path, url, 120, budget={"tokens": 400}, **params)
         with workers(config, 3) as processes:
             codes = [process.wait() for process in processes]
-    assert set(codes) != {0}
-    used = [row["total_tokens"] for row in rows(tmp_path / "out", "responses")]
-    assert 400 - 2 * max(used) <= sum(used) <= 400
-    assert states(tmp_path / "out")[-1].spent()[0] == sum(used)
-    (tmp_path / "config.yaml").write_text(config.read_text().replace("400", "100000"))
-    result = assay.run(config)
-    assert result.run is not None
-    assert result.run.complete
+        assert set(codes) == {BudgetError.exit_code}
+        used = [row["total_tokens"] for row in rows(tmp_path / "out", "responses")]
+        assert 400 - 2 * max(used) <= sum(used) <= 400
+        assert states(tmp_path / "out")[-1].spent()[0] == sum(used)
+        config.write_text(config.read_text().replace("400", "100000"))
+        with workers(config, 2) as processes:
+            assert [process.wait() for process in processes] == [0, 0]
+        assert stats(url)["requests"] == len(rows(tmp_path / "out", "responses")) == 120

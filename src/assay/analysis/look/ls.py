@@ -159,6 +159,13 @@ def _total(counts: dict[str, int]) -> int:
 
 
 def _status_of(folder: str) -> _Status:
+    """What one process, or what workers together, say of the run."""
+    if os.path.isdir(os.path.join(folder, "generations")):
+        from assay.analysis.look.status import of_workers
+
+        if (told := of_workers(folder)) is not None:
+            answered = told.rows - told.errors
+            return _Status(told.state, time.time(), processed_samples=answered, failed_samples=told.errors)
     try:
         return _status(_content(folder, "status.json"))
     except (ValueError, OSError, RecursionError):

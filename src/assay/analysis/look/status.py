@@ -12,8 +12,8 @@ import msgspec
 from assay import reading
 from assay.analysis.look.ls import State, listed_of
 from assay.engine.cluster.root import Root
-from assay.engine.cluster.status import LaneStatus, WorkerStatus
-from assay.errors import UserError
+from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
+from assay.errors import AssayError, UserError
 from assay.interfaces import Shown
 from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
@@ -86,6 +86,14 @@ def status(path: str | Path) -> RunStatus:
     return Watch(path).look()
 
 
+def of_workers(folder: str | Path) -> RunStatus | None:
+    """What the workers in a folder say; None if one process runs there, or what they say cannot be read."""
+    with suppress(AssayError):
+        watch = Watch(folder)
+        generation = watch.generation()
+        return watch.of_workers(generation) if generation is not None else None
+
+
 class Watch:
     """Looks at a run again and again; what cannot change any more is read once."""
 
@@ -97,20 +105,25 @@ class Watch:
         self._parts: dict[str, dict[str, _Part]] = {}
 
     def look(self) -> RunStatus:
-        generation = self._root.generation()
-        if generation is None or not generation.shards:
-            return _of_folder(self._root.folder, self.path)
-        return self._of_workers(generation)
+        generation = self.generation()
+        return _of_folder(self._root.folder, self.path) if generation is None else self.of_workers(generation)
 
-    def _of_workers(self, generation: Generation) -> RunStatus:
+    def generation(self) -> Generation | None:
+        """The one that workers make, if they do."""
+        generation = self._root.generation()
+        return generation if generation is not None and generation.shards else None
+
+    def of_workers(self, generation: Generation) -> RunStatus:
         objects = self._root.objects
-        for entry in objects.names(f"shards/{generation.number}/"):
-            if entry.name not in self._parts:
-                content = objects.read(entry.name) or b"{}"
-                self._parts[entry.name] = msgspec.json.decode(content, type=dict[str, _Part])
+        shards = range(generation.shards)
+        ended = {entry.name for entry in objects.names(f"shards/{generation.number}/")}
+        new = [name for name in map(generation.finished, shards) if name in ended and name not in self._parts]
+        for name, content in zip(new, objects.read_many(new), strict=True):
+            self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         workers = _workers(self._root, generation)
         working = [line for line in workers if line.state == "working"]
         held = {shard for line in working for shard in line.status.shards}
+        free = {shard for shard in shards if shard not in held and generation.finished(shard) not in self._parts}
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]
         under_way = [lane for line in working for lane in line.status.models.values()]
@@ -134,11 +147,11 @@ class Watch:
             shards=generation.shards,
             finished=finished,
             under_way=len(held),
-            free=max(0, generation.shards - finished - len(held)),
-            waiting=[*_waiting(workers)],
+            free=len(free),
+            waiting=[*_waiting(workers, free)],
             notes=list(dict.fromkeys(note for status in everything for note in status.notes)),
             workers=workers,
-            models=_models(working),
+            models=sum_lanes(line.status.models for line in working),
         )
 
     def _planned(self, generation: Generation, kind: str) -> int | None:
@@ -174,30 +187,17 @@ def _line(beat: Beat, silent: float, lease: float) -> WorkerLine:
     )
 
 
-def _waiting(workers: list[WorkerLine]) -> Iterator[str]:
+def _waiting(workers: list[WorkerLine], free: set[int]) -> Iterator[str]:
     """What does not move, and why; the same reason of many workers once."""
     reasons: dict[str, list[str]] = {}
     for line in workers:
         if line.state == "working" and line.status.waiting:
             reasons.setdefault(line.status.waiting, []).append(line.worker)
-        elif line.state == "dead" and line.status.shards:
-            shards = ", ".join(map(str, line.status.shards))
+        elif line.state == "dead" and (left := free.intersection(line.status.shards)):
+            shards = ", ".join(map(str, sorted(left)))
             yield f"shard {shards} was that of {line.worker}, which is dead: the next free worker takes it"
     for reason, names in reasons.items():
         yield f"{reason} ({names[0] if len(names) == 1 else f'{len(names)} workers'})"
-
-
-def _models(working: list[WorkerLine]) -> dict[str, LaneStatus]:
-    """The lanes of all workers, added up by name."""
-    models: dict[str, LaneStatus] = {}
-    for line in working:
-        for name, lane in line.status.models.items():
-            sum_ = models.setdefault(name, LaneStatus(total=0))
-            sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
-            for field in ("present", "done", "errors", "retries", "tokens"):
-                setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
-            sum_.cost = None if lane.cost is None or sum_.cost is None else sum_.cost + lane.cost
-    return models
 
 
 def _of_folder(folder: Path, path: str) -> RunStatus:

@@ -1,5 +1,6 @@
 """When every shard is finished: the manifests of the whole, and the metrics."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 
@@ -11,6 +12,7 @@ from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.responses import Bound, check_error_rate
 from assay.engine.run.plan import plan_digest
+from assay.errors import StoreError
 from assay.records import Manifest
 from assay.store.repositories import AggregationRepository
 from assay.store.shared.generations import Generation
@@ -26,29 +28,46 @@ async def finish(root: Root, generation: Generation, experiment: Experiment, bou
     if whole is not None and whole.metrics == measured:
         _read(experiment, bound, result)
         return result
+    try:
+        await _make(root, generation, experiment, bound, result, measured)
+    except StoreError:  # another one was quicker, perhaps
+        whole = root.whole(generation)
+        if whole is None or whole.metrics != measured:
+            raise
+        root.update()
+        _read(experiment, bound, result)
+        return result
+    _check(experiment, result)
+    return result
+
+
+async def _make(
+    root: Root, generation: Generation, experiment: Experiment, bound: Bound, result: Result, measured: str
+) -> None:
     contents = root.objects.read_many(generation.finished(shard) for shard in range(generation.shards))
     parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
     root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
-        if bound.tasks:
+        if experiment.responses.makes_rows(experiment):
             result.run = _close_run(experiment, bound, parts)
         if bound.scorers:
             result.evaluation = _close_evaluation(experiment, bound, parts)
             experiment.responses.scored(experiment, result.evaluation)
         if bound.metrics:
+            experiment.options.workers = _cores()  # no shard is left that needs them
             result.metrics = await experiment.measure(bound.metrics)
         root.push()
     counts: Counter[str] = Counter()
     for manifest in filter(None, (result.run, result.evaluation)):
         counts.update(manifest.counts)
     root.objects.write(generation.whole, msgspec.json.encode(Whole(counts=counts, metrics=measured)))
-    _check(experiment, result)
-    return result
 
 
 def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
     """The result as another process, or an earlier one, has stored it."""
-    result.run = experiment.store.manifest("run", experiment.id) if bound.tasks else None
+    result.run = (
+        experiment.store.manifest("run", experiment.id) if experiment.responses.makes_rows(experiment) else None
+    )
     result.evaluation = experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
     result.metrics = AggregationRepository(experiment.store).metrics(experiment.id) if bound.metrics else []
     _check(experiment, result)
@@ -59,6 +78,11 @@ def _check(experiment: Experiment, result: Result) -> None:
     for what, manifest in (("responses", result.run), ("labels", result.evaluation)):
         if manifest is not None:
             check_error_rate(experiment, what, manifest)
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:

@@ -19,12 +19,13 @@ from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
-from assay.errors import Interrupted, UserError
+from assay.errors import Interrupted, StoreError, UserError
 from assay.records import Manifest
 from assay.store.shared.generations import Generation, begin, compact, living
 
 _PER_WORKER = 4  # shards: so that one that is slow, or dies, leaves little to the others
 _CHOSEN = ("mode", "models", "limit", "num_samples", "max_concurrency", "max_error_rate")
+_ATTEMPTS = 5
 
 
 async def open_generation(
@@ -34,26 +35,45 @@ async def open_generation(
     settled as a run by one process would: what is no longer planned is set aside, what failed is tried again."""
     if experiment.config.objects:
         raise UserError("functions of this process cannot travel to workers", fix="put them into a file, and name it")
+    for attempt in range(_ATTEMPTS):
+        try:
+            generation = await _open(root, experiment, bound, workers, paths)
+        except StoreError:  # the bucket has changed meanwhile, perhaps
+            if attempt == _ATTEMPTS - 1 or root.generation() is None:
+                raise
+            generation = None
+        if generation is not None:
+            return generation
+        root.update()
+    raise StoreError("other processes begin plans here, again and again", where=root.place, fix="run one at a time")
+
+
+async def _open(
+    root: Root, experiment: Experiment, bound: Bound, workers: int, paths: Sequence[str]
+) -> Generation | None:
+    """A generation; None if another process was quicker."""
     last = root.generation()
     if last is not None and last.shards:
         if workers_alive := living(root.objects, last):
             refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
             return last
-        if last.digest == plan_digest(_plan(experiment, bound)) and not _is_over(root, experiment, last):
+        budget = resolved(experiment.config).get("budget")  # workers read it there, also one that was raised
+        same = last.config.get("budget") == budget and last.digest == plan_digest(_plan(experiment, bound))
+        if same and not _is_over(root, experiment, last):
             return last
         root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
         before, last = last, root.generation()
         if last is not None and last.shards:
-            if before is None or before.number != last.number:  # another one was quicker
-                return await open_generation(root, experiment, bound, workers, paths)
+            if before is None or before.number != last.number:
+                return None
             compact(root.folder, root.objects, last)
         dataset = await _settle(experiment, bound)
         root.push()
         plan = plan_of(experiment, bound, dataset)
         generation = Generation(
             number=0 if last is None else last.number + 1,
-            shards=max(1, min(_PER_WORKER * workers, dataset.planned or 1)),
+            shards=max(1, min(_PER_WORKER * workers, dataset.planned or _PER_WORKER * workers)),
             verb="run" if isinstance(experiment.responses, Tasks) else "evaluate",
             id=experiment.id,
             digest=plan_digest(plan),
@@ -65,9 +85,7 @@ async def open_generation(
             versions={"assay": version("assay"), "python": platform.python_version()},
             created=time.time(),
         )
-        if begin(root.objects, generation):
-            return generation
-    return await open_generation(root, experiment, bound, workers, paths)  # another one was quicker
+        return generation if begin(root.objects, generation) else None
 
 
 def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:

@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from assay.config import Config
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.finish import finish
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.processes import run_processes
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
-from assay.engine.cluster.worker import Worker
+from assay.engine.cluster.status import follow
+from assay.engine.cluster.worker import Worker, bind
 from assay.engine.experiment.experiment import Experiment, Result
+from assay.store.shared.generations import Generation
 
 _UNKNOWN = 16  # workers of a plan that others will work on
 
@@ -38,30 +42,45 @@ class Placement:
 
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
         """The result of the whole, if this process finished it or waited for it."""
-        bound = experiment.responses.bind(experiment)
-        workers, engine = self.workers, experiment.config.on and experiment.config.on.ray
-        if self.on and self.shard is None:
-            from assay.engine.cluster.ray import room
-
-            workers = workers or await asyncio.to_thread(room, engine)
-        count = self.shard[1] if self.shard else workers or (1 if workers is None else _UNKNOWN)
-        generation = await open_generation(self.root, experiment, bound, count, self.paths)
-        if self.root.whole(generation) is not None:
-            return await finish(self.root, generation, experiment, bound)
-        if self.workers == 0:
-            experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
-            return Result(folder=self.root.place, notes=experiment.progress.notes)
-        if self.on and self.shard is None:
-            from assay.engine.cluster.ray import run_on_ray
-
-            names = variables(generation.config)
-            await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
-        elif workers and self.shard is None:
-            await run_processes(self.root, workers, experiment.progress, stop)
-        with TemporaryDirectory(prefix="assay-worker-") as folder:
-            worked = await Worker(self.root, generation, experiment, Path(folder), self.shard, stop).work()
+        async with AsyncExitStack() as stack:
+            bound = bind(experiment, stack)
+            workers = await self._count(experiment.config)
+            generation = await open_generation(self.root, experiment, bound, workers or _UNKNOWN, self.paths)
+            if self.root.whole(generation) is not None:
+                return await finish(self.root, generation, experiment, bound)
+            if self.workers == 0:
+                experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
+                return Result(folder=self.root.place, notes=experiment.progress.notes)
+            if self.on or self.workers:
+                await self._start(workers, generation, experiment, stop)
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
+            worked = await Worker(self.root, generation, experiment, bound, folder, self.shard, stop).work()
         if worked.result is not None:
             return worked.result
         left = len(self.root.unfinished(generation))
         experiment.progress.note(f"{left} of {generation.shards} shards are in the hands of other workers")
         return Result(folder=self.root.place, notes=experiment.progress.notes)
+
+    async def _count(self, config: Config) -> int:
+        """How many workers there will be; 0 if nobody knows."""
+        if self.shard is not None:
+            return self.shard[1]
+        if self.on and not self.workers:
+            from assay.engine.cluster.ray import room
+
+            return await asyncio.to_thread(room, config.on and config.on.ray)
+        return 1 if self.workers is None else self.workers
+
+    async def _start(self, workers: int, generation: Generation, experiment: Experiment, stop: Stop | None) -> None:
+        """Have workers elsewhere, if any are asked for, and wait for them. What they leave is for this process."""
+        following = asyncio.create_task(follow(self.root, generation, experiment.progress))
+        try:
+            if self.on:
+                from assay.engine.cluster.ray import run_on_ray
+
+                engine, names = experiment.config.on and experiment.config.on.ray, variables(generation.config)
+                await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
+            else:
+                await run_processes(self.root, workers, experiment.progress, stop)
+        finally:
+            following.cancel()

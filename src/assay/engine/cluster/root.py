@@ -25,6 +25,7 @@ from assay.store.shared.mirror import local, push
 from assay.store.shared.objects import open_objects
 
 _ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
+_NARROWING = ("mode", "models", "limit", "num_samples")
 _FEW = 16
 
 
@@ -89,7 +90,9 @@ def experiment_of(root: Root, generation: Generation, folder: Path, environ: Map
 
 def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
     """What determines the rows of an experiment: workers and drivers must agree on it."""
-    plan: dict[str, Any] = {"scorers": [planned(scorer) for scorer in bound.scorers], "seed": experiment.config.seed}
+    options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
+    scorers = [planned(scorer) for scorer in bound.scorers]
+    plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
         plan |= describe(bound.tasks, bound.samples, dataset.digest if dataset else "")
     elif dataset is not None:

@@ -1,10 +1,18 @@
 """What a worker tells people about itself, in the `status` of its beat."""
 
-from collections.abc import Iterable
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
-from assay.engine.calls.progress import Progress
+from assay.engine.calls.progress import LaneProgress, Progress
+from assay.engine.cluster.root import Root
+from assay.errors import StoreError
+from assay.store.shared.generations import Generation
+
+FOLLOWED = 0.5  # seconds between two looks at what workers tell
 
 
 class LaneStatus(msgspec.Struct, kw_only=True):
@@ -20,8 +28,9 @@ class LaneStatus(msgspec.Struct, kw_only=True):
 
 
 class WorkerStatus(msgspec.Struct, kw_only=True):
-    """`total`, `present`, `done` and `errors` are of the step that is under way, in the shards it holds; `tokens` and
-    `cost` (None: not known) are all that its progress has counted. `models` are the lanes that make responses."""
+    """`total`, `present`, `done` and `errors` are of the step that is under way, in the shards it holds; the rows that
+    it has `made`, `tokens` and `cost` (None: not known) are of all its shards. `models` are the lanes that make rows,
+    of the shards it holds; `lanes` are those of all its shards, by step; its shard's logs had `committed` segments."""
 
     shards: list[int] = []
     step: str = ""
@@ -30,43 +39,90 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     done: int = 0
     errors: int = 0
     rate: float = 0.0
+    made: int = 0
     tokens: int = 0
     cost: float | None = 0.0
     waiting: str = ""
     notes: list[str] = []
     models: dict[str, LaneStatus] = {}
+    lanes: dict[str, dict[str, LaneStatus]] = {}
+    committed: dict[str, int] = {}
 
 
-def worker_status(progress: Progress, shards: Iterable[int], before: WorkerStatus | None = None) -> WorkerStatus:
-    """What a worker's progress comes to; `before` is what the shards before came to, which used tokens and money."""
+def worker_status(progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None) -> WorkerStatus:
+    """What a worker's progress in its shards comes to; `before` is what the shards before came to."""
     before = before or WorkerStatus()
-    lanes = progress.of(progress.step)
+    under_way = progress.of(progress.step)
     everything = [*progress.lanes.values()]
     waiting = {lane.name: why for lane in everything if (why := lane.waiting())}
+    steps = {step: {lane.name: _status(lane) for lane in progress.of(step)} for step in ("run", "evaluate")}
+    makers = steps["run"] or {lane.name: _status(lane) for lane in progress.of("evaluate") if not lane.calls}
+    lanes = {step: sum_lanes([before.lanes.get(step, {}), steps[step]]) for step in steps}
+    costs = [before.cost, *(None if lane.unpriced else lane.cost for lane in everything)]
     return WorkerStatus(
         shards=sorted(shards),
         step=progress.step,
-        total=sum(lane.total or 0 for lane in lanes),
-        present=sum(lane.present for lane in lanes),
-        done=sum(lane.done for lane in lanes),
-        errors=sum(lane.errors for lane in lanes),
-        rate=sum(lane.rate() for lane in lanes if lane.ended is None),
+        total=sum(lane.total or 0 for lane in under_way),
+        present=sum(lane.present for lane in under_way),
+        done=sum(lane.done for lane in under_way),
+        errors=sum(lane.errors for lane in under_way),
+        rate=sum(lane.rate() for lane in under_way if lane.ended is None) if shards else 0.0,
+        made=before.made + sum(lane.done for lane in makers.values()),
         tokens=before.tokens + sum(lane.tokens for lane in everything),
-        cost=None
-        if before.cost is None or any(lane.unpriced for lane in everything)
-        else before.cost + sum(lane.cost for lane in everything),
+        cost=None if None in costs else sum(filter(None, costs)),
         waiting="; ".join(f"{name}: {why}" for name, why in waiting.items()),
         notes=progress.notes[-3:],
-        models={
-            lane.name: LaneStatus(
-                total=lane.total,
-                present=lane.present,
-                done=lane.done,
-                errors=lane.errors,
-                retries=lane.retries,
-                tokens=lane.tokens,
-                cost=None if lane.unpriced else lane.cost,
-            )
-            for lane in progress.of("run")
-        },
+        models=makers,
+        lanes=lanes,
     )
+
+
+def _status(lane: LaneProgress) -> LaneStatus:
+    return LaneStatus(
+        total=lane.total,
+        present=lane.present,
+        done=lane.done,
+        errors=lane.errors,
+        retries=lane.retries,
+        tokens=lane.tokens,
+        cost=None if lane.unpriced else lane.cost,
+    )
+
+
+def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStatus]:
+    """Lanes of several shards or workers, added up by name."""
+    lanes: dict[str, LaneStatus] = {}
+    for names in several:
+        for name, lane in names.items():
+            sum_ = lanes.setdefault(name, LaneStatus(total=0))
+            sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
+            for field in ("present", "done", "errors", "retries", "tokens"):
+                setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
+            sum_.cost = None if lane.cost is None or sum_.cost is None else sum_.cost + lane.cost
+    return lanes
+
+
+async def follow(root: Root, generation: Generation, progress: Progress) -> None:
+    """Show what the workers of a generation tell, as if this process did it, until it is cancelled."""
+    workers = generation.workers(root.objects)
+    while True:
+        await asyncio.sleep(FOLLOWED)
+        with suppress(StoreError):
+            beats = await asyncio.to_thread(workers.all)
+            show([msgspec.convert(beat.status, WorkerStatus) for beat in beats], progress)
+
+
+def show(workers: Sequence[WorkerStatus], progress: Progress) -> None:
+    """Have a display show what workers did, in all their shards."""
+    lanes: dict[tuple[str, str], LaneProgress] = {}
+    for step in ("run", "evaluate"):
+        for name, lane in sum_lanes(worker.lanes.get(step, {}) for worker in workers).items():
+            before = progress.lanes.get((step, name))
+            started = before.started if before else time.monotonic()
+            counts = {
+                field: getattr(lane, field) for field in ("total", "done", "present", "errors", "retries", "tokens")
+            }
+            shown = LaneProgress(name, **counts, cost=lane.cost or 0.0, unpriced=lane.cost is None, started=started)
+            lanes[step, name] = shown
+    progress.lanes = lanes
+    progress.step = next((worker.step for worker in workers if worker.step), progress.step)

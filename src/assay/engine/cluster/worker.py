@@ -1,8 +1,9 @@
 """A worker: takes shards of a generation until none is left, and makes their rows with the ordinary executors."""
 
 import asyncio
+import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +11,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from assay.config import environment
 from assay.engine.calls.budget import spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
@@ -19,11 +21,12 @@ from assay.engine.cluster.finish import finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import OrdinaryLog, Places
 from assay.engine.cluster.shares import Shares
-from assay.engine.cluster.status import WorkerStatus, worker_status
+from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.models import bind_limits
 from assay.engine.experiment.responses import Bound
+from assay.engine.experiment.status import log_to
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
@@ -32,6 +35,7 @@ from assay.records import Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import Generation, generation_name
+from assay.store.shared.segments import ClosedError
 
 POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
 
@@ -65,7 +69,20 @@ async def work(
         experiment = experiment_of(root, generation, Path(folder), environ)
         if progress is not None:
             experiment.progress = progress
-        return await Worker(root, generation, experiment, Path(folder), shard, stop, name).work()
+        async with AsyncExitStack() as stack:
+            bound = bind(experiment, stack)
+            return await Worker(root, generation, experiment, bound, Path(folder), shard, stop, name).work()
+
+
+def bind(experiment: Experiment, stack: AsyncExitStack) -> Bound:
+    """The parts of a config, made ready; what is open is closed with the stack."""
+    os.environ.update(environment(experiment.config, experiment.environ))
+    stack.callback(experiment.responses.close)
+    bound = experiment.responses.bind(experiment)
+    for model in bound.models.values():
+        stack.push_async_callback(model.close)
+    stack.enter_context(log_to(experiment.config.logging))
+    return bound
 
 
 class Worker:
@@ -76,6 +93,7 @@ class Worker:
         root: Root,
         generation: Generation,
         experiment: Experiment,
+        bound: Bound,
         folder: Path,
         shard: tuple[int, int] | None = None,
         stop: Stop | None = None,
@@ -84,6 +102,7 @@ class Worker:
         self.root = root
         self.generation = generation
         self.experiment = experiment
+        self.bound = bound
         self.folder = folder
         self.stop = stop or Stop()
         self.beat = new_beat(name)
@@ -92,33 +111,36 @@ class Worker:
         self.own = shard or (1, 1)
         self.worked = Worked(self.beat.worker)
         self.holding: int | None = None
+        self.committed: Callable[[], dict[str, int]] = dict
         self.shard_stop = Stop()
+        self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
+        self.progress = Progress()  # in the shard under way
         self._known_places: dict[str, Places] = {}
         self._loop = asyncio.get_running_loop()
 
     async def work(self) -> Worked:
         """Take shards until there is nothing left to take; then finish the whole, if it is whole."""
         async with AsyncExitStack() as stack:
-            bound = self.experiment.responses.bind(self.experiment)
-            for model in bound.models.values():
-                stack.push_async_callback(model.close)
-            await self._prepare(bound)
-            self.shares = self._shares(bound)
+            await self._prepare()
+            self.shares = self._shares()
             await asyncio.to_thread(self.shares.join, self.beat)
             heart = threading.Event()
             beating = self._loop.run_in_executor(None, self._keep_beating, heart)
             stack.push_async_callback(self._end, heart, beating)
+            stack.callback(asyncio.create_task(self._show()).cancel)
             while (shard := await self._next()) is not None:
                 with suppress(TakenOver):
-                    await self._make(shard, bound)
+                    await self._make(shard)
+            if self.outdated:
+                raise ClosedError(self.root.place)
             if not self.root.unfinished(self.generation):
-                self.worked.result = await finish(self.root, self.generation, self.experiment, bound)
+                self.worked.result = await finish(self.root, self.generation, self.experiment, self.bound)
         return self.worked
 
-    async def _prepare(self, bound: Bound) -> None:
+    async def _prepare(self) -> None:
         """See that this process has the plan, and show the rows that are evaluated."""
-        experiment = self.experiment
+        experiment, bound = self.experiment, self.bound
         if self.generation.verb == "evaluate":
             async with AsyncExitStack() as stack:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
@@ -126,14 +148,16 @@ class Worker:
         dataset = experiment.store.manifest("dataset", experiment.id)
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
-    def _shares(self, bound: Bound) -> Shares:
+    def _shares(self) -> Shares:
         """This worker's part of the limits and of the budget. A server that it starts itself is its alone."""
         experiment, config = self.experiment, self.experiment.config
         limits = bind_limits(config)
-        shared = {name: limits[name] for name, model in bound.models.items() if not getattr(model, "exclusive", False)}
+        shared = {
+            name: limits[name] for name, model in self.bound.models.items() if not getattr(model, "exclusive", False)
+        }
         return Shares(
             self.root.objects,
-            self.generation.number,
+            self.generation,
             self.workers,
             shared,
             before=lambda: spent_before(experiment.store, experiment.id),
@@ -166,20 +190,22 @@ class Worker:
 
     # -- one shard
 
-    async def _make(self, shard: int, bound: Bound) -> None:
+    async def _make(self, shard: int) -> None:
         self.holding, self.shard_stop = shard, Stop()
         self.stop.listen(self.shard_stop.request)
-        experiment, id = self.experiment, self.experiment.id
+        experiment, bound, id = self.experiment, self.bound, self.experiment.id
         with TemporaryDirectory(dir=self.folder) as folder:
             store = ShardStore(
                 Path(folder), id, self.root.objects, self.generation, shard, lambda stem: self._before(stem, shard)
             )
+            self.committed = store.committed
             try:
                 items = self._items(store, shard)
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
+                self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
                 shared = experiment.shared(bound.models, self.shard_stop, own)
                 parts: dict[str, Manifest] = {}
-                if bound.tasks:
+                if experiment.responses.makes_rows(experiment):
                     parts["run"] = await self._run(store, bound, shared, items)
                 if bound.scorers:
                     parts["evaluation"] = await self._evaluate(store, shard, bound, shared)
@@ -189,13 +215,13 @@ class Worker:
             except (Interrupted, BudgetError, RunFailed) as error:
                 if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
                     store.committer.flush()
-                if self.stop.requested or not isinstance(error, Interrupted):
+                if (self.stop.requested and not self.outdated) or not isinstance(error, Interrupted):
                     raise
             finally:
-                self.holding = None
+                self.holding, self.committed = None, dict
                 store.committer.close()
-                self.before = worker_status(experiment.progress, [], self.before)
-                experiment.progress.lanes.clear()  # what is shown is the shard under way
+                self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
+                show([self.before], experiment.progress)
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
@@ -249,15 +275,25 @@ class Worker:
         while True:
             with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
                 shard = self.holding
-                told = worker_status(self.experiment.progress, [] if shard is None else [shard], self.before)
-                self.beat.status = msgspec.to_builtins(told)
+                self.beat.status = msgspec.to_builtins(self._status())
                 self.shares.refresh()
                 if shard is not None and self.claims.holder(shard) != self.beat.worker:
                     self._leave()
                 if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
-                    self._leave()
+                    self.outdated = True
+                    self._loop.call_soon_threadsafe(self.stop.request)
             if ended.wait(self.workers.lease / 3):
                 return
+
+    def _status(self) -> WorkerStatus:
+        told = worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
+        told.committed = self.committed()
+        return told
+
+    async def _show(self) -> None:
+        while True:
+            await asyncio.sleep(FOLLOWED)
+            show([self._status()], self.experiment.progress)
 
     def _leave(self) -> None:
         self._loop.call_soon_threadsafe(self.shard_stop.request)

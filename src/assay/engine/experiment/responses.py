@@ -67,6 +67,10 @@ class Responses(ABC):
     ) -> Manifest | None:
         """Make the responses, or show the store those that exist; the run's manifest if it was made here."""
 
+    def makes_rows(self, experiment: "Experiment") -> bool:
+        """Whether tasks run, or all responses exist."""
+        return False
+
     def runs(self, experiment: "Experiment") -> list[str]:
         """The ids of the runs to score."""
         return [experiment.id]
@@ -124,6 +128,9 @@ class Tasks(Responses):
         run = await self.infer(experiment, bound, shared)
         check_error_rate(experiment, "responses", run)
         return run
+
+    def makes_rows(self, experiment: "Experiment") -> bool:
+        return _mode(experiment) != "evaluation"
 
     async def infer(self, experiment: "Experiment", bound: Bound, shared: Shared) -> Manifest:
         """The run, when every selected cell has its row."""

@@ -29,6 +29,9 @@ _WAITS = (
 class ClosedError(StoreError):
     """Another generation has begun: nothing that this worker does counts any more."""
 
+    def __init__(self, where: str) -> None:
+        super().__init__("a newer generation has begun", where=where, fix="start a new worker")
+
 
 class _Row(msgspec.Struct):
     key: str = ""
@@ -83,7 +86,7 @@ class Segments:
         mine = self._missing([(self._number(line), line) for line in lines], self._done)
         while mine:
             if self.closed:
-                raise ClosedError("a newer generation has begun", where=self.objects.address, fix="start a new worker")
+                raise ClosedError(self.objects.address)
             self._attempts.append(mine)
             content = _joined(mine)
             if not self.objects.create(name_of(self.prefix, self.next), content):
