@@ -36,7 +36,7 @@ class RayCluster:
         from ray.cluster_utils import Cluster
 
         quick = {"health_check_period_ms": 500, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
-        shared = {"node_ip_address": "127.0.0.1", "object_store_memory": 80 << 20}
+        shared: dict[str, Any] = {"node_ip_address": "127.0.0.1", "object_store_memory": 80 << 20}
         self.cluster = Cluster(
             initialize_head=True,
             head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **shared},
@@ -49,7 +49,7 @@ class RayCluster:
 
     @property
     def address(self) -> str:
-        return self.cluster.address
+        return str(self.cluster.address)
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,7 @@ def _loaded(data: dict[str, Any], paths: dict[str, str], items: Path) -> Experim
 def test_a_worker_without_the_files_has_the_same_keys(whole: Lab, tmp_path: Path) -> None:
     driver, root = whole.folder, FolderObjects(tmp_path / "root")
     experiment = assay.experiment(whole.config)
-    items = shutil.copy(driver / "items.jsonl", tmp_path / "stored.jsonl")
+    items = Path(shutil.copy(driver / "items.jsonl", tmp_path / "stored.jsonl"))
     before, data = _keys(experiment, items), resolved(experiment.config)
     files = ship(experiment, root)
     driver.rename(tmp_path / "elsewhere")
