@@ -161,7 +161,7 @@ class Soak:
                 until = self.events + events // 2
                 while self.events < until and not self._is_finished():
                     self._fill()
-                    time.sleep(self.draw.uniform(0.1, 1.5))
+                    self._wait()
                     self.draw.choice([*attacks, self._kill_server] if self.server else attacks)()
                 self._peace()
                 self.before = last_generation(self._objects())
@@ -240,6 +240,14 @@ class Soak:
             self.faults.append(fault)
 
     # ---- attacks
+
+    def _wait(self) -> None:
+        """Until a random moment: mostly while calls are made, else maybe while processes begin."""
+        until, requests = time.monotonic() + 10, stats(self.url)["requests"]
+        if self.draw.random() < 0.75:
+            while stats(self.url)["requests"] == requests and time.monotonic() < until and not self._is_finished():
+                time.sleep(0.1)
+        time.sleep(self.draw.uniform(0, 1))
 
     def _victim(self) -> "subprocess.Popen[bytes] | None":
         living = [process for process in self.processes.values() if process.poll() is None]
