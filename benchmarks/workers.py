@@ -1,57 +1,97 @@
-"""Several processes on one machine: `--workers 2` against two separate commands with half of the rows each."""
+"""Several processes on one machine: `--workers 2` against two separate commands with half of the rows each.
+
+Alternating, best of five each; whole commands, from start to end.
+"""
 
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.aggregation import SAMPLES, write_rows
 from benchmarks.measure import Line
+from benchmarks.scoring import ROWS as RESPONSES
+from benchmarks.scoring import write_run
 
 ROWS, TRIES = 1_000_000, 5
-CONFIG = """
+METRICS = """
 metrics:
   - {name: pass@1, facets: [metadata.model_id, prompt_template]}
   - {name: pass@5, facets: [metadata.model_id, prompt_template]}
   - {name: mean, facets: [metadata.model_id], interval: bootstrap}
   - {name: mean}
 """
-
-
-def together(*commands: list[str]) -> float:
-    """Seconds until all have ended, which begin at the same time."""
-    began = time.perf_counter()
-    running = [
-        subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for words in commands
-    ]
-    if any(process.wait() for process in running):
-        raise RuntimeError("a command failed")
-    return time.perf_counter() - began
+SCORING = "evaluation_methods: [exact_match, f1]\nmetrics: [mean]\n"
+Words = list[str]
 
 
 def aggregating() -> list[Line]:
-    """Alternating, best of five each; the whole commands, from start to end."""
-    ours: list[float] = []
-    theirs: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "c.yaml").write_text(CONFIG)
+        config, whole, *halves = [
+            folder / file for file in ("c.yaml", "evaluation_results.jsonl", "0.jsonl", "1.jsonl")
+        ]
+        config.write_text(METRICS)
         write_rows(name, ROWS)
-        lines = (folder / "evaluation_results.jsonl").read_bytes().splitlines(keepends=True)
-        middle = len(lines) // (2 * 4 * SAMPLES) * 4 * SAMPLES  # whole items
-        files = [folder / "evaluation_results.jsonl", folder / "half-0.jsonl", folder / "half-1.jsonl"]
-        for file, half in zip(files[1:], (lines[:middle], lines[middle:]), strict=True):
-            file.write_bytes(b"".join(half))
-        del lines
-        whole, *halves = [["aggregate", str(file), "-c", str(folder / "c.yaml")] for file in files]
-        for _ in range(TRIES):
-            theirs.append(together(*halves))
-            ours.append(together([*whole, "--workers", "2"]))
-        alone = together(whole)
-    detail = f"{ROWS / min(ours):,.0f} rows/s; two commands {ROWS / min(theirs):,.0f}, one {ROWS / alone:,.0f}"
-    return [Line("aggregating 1M rows with 2 workers / two commands", min(theirs) / min(ours), ">=", 0.9, detail)]
+        _halve(whole, halves, ROWS // (8 * SAMPLES) * 4 * SAMPLES)  # by items: four tasks have each
+
+        def command(rows: Path) -> Words:
+            return ["aggregate", str(rows), "-c", str(config)]
+
+        return [_compared("aggregating 1M rows", ROWS, command, whole, halves)]
 
 
-BENCHMARKS = [aggregating]
+def evaluating() -> list[Line]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        config, whole, *halves = [folder / file for file in ("c.yaml", "whole", "0", "1")]
+        config.write_text(SCORING)
+        for each in (whole, *halves):
+            each.mkdir()
+        write_run(str(whole))
+        (whole / "manifest.json").unlink()  # a half has none
+        for file in ("items.jsonl", "responses.jsonl"):
+            _halve(whole / file, [half / file for half in halves])
+
+        def command(rows: Path) -> Words:
+            output = tempfile.mkdtemp(dir=folder)
+            return ["evaluate", str(rows), "-c", str(config), "-o", output, "--no-progress"]
+
+        return [_compared("evaluating 100,000 responses", RESPONSES, command, whole, halves)]
+
+
+def _halve(file: Path, halves: list[Path], middle: int | None = None) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    middle = len(lines) // 2 if middle is None else middle
+    for half, part in zip(halves, (lines[:middle], lines[middle:]), strict=True):
+        half.write_bytes(b"".join(part))
+
+
+def _compared(what: str, rows: int, command: Callable[[Path], Words], whole: Path, halves: list[Path]) -> Line:
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(TRIES):
+        theirs.append(_together(*(command(half) for half in halves)))
+        ours.append(_together([*command(whole), "--workers", "2"]))
+    alone = _together(command(whole))
+    detail = f"{rows / min(ours):,.0f} rows/s; two commands {rows / min(theirs):,.0f}, one {rows / alone:,.0f}"
+    return Line(f"{what} with 2 workers / two commands", min(theirs) / min(ours), ">=", 0.9, detail)
+
+
+def _together(*commands: Words) -> float:
+    """Seconds until all have ended, which begin at the same time."""
+    began = time.perf_counter()
+    running = [
+        subprocess.Popen([sys.executable, "-m", "assay", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for words in commands
+    ]
+    for process in running:
+        _, errors = process.communicate()
+        if process.returncode:
+            raise RuntimeError(errors.decode()[-2000:])
+    return time.perf_counter() - began
+
+
+BENCHMARKS = [aggregating, evaluating]

@@ -23,7 +23,9 @@ _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _SUFFIX = ".jsonl"
 _SCAN_BUFFER = 1 << 20  # iterating over a file is 2.7 times as fast as with Python's 8 kB
 
-Sums = tuple[Path, int, bytes]  # how many bytes of a file were read, and the checksums of their whole blocks
+Sums = tuple[
+    int, int, bytes
+]  # a file's number, how many bytes of it were read, and the checksums of their whole blocks
 
 
 class FileLog:
@@ -39,7 +41,7 @@ class FileLog:
         self.path = path
         self.hidden: Collection[int] = ()
         self.window: Sequence[Part] | None = None
-        self._numbers = {path: 0}
+        self._numbers = {path.name: 0}
         self._files = [path]
         self._append_fd = -1
         self._read_fds: dict[int, int] = {}
@@ -113,13 +115,14 @@ class FileLog:
 
     def sums(self) -> list[Sums]:
         """The checksums of what was read by blocks since `limit`."""
-        return [(path, checksums.size, checksums.blocks) for path, checksums in self._checksums.items()]
+        found = ((part.number, self._checksums.get(part.path)) for part in self.window or ())
+        return [(number, checksums.size, checksums.blocks) for number, checksums in found if checksums is not None]
 
     def join_sums(self, shares: Iterable[list[Sums]]) -> None:
         """Take the `sums` of processes that have read all of this log, each its share, in order."""
         joined: dict[Path, Checksums] = {}
-        for path, size, checksums in chain.from_iterable(shares):
-            joined.setdefault(path, Checksums(lines=None)).extend(size, checksums)
+        for number, size, checksums in chain.from_iterable(shares):
+            joined.setdefault(self._files[number], Checksums(lines=None)).extend(size, checksums)
         self._joined = {**joined, **self._joined}
 
     def read(self, position: int) -> bytes:
@@ -240,11 +243,11 @@ class FileLog:
     def numbered(self) -> list[tuple[int, Path]]:
         """Files in reading order. A number, once given, stays: positions outlive a new segment's arrival."""
         with self._guard:
-            listed = [self.path.parent / name for name in self._names()]
-            for path in listed:
-                if self._numbers.setdefault(path, len(self._files)) == len(self._files):
-                    self._files.append(path)
-            return [(self._numbers[path], path) for path in listed]
+            names = list(self._names())
+            for name in names:
+                if self._numbers.setdefault(name, len(self._files)) == len(self._files):
+                    self._files.append(self.path.parent / name)
+            return [(number, self._files[number]) for number in map(self._numbers.__getitem__, names)]
 
     def _open(self) -> int:
         make_folder(self.path.parent)

@@ -141,6 +141,10 @@ class ShardStore(View):
         self.committer = Committer(list(self._segments.values()))
         self._filled = [self._fill(folder / f"{stem}.jsonl", before(stem)) for stem in STEMS]
 
+    def committed(self) -> dict[str, int]:
+        """How many segments each log of the shard has."""
+        return {stem: segments.next for stem, segments in self._segments.items()}
+
     def put_items(self, id: str, blocks: Iterable[bytes]) -> int:
         """Store the items of the shard; how many there are."""
         log, content, count = self.log("dataset", id), blake2b(digest_size=16), 0

@@ -1,5 +1,6 @@
 """When every shard is finished: the manifests of the whole, and the metrics."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 
@@ -53,6 +54,7 @@ async def _make(
             result.evaluation = _close_evaluation(experiment, bound, parts)
             experiment.responses.scored(experiment, result.evaluation)
         if bound.metrics:
+            experiment.options.workers = _cores()  # no shard is left that needs them
             result.metrics = await experiment.measure(bound.metrics)
         root.push()
     counts: Counter[str] = Counter()
@@ -76,6 +78,11 @@ def _check(experiment: Experiment, result: Result) -> None:
     for what, manifest in (("responses", result.run), ("labels", result.evaluation)):
         if manifest is not None:
             check_error_rate(experiment, what, manifest)
+
+
+def _cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:

@@ -73,7 +73,7 @@ async def _open(
         plan = plan_of(experiment, bound, dataset)
         generation = Generation(
             number=0 if last is None else last.number + 1,
-            shards=max(1, min(_PER_WORKER * workers, dataset.planned or 1)),
+            shards=max(1, min(_PER_WORKER * workers, dataset.planned or _PER_WORKER * workers)),
             verb="run" if isinstance(experiment.responses, Tasks) else "evaluate",
             id=experiment.id,
             digest=plan_digest(plan),

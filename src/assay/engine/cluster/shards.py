@@ -4,7 +4,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 
 import msgspec
 
@@ -82,5 +81,5 @@ class ShardLog:
 class OrdinaryLog(FileLog):
     """The rows of the ordinary file alone, without the segments beside it."""
 
-    def _listed(self) -> list[Path]:
-        return [self.path]
+    def _names(self) -> list[str]:
+        return [self.path.name]
