@@ -37,6 +37,7 @@ ITEMS, SAMPLES, CONCURRENCY, PARTS, EVENTS = 60, 2, 4, 3, 12  # events of each e
 CALLS = 2 * ITEMS * SAMPLES  # of the model and of the judge
 GROUP, LEASE = 16, 1.5
 LOST = CONCURRENCY + GROUP  # calls that a dead worker may take with it
+KINDS = ("kills", "freezes", "stops", "second drivers", "kills of the store")
 STEMS = ("responses", "evaluation_results")
 
 
@@ -310,9 +311,8 @@ def soak(events: int, seed: int, on: str, each: int = EVENTS) -> tuple[Counter[s
     figures: Counter[str] = Counter({"rows lost": 0, "rows twice": 0})
     faults: list[str] = []
     draw = random.Random(seed)
-    names = ("kills", "freezes", "stops", "second drivers", "kills of the store")
     with running(Options(latency_ms=150)) as url:
-        while sum(figures[name] for name in names) < events and len(faults) < 5:
+        while sum(figures[kind] for kind in KINDS) < events and len(faults) < 5:
             place = ("folder", "s3")[figures["experiments"] % 2] if on == "both" else on
             with TemporaryDirectory(prefix="assay-soak-") as folder:
                 if place == "s3":
