@@ -6,9 +6,11 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
 BROWSER := $(VENV)/.browser
+CLUSTER := $(VENV)/.cluster
 APT := apt-get update && apt-get install -y --no-install-recommends chromium nodejs npm
+SLURM := slurmctld slurmd slurm-client munge
 
-.PHONY: demo run-gemma2b-full test test-heavy test-browser screenshots check fix bench bench-trees walk mutants fuzz \
+.PHONY: demo run-gemma2b-full test test-heavy test-browser test-cluster screenshots check fix bench bench-trees walk mutants fuzz \
   soak clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
@@ -28,6 +30,9 @@ test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embe
 
 test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its app built anew
 	$(BIN)/python -m pytest -m browser tests/browser
+
+test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
+	$(BIN)/python -m pytest -m cluster tests/cluster
 
 screenshots: $(BROWSER)  ## the pictures of the viewer in docs/images
 	$(BIN)/python -m tools.screenshots
@@ -79,6 +84,14 @@ $(BROWSER): $(DEV)
 		{ echo 'Chromium or npm is missing: sudo sh -c "$(APT)"' >&2; exit 1; }
 	command -v chromium && command -v npm || { $(APT); }
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[browser]'
+	touch $@
+
+# What only root can install is left out otherwise, and its tests are skipped.
+$(CLUSTER): $(DEV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[cluster]'
+	test $$(id -u) != 0 || ! command -v apt-get || { command -v slurmctld && command -v npm; } || \
+		{ apt-get update && apt-get install -y --no-install-recommends $(SLURM) nodejs npm; }
+	! command -v npm || npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.37.0
 	touch $@
 
 web/node_modules: web/package.json web/package-lock.json | $(BROWSER)

@@ -17,6 +17,7 @@ GROUPS = (
     "ranking",
     "aggregation",
     "workers",
+    "cluster",
     "viewer",
     "mixeval",
     "ragicamp",

@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from assay.server import Options, running, stats
-from assay.store.shared.generations import last_generation
+from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.objects import Objects, open_objects
 
 from .soak import SCORER
@@ -127,35 +127,44 @@ class Soak:
         self.faults: list[str] = []
         self.allowed = 0  # calls that may be paid again
         self.events = 0
+        self.before: Generation | None = None  # that of the plan before
         self.hit: set[int] = set()  # processes that were killed, or asked to stop
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         (folder / "judge.py").write_text(SCORER)
         rows = [{"id": f"q{n}", "question": f"{n} + {n}", "ground_truth": str(2 * n)} for n in range(ITEMS)]
         (folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.environ = {**os.environ, "ASSAY_LEASE": str(LEASE), "ASSAY_CACHE": str(folder / "cache")}
+        self.environ |= server.environ if server else {}
+
+    def _plan(self, samples: int) -> None:
         config = {
             "dataset": "items.jsonl",
-            "models": [{"name": "mock", "endpoint": url}],
+            "models": [{"name": "mock", "endpoint": self.url}],
             "prompt_template": "What is {{question}}?",
-            "sample_params": {"num_samples": SAMPLES},
+            "sample_params": {"num_samples": samples},
             "evaluation_methods": ["judge.py:judge", "exact_match"],
             "metrics": ["pass_rate"],
             "max_concurrency": CONCURRENCY,
         }
-        (folder / "config.yaml").write_text(json.dumps(config))
-        self.environ = {**os.environ, "ASSAY_LEASE": str(LEASE), "ASSAY_CACHE": str(folder / "cache")}
-        self.environ |= server.environ if server else {}
+        (self.folder / "config.yaml").write_text(json.dumps(config))
 
     def run(self, events: int = EVENTS) -> None:
+        """One sample, then the others as well, which is a new generation; each until it is finished."""
+        self._plan(SAMPLES)
         alone = self._start(self.folder / "alone", "")
         self._expect(alone.wait(120) == 0, self._said(alone.pid))
         before = stats(self.url)["requests"]
         attacks = [self._kill, self._kill, self._freeze, self._freeze, self._stop, self._join]
         try:
-            while self.events < events and not self._is_finished():
-                self._fill()
-                time.sleep(self.draw.uniform(0.1, 0.8))
-                self.draw.choice([*attacks, self._kill_server] if self.server else attacks)()
-            self._peace()
+            for samples in (1, SAMPLES):
+                self._plan(samples)
+                until = self.events + events // 2
+                while self.events < until and not self._is_finished():
+                    self._fill()
+                    time.sleep(self.draw.uniform(0.1, 1.5))
+                    self.draw.choice([*attacks, self._kill_server] if self.server else attacks)()
+                self._peace()
+                self.before = last_generation(self._objects())
         finally:
             for process in self.processes.values():
                 process.kill()
@@ -195,7 +204,7 @@ class Soak:
             self._fill()
             while any(process.poll() is None for process in self.processes.values()) and time.monotonic() < until:
                 time.sleep(0.1)
-            if self._is_finished() or time.monotonic() > until:
+            if self._is_finished() or time.monotonic() > until or len(self.faults) > 5:
                 break
         self._expect(self._is_finished(), "it was not finished within two minutes of peace")
         for part in list(self.processes):
@@ -204,7 +213,9 @@ class Soak:
     def _is_finished(self) -> bool:
         objects = self._objects()
         generation = last_generation(objects)
-        return generation is not None and objects.read(generation.whole) is not None
+        if generation is None or (self.before is not None and generation.number == self.before.number):
+            return False
+        return objects.read(generation.whole) is not None
 
     def _objects(self) -> Objects:
         os.environ.update(self.server.environ if self.server else {})
@@ -337,7 +348,7 @@ def main() -> int:
     arguments = parser.parse_args()
     figures, faults = soak(arguments.events, arguments.seed, arguments.on)
     print("\r" + _text(figures))
-    for fault in faults:
+    for fault in dict.fromkeys(faults):
         print(f"fault: {fault}")
     return 1 if faults else 0
 

@@ -75,7 +75,7 @@ _HOMES = {
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
-    "analysis.look.status": "Watch status",
+    "analysis.look.status": "Watch=status_watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
     "config": "parse_override",
@@ -234,14 +234,15 @@ def aggregate(
     overrides: Mapping[str, Any] | None = None,
     retry_errors: bool = False,
     workers: int = 1,
+    on: str | None = None,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
-    from assay.engine.experiment.aggregate import aggregate
+    from assay.engine.cluster.place import aggregation_of
     from assay.threads import run_blocking
 
-    options: dict[str, Any] = {"output_dir": output_dir, "retry_errors": retry_errors, "workers": workers}
-    overrides = _with_objects(overrides, metrics=metrics)
-    return run_blocking(lambda: finish(aggregate(paths, config, overrides=overrides, **options)))
+    options = {"output_dir": output_dir, "retry_errors": retry_errors, "workers": workers, "on": on}
+    options |= {"overrides": _with_objects(overrides, metrics=metrics)}
+    return run_blocking(lambda: finish(aggregation_of(paths, config, options)))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ where plain `open` would wait or read forever. What a shell passes as /dev/stdin
 import errno
 import io
 import os
+import re
 import stat
 from pathlib import Path
 from typing import cast
@@ -12,9 +13,18 @@ _PASSED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _SCHEMES = ("s3://", "gs://", "az://", "memory://")
 
 
+_SHORTENED = re.compile(r"(s3|gs|az|memory):/(?=[^/])")
+
+
 def is_remote(place: str | Path) -> bool:
     """Whether a place is in a bucket, by its scheme. `file://` is a folder."""
     return str(place).startswith(_SCHEMES)
+
+
+def address(place: str | Path) -> str:
+    """The address of a place in a bucket, also of one that pathlib has shortened; empty for a path."""
+    text = _SHORTENED.sub(r"\1://", str(place), count=1) if isinstance(place, Path) else place
+    return text if is_remote(text) else ""
 
 
 def opened(path: str | Path, buffering: int = -1) -> io.BufferedReader:

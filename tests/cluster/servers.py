@@ -28,6 +28,10 @@ WAIT = 60.0
 _ACCOUNT, _ACCOUNT_KEY = "assay", base64.b64encode(b"a key for tests on loopback only!" * 2).decode()
 
 
+class MissingError(Exception):
+    """A program is not installed."""
+
+
 class StoreServer:
     """A server process. `environ` is what a client needs."""
 
@@ -54,8 +58,8 @@ class StoreServer:
         address = urlsplit(self.url)
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
+            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)
             try:
-                connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)
                 connection.request("GET", "/")
                 connection.getresponse().read()
                 return
@@ -63,6 +67,8 @@ class StoreServer:
                 if self._process.poll() is not None:
                     break
                 time.sleep(0.1)
+            finally:
+                connection.close()
         self.kill()
         raise RuntimeError(f"{self._command[0]} did not start: {self._log.read_text(errors='replace')[-2000:]}")
 
@@ -75,10 +81,11 @@ class StoreServer:
 
 def program(name: str) -> str:
     """The path of a program from a wheel, wherever pip has put it."""
-    places = [Path(sys.executable).parent, *(Path(entry) / "bin" for entry in sys.path if entry)]
+    places = [Path(sys.executable).parent, Path(sys.prefix, "azurite/node_modules/.bin")]
+    places += [Path(entry) / "bin" for entry in sys.path if entry]
     found = shutil.which(name, path=os.pathsep.join(map(str, places))) or shutil.which(name)
     if found is None:
-        raise RuntimeError(f"there is no program {name!r}: make test-cluster installs it")
+        raise MissingError(f"there is no program {name!r}: make test-cluster installs it")
     return found
 
 
@@ -178,8 +185,7 @@ def azurite(folder: Path) -> Generator[StoreServer]:
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    own = os.environ.get("AZURITE_BLOB")  # the program, where it is not in PATH
-    command = [own or program("azurite-blob"), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    command = [program("azurite-blob"), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
     command += ["--location", str(folder), "--skipApiVersionCheck", "--silent", "--disableTelemetry"]
     environ = {
         "AZURE_STORAGE_ACCOUNT_NAME": _ACCOUNT,

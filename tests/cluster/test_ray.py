@@ -203,3 +203,30 @@ def test_a_cluster_that_does_not_answer_is_named(url: str, tmp_path: Path) -> No
     assert code == 2
     assert "there is no Ray cluster" in err
     assert "127.0.0.1:1" in err
+
+
+def test_metrics_are_computed_on_a_node(cluster: RayCluster, url: str, tmp_path: Path) -> None:
+    plan = Plan(tmp_path, url, cluster.address, items=20)
+    alone = plan.alone()
+    expected = (alone / "metrics.jsonl").read_bytes()
+    (alone / "metrics.jsonl").unlink()
+    setting = json.dumps({"ray": {"address": cluster.address}})
+    words = [sys.executable, "-m", "assay", "aggregate", "alone", "--on", "ray", "--set", f"on={setting}"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "pass_rate" in done.stdout
+    assert (alone / "metrics.jsonl").read_bytes() == expected
+
+
+def test_the_example(cluster: RayCluster, tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "assay").write_text(f'#!/bin/sh\nexec {sys.executable} -m assay "$@"\n')
+    (tmp_path / "bin" / "assay").chmod(0o755)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": path, "RAY_ADDRESS": cluster.address}  # as a Ray job has it
+    words = ["sh", str(examples / "cluster" / "ray.sh"), "root"]
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert "pass@1" in done.stdout
+    assert (tmp_path / "root" / "metrics.jsonl").exists()

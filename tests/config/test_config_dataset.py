@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from assay.config import Config, DatasetConfig, SplitConfig, resolved, schema
+from assay.config import Config, DatasetConfig, SplitConfig, load, resolved, schema
 from assay.errors import UserError
 
 Loaded = Callable[..., Config]
@@ -112,3 +112,35 @@ def test_files_of_several_types(problems: Problems, folder: Path) -> None:
     (folder / "e.csv").touch()
     (problem,) = problems({"models": ["m"], "dataset": {"path": ["d.jsonl", "e.csv"]}})
     assert "is not clear from its name" in problem.what
+
+
+# ---- buckets
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az", "memory"])
+def test_addresses_of_buckets_stay_as_they_are(scheme: str) -> None:
+    address = f"{scheme}://bucket/some/folder"
+    config = load({"dataset": f"{address}/a*.jsonl.gz", "models": ["demo:x"], "output_dir": f"{address}/out"})
+    assert config.dataset is not None
+    assert (config.dataset.path, config.dataset.type) == (f"{address}/a*.jsonl.gz", "jsonl")
+    assert config.output_dir == f"{address}/out"
+    again = load(resolved(config))
+    assert (again.dataset, again.output_dir) == (config.dataset, config.output_dir)
+
+
+def test_a_list_of_addresses_and_outputs() -> None:
+    paths = ["s3://bucket/a.csv", "s3://bucket/b.csv"]
+    output = {"type": "csv", "path": "gs://bucket/out.csv"}
+    config = load({"dataset": {"path": paths}, "models": ["demo:x"], "outputs": [output]})
+    assert config.dataset is not None
+    assert (config.dataset.path, config.dataset.type) == (paths, "csv")
+    assert config.outputs[0].path == "gs://bucket/out.csv"
+
+
+def test_file_addresses_are_paths(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text("{}\n")
+    config = load(
+        {"dataset": f"file://{tmp_path}/items.jsonl", "models": ["demo:x"], "output_dir": f"file://{tmp_path}/out"}
+    )
+    assert config.dataset is not None
+    assert (config.dataset.path, config.output_dir) == (str(tmp_path / "items.jsonl"), str(tmp_path / "out"))

@@ -18,7 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from assay.errors import StoreError, UserError
 from assay.records import Evaluation, Response
 from assay.store.keyset import Seen
+from assay.store.log import FileLog
 from assay.store.shared.claims import Beat, Claims, Workers, lease_seconds, new_beat
+from assay.store.shared.generations import Generation, begin, compact
 from assay.store.shared.objects import Entry, FolderObjects, Objects
 from assay.store.shared.segments import ClosedError, Segments, key_of, name_of
 
@@ -538,6 +540,29 @@ def test_two_workers_share_a_shard() -> None:
         assert not second.commit([line for key in group for line in lines_of(key, "second")])
     assert (first.contested, second.contested) == (False, True)
     assert b"second" not in b"".join(objects.objects.values())
+
+
+def test_a_compaction_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the new file and the end of the old segments: no row is lost, and none is twice."""
+    objects, generation = FolderObjects(tmp_path), Generation(shards=2)
+    begin(objects, generation)
+    for stem in ("calls", "responses"):
+        (tmp_path / f"{stem}.jsonl").write_bytes(lines_of(0, "before")[0])
+        for shard in range(2):
+            assert generation.segments(objects, stem, shard).commit(lines_of(3 * shard + 3, "worker"))
+
+    def killed(path: Path) -> None:
+        next(path.rglob("*.jsonl")).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            compact(tmp_path, objects, generation)
+    compact(tmp_path, objects, generation)
+    for stem in ("calls", "responses"):
+        keys = [int(key_of(line), 16) for _, line in FileLog(tmp_path / f"{stem}.jsonl").scan()]
+        assert sorted(keys) == [0, 3, 6]
 
 
 def test_threads_race_for_one_name_in_a_folder(tmp_path: Path) -> None:

@@ -90,11 +90,14 @@ shard_option = click.option(
     "--shard", metavar="I/N", callback=_shard, help="Be worker I of N, 1 to N: its shards first, then those left over."
 )
 
+on_option = click.option("--on", type=click.Choice(["ray"]), help="Let this engine place the workers.")
 cluster_options = _all_of(  # of `run` and `evaluate`
     (
-        click.option("--on", type=click.Choice(["ray"]), help="Let this engine place the workers."),
+        on_option,
         shard_option,
-        click.option("--workers", type=click.IntRange(min=1), help="How many workers; default 1."),
+        click.option(
+            "--workers", type=click.IntRange(min=0), help="Processes that share the work; 0: only begin, for `worker`."
+        ),
     )
 )
 

@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import Command
-from assay.cli._options import existing_rows_options, overrides
+from assay.cli._options import existing_rows_options, on_option, overrides
 from assay.cli._output import format_option
 from assay.cli._running import failure_as_event, show_result
 
@@ -14,6 +14,7 @@ from assay.cli._running import failure_as_event, show_result
 @click.command("aggregate", cls=Command)
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Up to this many processes, for many rows.")
+@on_option
 @existing_rows_options
 @format_option
 def command(paths: tuple[str, ...], form: str, as_json: bool, settings: tuple[str, ...], **options: Any) -> None:

@@ -11,6 +11,7 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import LEVEL, trust_option
 from assay.cli._output import format_option, show
+from assay.errors import shown
 
 
 @click.group("judge")
@@ -62,7 +63,7 @@ def label(path: str, summary: bool, **options: Any) -> None:
         _session(labelling)
     click.echo(api.label_screen.summary_text(labelling.summary(), labelling.frame))
     if labelling.file.path.exists():
-        click.echo(f"labels: {api.label_screen.harmless(str(labelling.file.path))}")
+        click.echo(f"labels: {api.label_screen.harmless(shown(str(labelling.file.path)))}")
 
 
 def _session(labelling: Any) -> None:

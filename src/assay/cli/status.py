@@ -18,9 +18,9 @@ INTERVAL = 2.0
 @format_option
 def command(path: str, watch: bool, form: str, as_json: bool) -> None:
     """Show how the experiment in PATH, a folder or an address, is doing."""
-    looks = api.Watch(path)
+    watching = api.status_watch(path)
     while True:
-        status = looks.look()
+        status = watching.look()
         if watch and not as_json and sys.stdout.isatty():
             click.clear()
         show(status, form, as_json=as_json)

@@ -19,6 +19,12 @@ _BLOCK = 1 << 20
 
 def write_named(path: Path, content: bytes | Iterable[bytes], *, force: bool = False, private: bool = True) -> None:
     """`write_file` for a file that a user names. A pipe or a device is written to, never replaced."""
+    if address := reading.address(path):
+        from assay.store.shared.mirror import writing  # it needs this module
+
+        with writing(address, force=force) as file:
+            write_file(file, content)
+        return
     if os.path.exists(path) and not path.is_file():
         _pour(path, content)
         return

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from assay.engine.experiment.sources import Source
 
 T = TypeVar("T")
-_AGE = 5.0  # seconds, of copies of what is in a bucket
+_AGE = 5.0  # seconds, of copies of rows that are in a bucket
+_AGE_OF_LISTS = 30.0  # a listing for each folder costs money
 
 
 class Experiments:
@@ -40,7 +41,7 @@ class Experiments:
         """Every experiment, read anew, by id."""
         listed: dict[str, Listed] = {}
         for root in self.roots:
-            refresh(root, rows=False, age=_AGE)
+            refresh(root, rows=False, age=_AGE_OF_LISTS)
             for entry in ls(root):
                 listed[self._id(root, Path(entry.folder), listed)] = entry
         self._folders = {id: Path(entry.folder) for id, entry in listed.items()}

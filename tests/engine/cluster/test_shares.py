@@ -17,6 +17,7 @@ from assay.engine.cluster.shares import Shares
 from assay.errors import StoreError
 from assay.interfaces import Limits
 from assay.store.shared.claims import Beat, Workers
+from assay.store.shared.generations import Generation
 from assay.store.shared.objects import Entry, Objects
 
 LEASE = 30.0
@@ -88,7 +89,14 @@ class Worker:
         self.name = name
         self.clock = clock
         self.shares = Shares(
-            objects, 0, workers, limits, tokens=tokens, clock=clock.monotonic, sleep=lambda seconds: None, **more
+            objects,
+            Generation(),
+            workers,
+            limits,
+            tokens=tokens,
+            clock=clock.monotonic,
+            sleep=lambda seconds: None,
+            **more,
         )
         pace = self.shares.pace("m", limits["m"])
         assert pace is not None
@@ -365,15 +373,19 @@ def test_a_lost_reply_is_not_a_second_slice(clock: Clock) -> None:
 
 def test_what_was_spent_before_and_what_rows_of_a_dead_worker_cost(clock: Clock) -> None:
     objects = Memory()
-    more: dict[str, Any] = {"before": lambda: Spent(20), "cost_of_rows": lambda beat: Spent(7)}
-    one, other = (Worker(name, objects, clock, **more) for name in "ab")
+    one, other = (Worker(name, objects, clock, before=lambda: Spent(20)) for name in "ab")
     one.join()
     other.join()
     beats(clock, one, other)
-    for _ in range(9):
-        one.spend(1)
+    one.spend(2)
+    one.shares._beat.status = {"shards": [3], "committed": {"responses": 1}}
+    beats(clock, one, other, times=1)
+    one.spend(7)
+    objects.write("responses.d/0/00003/00000000.jsonl", b'{"key":"a","total_tokens":2}\n')  # before its last beat
+    objects.write("responses.d/0/00003/00000001.jsonl", b'{"key":"b","total_tokens":1}\n{"key":"c","total_tokens":3}\n')
+    objects.write("calls.d/0/00003/00000000.jsonl", b'{"completion":{"total_tokens":1}}\n')
     beats(clock, other, times=5)
-    assert other.shares.ledger.state.gone == {"a": (7, 0)}
+    assert other.shares.ledger.state.gone == {"a": (2 + 1 + 3 + 1, 0)}
     while other.spend(1) == "granted":
         pass
     assert other.spent == TOKENS - 20 - 7

@@ -115,14 +115,14 @@ class Watch:
 
     def of_workers(self, generation: Generation) -> RunStatus:
         objects = self._root.objects
-        for entry in objects.names(f"shards/{generation.number}/"):
-            if entry.name not in self._parts:
-                content = objects.read(entry.name) or b"{}"
-                self._parts[entry.name] = msgspec.json.decode(content, type=dict[str, _Part])
+        shards = range(generation.shards)
+        ended = {entry.name for entry in objects.names(f"shards/{generation.number}/")}
+        new = [name for name in map(generation.finished, shards) if name in ended and name not in self._parts]
+        for name, content in zip(new, objects.read_many(new), strict=True):
+            self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         workers = _workers(self._root, generation)
         working = [line for line in workers if line.state == "working"]
         held = {shard for line in working for shard in line.status.shards}
-        shards = range(generation.shards)
         free = {shard for shard in shards if shard not in held and generation.finished(shard) not in self._parts}
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]

@@ -204,6 +204,13 @@ def spent_before(store: Store, id: str) -> Spent:
     return spent
 
 
+def add_paid(spent: Spent, rows: bytes, *, calls: bool) -> None:
+    """Add what rows, or the calls inside rows, have cost."""
+    for line in rows.splitlines():
+        paid = msgspec.json.decode(line, type=_PaidCall).completion if calls else msgspec.json.decode(line, type=_Paid)
+        _add(spent, paid)
+
+
 def _add(spent: Spent, paid: _Paid) -> None:
     spent.tokens += paid.total_tokens or 0
     spent.usd += paid.cost or 0.0

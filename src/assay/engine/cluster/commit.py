@@ -47,11 +47,13 @@ class Committer:
             while self._rows >= self._group and self._error is None:
                 self._changed.wait()
             self._raise()
-            if not self._waiting:
+            is_first = not self._waiting
+            if is_first:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
             self._rows += lines.count(b"\n")
-            self._changed.notify_all()
+            if is_first or self._rows >= self._group // 2:  # waking a thread for every row would cost as much as the row
+                self._changed.notify_all()
 
     def flush(self) -> None:
         """Return when everything that was added is committed."""
@@ -140,6 +142,10 @@ class ShardStore(View):
         self._segments = {stem: generation.segments(objects, stem, shard) for stem in STEMS}
         self.committer = Committer(list(self._segments.values()))
         self._filled = [self._fill(folder / f"{stem}.jsonl", before(stem)) for stem in STEMS]
+
+    def committed(self) -> dict[str, int]:
+        """How many segments each log of the shard has."""
+        return {stem: segments.next for stem, segments in self._segments.items()}
 
     def put_items(self, id: str, blocks: Iterable[bytes]) -> int:
         """Store the items of the shard; how many there are."""

@@ -1,11 +1,13 @@
 """Who makes the rows of an experiment: this process alone, or workers in one of several places."""
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from assay.config import Config
+from assay.engine.experiment.aggregate import aggregate
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.sources import ConfigSource
@@ -60,8 +62,23 @@ def evaluation_of(
     return experiment
 
 
+def aggregation_of(
+    paths: str | Path | Sequence[str | Path], config: ConfigSource | None, options: Mapping[str, Any]
+) -> Experiment:
+    """Metrics over existing evaluations; options as those of `aggregate`, and `on`."""
+    own = {**options}
+    on = own.pop("on", "")
+    experiment = aggregate(paths, config, **own)
+    if on == "ray":
+        from assay.engine.cluster.ray import aggregate_on_ray
+
+        listed = [str(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        experiment.by_workers = lambda one, _: asyncio.to_thread(aggregate_on_ray, listed, one, own.get("output_dir"))
+    return experiment
+
+
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    where = {word: options[word] for word in _WHERE if options.get(word)}
+    where = {word: options[word] for word in _WHERE if options.get(word) or options.get(word) == 0}
     if "shard" in where and len(where) > 1:
         raise UserError("a shard is for one of many processes, and cannot start workers", fix="leave out --shard")
     if "shard" in where:

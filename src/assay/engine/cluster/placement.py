@@ -18,15 +18,18 @@ from assay.engine.cluster.worker import Worker, bind
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.store.shared.generations import Generation
 
+_UNKNOWN = 16  # workers of a plan that others will work on
+
 
 class Placement:
-    """Where the workers of an experiment are; called with it, it makes the rows."""
+    """Where the workers of an experiment are; called with it, it makes the rows. No `workers` means that this process
+    is one, 0 that others will be."""
 
     def __init__(
         self,
         root: Root,
         *,
-        workers: int = 0,
+        workers: int | None = None,
         shard: tuple[int, int] | None = None,
         on: str = "",
         paths: Sequence[str] = (),
@@ -42,10 +45,13 @@ class Placement:
         async with AsyncExitStack() as stack:
             bound = bind(experiment, stack)
             workers = await self._count(experiment.config)
-            generation = await open_generation(self.root, experiment, bound, max(1, workers), self.paths)
+            generation = await open_generation(self.root, experiment, bound, workers or _UNKNOWN, self.paths)
             if self.root.whole(generation) is not None:
                 return await finish(self.root, generation, experiment, bound)
-            if self.shard is None:
+            if self.workers == 0:
+                experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
+                return Result(folder=self.root.place, notes=experiment.progress.notes)
+            if self.on or self.workers:
                 await self._start(workers, generation, experiment, stop)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
             worked = await Worker(self.root, generation, experiment, bound, folder, self.shard, stop).work()
@@ -56,14 +62,14 @@ class Placement:
         return Result(folder=self.root.place, notes=experiment.progress.notes)
 
     async def _count(self, config: Config) -> int:
-        """How many workers there will be."""
+        """How many workers there will be; 0 if nobody knows."""
         if self.shard is not None:
             return self.shard[1]
         if self.on and not self.workers:
             from assay.engine.cluster.ray import room
 
             return await asyncio.to_thread(room, config.on and config.on.ray)
-        return self.workers
+        return 1 if self.workers is None else self.workers
 
     async def _start(self, workers: int, generation: Generation, experiment: Experiment, stop: Stop | None) -> None:
         """Have workers elsewhere, if any are asked for, and wait for them. What they leave is for this process."""
@@ -74,7 +80,7 @@ class Placement:
 
                 engine, names = experiment.config.on and experiment.config.on.ray, variables(generation.config)
                 await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
-            elif workers:
+            else:
                 await run_processes(self.root, workers, experiment.progress, stop)
         finally:
             following.cancel()

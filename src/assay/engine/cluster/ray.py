@@ -15,13 +15,18 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
+import msgspec
+
 import assay
-from assay.config import RayConfig
+from assay.config import RayConfig, resolved
 from assay.engine.calls.stop import Stop
+from assay.engine.cluster.worker import work
+from assay.engine.experiment.aggregate import aggregate
+from assay.engine.experiment.experiment import Experiment, Result
 from assay.errors import AssayError, BudgetError, Interrupted, RunFailed, UserError
 from assay.store.shared.objects import is_remote
 
@@ -54,11 +59,10 @@ def run_on_ray(
         num_gpus=engine.gpus,
         resources=engine.resources or None,
         runtime_env=engine.runtime_env or None,
-    )(_actor())
+    )(_code()[1])
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    place = place if is_remote(place) else os.path.abspath(place.removeprefix("file://"))
-    calls = {worker.work.remote(place, assay.__version__, sent): worker for worker in actors}
+    calls = {worker.work.remote(_seen_by_all(place), assay.__version__, sent): worker for worker in actors}
     with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
         try:
             _watch(ray, calls, stop or Stop())
@@ -68,6 +72,27 @@ def run_on_ray(
             for worker in actors:
                 ray.kill(worker)
             _disconnect(ray)
+
+
+def aggregate_on_ray(paths: Sequence[str], experiment: Experiment, output_dir: str | None) -> Result:
+    """Compute metrics on the node with the most processors, with all of them; only numbers come back."""
+    engine = (experiment.config.on and experiment.config.on.ray) or RayConfig()
+    ray = connected(engine)
+    with redirect_stdout(sys.stderr):
+        try:
+            cpus = max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
+            task = ray.remote(num_cpus=cpus, max_retries=-1, runtime_env=engine.runtime_env or None)(_code()[0])
+            arguments = [_seen_by_all(path) for path in paths], resolved(experiment.config), output_dir, int(cpus)
+            outcome = _outcome(ray, task.remote("aggregate", assay.__version__, {}, *arguments))
+        finally:
+            _disconnect(ray)
+    if "error" in outcome:
+        raise _ERRORS.get(outcome["exit_code"], RunFailed)(outcome["error"])
+    return msgspec.json.decode(outcome["result"], type=Result)
+
+
+def _seen_by_all(place: str) -> str:
+    return place if is_remote(place) else os.path.abspath(place.removeprefix("file://"))
 
 
 def room(engine: RayConfig | None) -> int:
@@ -161,67 +186,74 @@ def _outcome(ray: Any, call: Any) -> dict[str, Any]:
     try:
         return ray.get(call)
     except ray.exceptions.RayError as error:
-        return {"error": f"a worker on Ray failed: {_first(error)}", "exit_code": 1}
+        cause = getattr(error, "cause", None) or error
+        return {"error": f"a worker on Ray failed: {type(cause).__name__}: {_first(cause)}", "exit_code": 1}
 
 
-def _actor() -> type:
-    """The class that Ray sends to the nodes as code, so that it can tell what is installed there."""
+def _code() -> tuple[Callable[..., dict[str, Any]], type]:
+    """A function and the class of a worker that Ray sends to the nodes as they are, because they were made here: they
+    can tell what is installed there."""
+
+    def on_node(function: str, version: str, environ: dict[str, str], *arguments: Any) -> dict[str, Any]:
+        import os
+        import socket
+
+        node = f"the node {socket.gethostname()}"
+        fix = f"  fix:   pip install 'assay[ray]=={version}' there, or `runtime_env: {{pip: […]}}`"
+        try:
+            import assay
+        except ModuleNotFoundError as error:
+            if error.name != "assay":
+                raise
+            return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
+        if assay.__version__ != version:
+            return {"error": f"Assay is {assay.__version__} on {node}, and {version} here\n{fix}", "exit_code": 2}
+        from assay.engine.cluster import ray
+
+        os.environ.update(environ)
+        return ray.done_here(function, node, arguments)
 
     class Worker:
         def work(self, place: str, version: str, environ: dict[str, str]) -> dict[str, Any]:
-            import os
-            import socket
-
-            node = f"the node {socket.gethostname()}"
-            fix = f"  fix:   pip install 'assay[ray]=={version}' there, or `runtime_env: {{pip: […]}}`"
-            try:
-                import assay
-            except ModuleNotFoundError as error:
-                if error.name != "assay":
-                    raise
-                return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
-            if assay.__version__ != version:
-                what = f"Assay is {assay.__version__} on {node}, and {version} here"
-                return {"error": f"{what}\n{fix}", "exit_code": 2}
-            from assay.engine.cluster.ray import work_here
-
-            os.environ.update(environ)
-            return work_here(place)
+            return on_node("work", version, environ, place)
 
         def drain(self) -> None:
-            from assay.engine.cluster.ray import drain
+            from assay.engine.cluster import ray
 
-            drain()
+            ray.drain()
 
-    return Worker
+    return on_node, Worker
 
 
-# ---- in a worker's process
+# ---- on a node
 
 _asked: list[Callable[[], object]] = []
 
 
-def work_here(place: str) -> dict[str, Any]:
-    """A worker's outcome as plain values: errors with keywords do not survive being pickled."""
-    from assay.engine.cluster.worker import work
-
-    os.environ["ASSAY_TRUST"] = "1"  # the driver has opened the plan, or joined its own
-
-    async def run() -> dict[str, Any]:
-        stop = Stop()
-        loop = asyncio.get_running_loop()
-        _asked.append(lambda: loop.call_soon_threadsafe(stop.request))
-        worked = await work(place, stop=stop)
-        return {"finished": worked.result is not None, "shards": worked.shards, "rows": worked.rows}
-
+def done_here(function: str, node: str, arguments: Sequence[Any]) -> dict[str, Any]:
+    """What a function of a node gives; its errors as plain values, because with keywords they cannot be pickled."""
+    os.environ["ASSAY_TRUST"] = "1"  # the driver has made the plan, or trusts it
     try:
-        return asyncio.run(run())
+        return asyncio.run({"work": _work, "aggregate": _aggregate}[function](*arguments))
     except Interrupted:
-        return {"finished": False}
+        return {}
     except AssayError as error:
-        return {"error": str(error), "exit_code": error.exit_code}
+        return {"error": f"{error}\n  on {node}", "exit_code": error.exit_code}
+
+
+async def _work(place: str) -> dict[str, Any]:
+    stop, loop = Stop(), asyncio.get_running_loop()
+    _asked.append(lambda: loop.call_soon_threadsafe(stop.request))
+    worked = await work(place, stop=stop)
+    return {"finished": worked.result is not None, "shards": worked.shards, "rows": worked.rows}
+
+
+async def _aggregate(paths: list[str], config: dict[str, Any], output_dir: str | None, workers: int) -> dict[str, Any]:
+    result = await aggregate(paths, config, output_dir=output_dir, workers=workers).run()
+    return {"result": msgspec.json.encode(result)}
 
 
 def drain() -> None:
+    """Ask the worker of this process to commit what it has, and to end."""
     for ask in _asked:
         ask()

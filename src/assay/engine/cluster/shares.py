@@ -2,24 +2,28 @@
 
 A worker uses its share until a lease after it last said that it lives, by its own clock; nobody else gives that share
 away earlier. So the sum of what is used never exceeds the limits, whoever dies, freezes or comes back. What a worker
-spent since its last beat is not known when it dies: that much, at the most, may be spent above the budget.
+spent since its last beat, and has not committed as rows, is not known when it dies: by that much, at the most, a budget
+may be exceeded.
 """
 
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from math import ceil
 
 import msgspec
 
-from assay.engine.calls.budget import Spent
+from assay.engine.calls.budget import Spent, add_paid
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.pace import Pace
 from assay.engine.cluster.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
 from assay.engine.cluster.slices import Slice, Verdict
+from assay.engine.cluster.status import WorkerStatus
 from assay.interfaces import Limits
 from assay.store.shared.claims import Beat, Workers
+from assay.store.shared.generations import Generation
 from assay.store.shared.objects import Objects
 
 SLICE = 2  # a slice is this part of a worker's fair part of what is left
@@ -28,13 +32,12 @@ VOLUNTEERS = 8  # workers that give back at the same beat, if others have nothin
 
 class Shares:
     """A worker's share of what all workers of a generation have together. `before` is asked, once, what the experiment
-    had cost before; `limits` are those of the lanes that are shared, and `cost_of_rows` is what the committed rows cost
-    that a dead worker made."""
+    had cost before; `limits` are those of the lanes that are shared."""
 
     def __init__(
         self,
         objects: Objects,
-        generation: int,
+        generation: Generation,
         workers: Workers,
         limits: Mapping[str, Limits],
         *,
@@ -42,19 +45,18 @@ class Shares:
         tokens: int | None = None,
         seconds: float | None = None,
         before: Callable[[], Spent] = Spent,
-        cost_of_rows: Callable[[Beat], Spent] = lambda beat: Spent(),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.workers = workers
-        self.ledger = Ledger(objects, f"shares/{generation}/", sleep)
+        self.ledger = Ledger(objects, f"shares/{generation.number}/", sleep)
         self.budget: Slice | None = None
         if (usd, tokens, seconds) != (None, None, None):
             self.budget = Slice(usd, tokens, seconds, self.ask, lambda: self.ledger.state.spent())
         self._limits = dict(limits)
         self._most = max(1, min((limit.max_concurrency for limit in limits.values()), default=1))
         self._before = before
-        self._cost_of_rows = cost_of_rows
+        self._generation = generation
         self._clock = clock
         self._lock = threading.RLock()
         self._beat = Beat(worker="")
@@ -205,11 +207,18 @@ class Shares:
     def _spent_by(self, name: str, member: Member) -> Amounts:
         """What a dead worker has spent, as far as anybody knows, and not more than it was granted."""
         beat = self.workers.last(name)
-        if beat is None:
+        if beat is None or self.budget is None:
             return NOTHING
-        rows = self._cost_of_rows(beat)
-        known = max(beat.tokens, rows.tokens), ceil(max(beat.usd, rows.usd) * WHOLE)
-        return min(known[0], member.granted[0]), min(known[1], member.granted[1])
+        told, spent = WorkerStatus(), Spent(beat.tokens, beat.usd)
+        with suppress(msgspec.ValidationError):  # a worker of another version
+            told = msgspec.convert(beat.status, WorkerStatus)
+        for shard in told.shards:  # rows that it has committed since it said so
+            for stem in ("responses", "calls"):
+                segments = self._generation.segments(self.workers.objects, stem, shard)
+                segments.next = told.committed.get(stem, 0)
+                for rows in segments.read():
+                    add_paid(spent, rows, calls=stem == "calls")
+        return min(spent.tokens, member.granted[0]), min(ceil(spent.usd * WHOLE), member.granted[1])
 
     def _missing(self, wanted: Amounts) -> Amounts:
         """What the rest of this worker's part lacks for a call."""

@@ -29,8 +29,8 @@ class LaneStatus(msgspec.Struct, kw_only=True):
 
 class WorkerStatus(msgspec.Struct, kw_only=True):
     """`total`, `present`, `done` and `errors` are of the step that is under way, in the shards it holds; the rows that
-    it has `made`, `tokens` and `cost` (None: not known) are of all its shards. `models` are the lanes that make rows, of
-    the shards it holds; `lanes` are those of all its shards, by step."""
+    it has `made`, `tokens` and `cost` (None: not known) are of all its shards. `models` are the lanes that make rows,
+    of the shards it holds; `lanes` are those of all its shards, by step; its shard's logs had `committed` segments."""
 
     shards: list[int] = []
     step: str = ""
@@ -46,6 +46,7 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     models: dict[str, LaneStatus] = {}
     lanes: dict[str, dict[str, LaneStatus]] = {}
+    committed: dict[str, int] = {}
 
 
 def worker_status(progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None) -> WorkerStatus:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -111,6 +111,7 @@ class Worker:
         self.own = shard or (1, 1)
         self.worked = Worked(self.beat.worker)
         self.holding: int | None = None
+        self.committed: Callable[[], dict[str, int]] = dict
         self.shard_stop = Stop()
         self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
@@ -156,7 +157,7 @@ class Worker:
         }
         return Shares(
             self.root.objects,
-            self.generation.number,
+            self.generation,
             self.workers,
             shared,
             before=lambda: spent_before(experiment.store, experiment.id),
@@ -197,6 +198,7 @@ class Worker:
             store = ShardStore(
                 Path(folder), id, self.root.objects, self.generation, shard, lambda stem: self._before(stem, shard)
             )
+            self.committed = store.committed
             try:
                 items = self._items(store, shard)
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
@@ -216,7 +218,7 @@ class Worker:
                 if (self.stop.requested and not self.outdated) or not isinstance(error, Interrupted):
                     raise
             finally:
-                self.holding = None
+                self.holding, self.committed = None, dict
                 store.committer.close()
                 self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
                 show([self.before], experiment.progress)
@@ -284,7 +286,9 @@ class Worker:
                 return
 
     def _status(self) -> WorkerStatus:
-        return worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
+        told = worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
+        told.committed = self.committed()
+        return told
 
     async def _show(self) -> None:
         while True:

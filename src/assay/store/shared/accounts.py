@@ -21,6 +21,7 @@ _NAMES = {
 }
 _ONCE: Any = {"max_retries": 0}  # CloudObjects tries again
 _memory: dict[str, MemoryStore] = {}
+_opened: dict[tuple[object, ...], Any] = {}
 
 
 def _options(*endpoints: str | None) -> Any:
@@ -81,4 +82,13 @@ def _in_memory(name: str) -> MemoryStore:
     return _memory.setdefault(name, MemoryStore())
 
 
-OPEN: dict[str, Callable[[str], Any]] = {"s3": _s3, "gs": _google, "az": _azure, "memory": _in_memory}
+_WAYS: dict[str, Callable[[str], Any]] = {"s3": _s3, "gs": _google, "az": _azure, "memory": _in_memory}
+
+
+def open_bucket(scheme: str, bucket: str) -> Any:
+    """The store, which keeps its connections; a process opens each once, as long as no variable changes."""
+    variables = [item for item in os.environ.items() if item[0].startswith(("AWS_", "AZUR", "GOOGLE_", "HOME"))]
+    key = (os.getpid(), scheme, bucket, *sorted(variables))
+    if key not in _opened:
+        _opened[key] = _WAYS[scheme](bucket)
+    return _opened[key]

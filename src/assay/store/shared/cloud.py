@@ -22,7 +22,7 @@ from obstore.store import GCSStore
 from assay import reading
 from assay.errors import StoreError, UserError
 from assay.store.files import new_file, temporary_of
-from assay.store.shared.accounts import KEYS, OPEN
+from assay.store.shared.accounts import KEYS, open_bucket
 from assay.store.shared.objects import Entry, Objects
 from assay.store.shared.probe import check
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 PARALLEL = 16
 PATIENCE = 90.0  # seconds for which what may pass is tried again: a store that restarts needs some 15
 FIRST_PATIENCE = 8.0  # until the store has answered once: a wrong address should not take long
-_MTIME = "mtime-ns"  # of the file that an object was made from; `seal` compares times
+_MTIME = "mtimens"  # of the file that an object was made from: `seal` compares times. Azure takes letters only
 _ADDRESS = re.compile(r"(s3|gs|az|memory)://([A-Za-z0-9][A-Za-z0-9._-]*)(?:/(.*))?", re.DOTALL)
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>|\"reason\": ?\"(\w{1,60})\"")
@@ -38,13 +38,14 @@ _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does no
 _NO_CREDENTIALS = ("169.254.169.254", "metadata.google", "MissingAccount", "MissingCredential", "Failed to get")
 _WRONG_REGION = {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
 _WRONG_KEY = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}
+_CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
 _PASSING = {408, 409, 425, 429, 500, 502, 503, 504}
 
 
 def open_cloud(address: str, *, probe: bool = False) -> "CloudObjects":
     """The objects below an address; `probe` finds out whether the store keeps its promises."""
     parts = _ADDRESS.fullmatch(address)
-    prefix = (parts[3] or "").strip("/") if parts else ""
+    prefix = (parts[3] or "").rstrip("/") if parts else ""
     if parts is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix) or "\0" in prefix:
         written = re.sub(r"//[^/]*@", "//…@", address)  # a key that stands there must not be shown
         raise UserError(
@@ -52,7 +53,7 @@ def open_cloud(address: str, *, probe: bool = False) -> "CloudObjects":
         )
     scheme, bucket = parts[1], parts[2]
     try:
-        store = OPEN[scheme](bucket)
+        store = open_bucket(scheme, bucket)
     except exceptions.BaseError as error:
         raise _complaint(error, address, bucket) from None
     objects = CloudObjects(store, f"{scheme}://{bucket}", prefix)
@@ -189,15 +190,12 @@ class CloudObjects(Objects):
         while True:
             try:
                 answer = ask(self._start + name)
-            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-                self._reached = True
-                raise
             except ValueError as error:
                 raise self._unusable(name) from error
             except (exceptions.BaseError, OSError, _CutError) as error:
                 if isinstance(error, OSError) and error.errno is not None:  # the disk's complaint, not the store's
                     raise
-                if isinstance(error, FileNotFoundError) and not _says(error, _NO_BUCKET):
+                if _is_answer(error):
                     self._reached = True
                     raise
                 patience = PATIENCE if self._reached else FIRST_PATIENCE
@@ -223,6 +221,15 @@ class _CutError(Exception):
 def _says(error: Exception, words: Iterable[str]) -> bool:
     text = str(error)
     return any(word in text for word in words)
+
+
+def _is_answer(error: Exception) -> bool:
+    """Whether an error says that there is an object, another one, or none. Two that create at the same time may both
+    be turned away without either having won: then neither is answered."""
+    if isinstance(error, FileNotFoundError):
+        return not _says(error, _NO_BUCKET)
+    conditions = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
+    return isinstance(error, conditions) and not _says(error, _CONFLICT)
 
 
 def _facts(error: Exception) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from xxhash import xxh3_64_intdigest
 
 from assay.errors import LockedError, StoreError
 from assay.store.files import make_folder
+from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.shared.claims import Workers
 from assay.store.shared.objects import FolderObjects, Objects
@@ -128,7 +129,9 @@ def compact(folder: Path, objects: Objects, generation: Generation) -> None:
 
 
 def _lines(log: FileLog) -> Iterator[bytes]:
-    return (line + b"\n" for _, line in log.scan())
+    """Each line once: a process that died before it removed the segments has put them into the file already."""
+    seen = Seen()
+    return (line + b"\n" for _, line in log.scan() if seen.add(xxh3_64_intdigest(line)))
 
 
 def _make_folders(folder: Path, number: int) -> None:

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from assay import reading
 from assay.errors import ADDRESSES, StoreError, UserError, shown
 from assay.reading import is_remote
 from assay.records import ROWS_FILE
@@ -23,18 +24,23 @@ from assay.store.files import make_folder, state_folder
 from assay.store.shared.objects import open_objects
 from assay.store.shared.replica import Replica
 
-_SERVERS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME", "GOOGLE_BASE_URL")
-_MANGLED = re.compile(r"^(s3|gs|az|memory):/(?=[^/])")  # what pathlib makes of an address
-_updated: dict[tuple[str, bool], float] = {}
+_SERVERS = (  # the variables that tell which server has a bucket
+    "AWS_PROFILE",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT",
+    "AZURE_STORAGE_ACCOUNT_NAME",
+    "GOOGLE_BASE_URL",
+)
+_updated: dict[tuple[Path, bool], float] = {}
 
 
 def local(place: str | Path, *, rows: bool = True, segments: bool = True) -> Path:
     """The path of a file or folder: itself, or a copy that is up to date if it is in a bucket. `rows` are left out
     where only a list of the experiments below is wanted, `segments` by workers, which read those of their shards."""
-    text = _MANGLED.sub(r"\1://", str(place)) if isinstance(place, Path) else place
-    if is_remote(text):
-        return mirror(text, rows=rows, segments=segments)
-    path = Path(text.removeprefix("file://"))
+    if address := reading.address(place):
+        return mirror(address, rows=rows, segments=segments)
+    path = Path(str(place).removeprefix("file://"))
     refresh(path)
     return path
 
@@ -53,7 +59,7 @@ def mirror(address: str, *, rows: bool = True, segments: bool = True) -> Path:
         _replica(outer).update_files([name])
         return folder
     Replica(objects, folder, _lock(address)).update(rows=rows, segments=segments)
-    _updated[address, rows] = time.monotonic()
+    _updated[folder, rows] = time.monotonic()
     return folder
 
 
@@ -71,8 +77,9 @@ def remembered(place: str) -> Path:
 
 def refresh(path: Path, *, rows: bool = True, age: float = 30.0) -> None:
     """Bring a copy up to date if that was not done within so many seconds; other paths are left alone."""
-    address = address_of(path.parent if path.name in ROWS_FILE.values() else path)
-    if address and time.monotonic() - _updated.get((address, rows), -age) >= age:
+    folder = path.parent if path.name in ROWS_FILE.values() else path
+    address = address_of(folder)
+    if address and time.monotonic() - _updated.get((_place(address), rows), -age) >= age:
         mirror(address, rows=rows)
 
 
@@ -118,8 +125,8 @@ def files(pattern: str) -> list[Path]:
 def writing(output: str | Path, *, force: bool = True) -> Generator[Path]:
     """Where to write what is to be at `output`: a bucket gets it when it is whole, in place of what is there if `force`
     says so."""
-    if not is_remote(address := str(output)):
-        yield Path(address.removeprefix("file://"))
+    if not (address := reading.address(output)):
+        yield Path(str(output).removeprefix("file://"))
         return
     outer, _, name = address.rstrip("/").rpartition("/")
     objects = open_objects(outer)

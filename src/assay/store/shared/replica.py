@@ -73,9 +73,12 @@ class Replica:
                     self._drop(prefix, names)
                 self._sync(plan, SMALL)
             elif not _is_written(self.folder):
-                plan = experiment_files(self.objects)
+                plan = experiment_files(self.objects, segments=segments)
                 if not plan:
                     self._forget("")
+                if not segments:
+                    self._sync(plan, None)
+                    return
                 self._drop_generations(plan)
                 parts_only = is_experiment(plan)
                 gone: dict[str, list[Entry]] = {folder: [] for folder in self._copied_folders(parts_only=parts_only)}
