@@ -30,10 +30,10 @@ VERBS = {  # the words of each verb that writes a file which its user names
     "schema": "schema -o FILE.json",
     "gate": "gate results --min 0.1 --junit FILE.xml",
 }
-# `run`, `evaluate`, `aggregate`, `import` and `dataset` write an experiment's folder, whose rows are never replaced
-# (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append, as does
+# `run`, `evaluate`, `aggregate`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are never
+# replaced (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append, as does
 # `view`; the others write nothing.
-FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset"}
+FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "worker"}
 ADDING = {"init", "judge", "view"}
 NOTHING = {"plan", "validate", "compare", "trace", "ls", "status", "sql", "list", "show", "completion", "mock-server"}
 FORMATS = {"mixeval", "sygra"}

@@ -60,6 +60,7 @@ NO_SCREEN = {
     "mock-server",
     "report",
     "view",
+    "worker",
 }  # they write files, serve, or speak to programs
 FORMATS = {"mixeval", "sygra"}  # their views have tests of their own
 COPIED = re.compile(

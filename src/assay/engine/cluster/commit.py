@@ -52,7 +52,9 @@ class Committer:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
             self._rows += lines.count(b"\n")
-            if is_first or self._rows >= self._group // 2:  # waking a thread for every row would cost as much as the row
+            if (
+                is_first or self._rows >= self._group // 2
+            ):  # waking a thread for every row would cost as much as the row
                 self._changed.notify_all()
 
     def flush(self) -> None:
