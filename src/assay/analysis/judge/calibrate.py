@@ -32,14 +32,14 @@ from assay.analysis.judge.judged import Judged, give_labels, read_judged, unused
 from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.sources import Source, find_source
-from assay.errors import UserError
+from assay.errors import UserError, shown
 from assay.interfaces import Shown
 from assay.records import Item
 from assay.registry import nearest
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
 from assay.store.repair import read_rows
-from assay.store.shared.mirror import named, push
+from assay.store.shared.mirror import push
 from assay.store.stores import FlatStore
 
 Rows = str | Path | Iterable[Mapping[str, Any]]
@@ -148,8 +148,7 @@ def calibrate(
     lengths = answer_lengths(source, judged)
     calibrations: list[Calibration] = []
     for judge in judged:
-        problem = _problem(judge, about[judge.label])
-        if problem:
+        if problem := _problem(judge, about[judge.label]):
             notes.append(problem)
         else:
             calibrations.append(_calibration(judge, about[judge.label], source, lengths, options))
@@ -293,10 +292,9 @@ def _keep(source: Source, result: Calibrated) -> None:
         return
     store = FlatStore(source.files["evaluation"].parent)
     with store.lock("evaluation", manifest.id):
-        manifest = store.manifest("evaluation", manifest.id)
-        assert manifest is not None
+        manifest = store.manifest("evaluation", manifest.id) or manifest
         kept = {calibration.label: msgspec.to_builtins(calibration) for calibration in result.calibrations}
         manifest.metadata = {**manifest.metadata, CALIBRATIONS: {**manifest.metadata.get(CALIBRATIONS, {}), **kept}}
         store.put_manifest(manifest)
         push(store.folder)
-    result.stored = named(store.folder / "manifest.json")
+    result.stored = shown(str(store.folder / "manifest.json"))
