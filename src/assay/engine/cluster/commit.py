@@ -47,11 +47,13 @@ class Committer:
             while self._rows >= self._group and self._error is None:
                 self._changed.wait()
             self._raise()
-            if not self._waiting:
+            is_first = not self._waiting
+            if is_first:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
             self._rows += lines.count(b"\n")
-            self._changed.notify_all()
+            if is_first or self._rows >= self._group // 2:  # waking a thread for every row would cost as much as the row
+                self._changed.notify_all()
 
     def flush(self) -> None:
         """Return when everything that was added is committed."""

@@ -38,7 +38,7 @@ from assay.records import Manifest, MetricRow
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.generations import make_ordinary
-from assay.store.shared.mirror import local, named, push
+from assay.store.shared.mirror import named, push, remembered
 from assay.store.stores import FlatStore
 
 
@@ -88,7 +88,7 @@ class Experiment:
         self.config, self.selected_models = _with_options(config, self.options)
         self.environ = environ
         self.responses = responses or Tasks()
-        self.folder = local(self.config.output_dir)
+        self.folder = remembered(self.config.output_dir)
         self.store = View(self.folder)
         ids = (id for kind in self.responses.kinds for id in self.store.ids(kind))
         self.id = next(ids, self.store.id)  # a folder keeps its id when it is renamed

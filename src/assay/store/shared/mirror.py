@@ -60,8 +60,7 @@ def mirror(address: str, *, rows: bool = True, segments: bool = True) -> Path:
         _replica(outer).update_files([name])
         return folder
     Replica(objects, folder, _lock(address)).update(rows=rows, segments=segments)
-    if segments:
-        _updated[folder, rows] = time.monotonic()
+    _updated[folder, rows] = time.monotonic()
     return folder
 
 
