@@ -147,8 +147,7 @@ def calibrate(
     lengths = answer_lengths(source, judged)
     calibrations: list[Calibration] = []
     for judge in judged:
-        problem = _problem(judge, about[judge.label])
-        if problem:
+        if problem := _problem(judge, about[judge.label]):
             notes.append(problem)
         else:
             calibrations.append(_calibration(judge, about[judge.label], source, lengths, options))
