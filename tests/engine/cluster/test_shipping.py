@@ -12,11 +12,13 @@ import assay
 from assay import usercode
 from assay.config import load, resolved
 from assay.engine.cluster.shipping import STAYS, localised, materialise, ship, variables
+from assay.engine.cluster.worker import work
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.run.plan import describe, plan_digest
 from assay.errors import ConfigError, StoreError
 from assay.store.items import normalise_all
 from assay.store.shared.objects import FolderObjects
+from assay.threads import run_blocking
 from tests.support import Lab
 
 
@@ -90,7 +92,7 @@ def _loaded(data: dict[str, Any], paths: dict[str, str], items: Path) -> Experim
 def test_a_worker_without_the_files_has_the_same_keys(whole: Lab, tmp_path: Path) -> None:
     driver, root = whole.folder, FolderObjects(tmp_path / "root")
     experiment = assay.experiment(whole.config)
-    items = shutil.copy(driver / "items.jsonl", tmp_path / "stored.jsonl")
+    items = Path(shutil.copy(driver / "items.jsonl", tmp_path / "stored.jsonl"))
     before, data = _keys(experiment, items), resolved(experiment.config)
     files = ship(experiment, root)
     driver.rename(tmp_path / "elsewhere")
@@ -205,3 +207,15 @@ def test_secrets_are_only_named(lab: Lab, tmp_path: Path, monkeypatch: pytest.Mo
     config = load(lab.config)
     assert variables(resolved(config)) == ["LAB_API_KEY", "OTHER_TOKEN"]
     assert "never-to-be-seen" not in json.dumps(ship(Experiment(config), FolderObjects(tmp_path / "root")))
+
+
+def test_images_that_items_name_do_not_make_another_plan(lab: Lab) -> None:
+    """What one process cannot know to be unchanged, keys decide: they hold the images' bytes."""
+    for row in lab.rows:
+        (lab.folder / f"{row['id']}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + row["id"].encode())
+    lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
+    parts = [{"type": "image", "path": f"{lab.folder}/{{{{id}}}}.png"}, {"type": "text", "text": "{{question}}"}]
+    lab.config |= {"prompt_templates": {"seen": [{"role": "user", "content": parts}]}}
+    lab.config["models"] = [{"name": "demo", "type": "demo"}]
+    assay.run(lab.config, workers=0)
+    assert run_blocking(lambda: work(lab.folder / "out")).result is not None

@@ -17,11 +17,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
-import assay
 from assay.config import RayConfig, resolved
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.worker import work
@@ -62,7 +62,7 @@ def run_on_ray(
     )(_code()[1])
     sent = {name: values[name] for name in names if name in values}
     actors = [actor.remote() for _ in range(workers or room(engine))]
-    calls = {worker.work.remote(_seen_by_all(place), assay.__version__, sent): worker for worker in actors}
+    calls = {worker.work.remote(_seen_by_all(place), version("assay"), sent): worker for worker in actors}
     with redirect_stdout(sys.stderr):  # where Ray reports lost workers is for results
         try:
             _watch(ray, calls, stop or Stop())
@@ -83,7 +83,7 @@ def aggregate_on_ray(paths: Sequence[str], experiment: Experiment, output_dir: s
             cpus = max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
             task = ray.remote(num_cpus=cpus, max_retries=-1, runtime_env=engine.runtime_env or None)(_code()[0])
             arguments = [_seen_by_all(path) for path in paths], resolved(experiment.config), output_dir, int(cpus)
-            outcome = _outcome(ray, task.remote("aggregate", assay.__version__, {}, *arguments))
+            outcome = _outcome(ray, task.remote("aggregate", version("assay"), {}, *arguments))
         finally:
             _disconnect(ray)
     if "error" in outcome:
@@ -194,28 +194,27 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
     """A function and the class of a worker that Ray sends to the nodes as they are, because they were made here: they
     can tell what is installed there."""
 
-    def on_node(function: str, version: str, environ: dict[str, str], *arguments: Any) -> dict[str, Any]:
+    def on_node(function: str, expected: str, environ: dict[str, str], *arguments: Any) -> dict[str, Any]:
+        import importlib.metadata
         import os
         import socket
 
         node = f"the node {socket.gethostname()}"
-        fix = f"  fix:   pip install 'assay[ray]=={version}' there, or `runtime_env: {{pip: […]}}`"
+        fix = f"  fix:   pip install 'assay[ray]=={expected}' there, or `runtime_env: {{pip: […]}}`"
         try:
-            import assay
-        except ModuleNotFoundError as error:
-            if error.name != "assay":
-                raise
+            installed = importlib.metadata.version("assay")
+        except importlib.metadata.PackageNotFoundError:
             return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
-        if assay.__version__ != version:
-            return {"error": f"Assay is {assay.__version__} on {node}, and {version} here\n{fix}", "exit_code": 2}
+        if installed != expected:
+            return {"error": f"Assay is {installed} on {node}, and {expected} here\n{fix}", "exit_code": 2}
         from assay.engine.cluster import ray
 
         os.environ.update(environ)
         return ray.done_here(function, node, arguments)
 
     class Worker:
-        def work(self, place: str, version: str, environ: dict[str, str]) -> dict[str, Any]:
-            return on_node("work", version, environ, place)
+        def work(self, place: str, expected: str, environ: dict[str, str]) -> dict[str, Any]:
+            return on_node("work", expected, environ, place)
 
         def drain(self) -> None:
             from assay.engine.cluster import ray

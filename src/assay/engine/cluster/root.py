@@ -1,5 +1,6 @@
 """A root: the folder or bucket that all workers of an experiment share, and the local folder that shows it."""
 
+import re
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -34,6 +35,9 @@ class Whole(msgspec.Struct, kw_only=True):
 
     counts: dict[str, int] = {}
     metrics: str = ""
+
+
+_AS_OF = re.compile(r"\n\{# images as of \d+ #\}$")  # in prompts whose images items name: keys hold their bytes
 
 
 class Root:
@@ -95,6 +99,9 @@ def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> d
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
         plan |= describe(bound.tasks, bound.samples, dataset.digest if dataset else "")
+        for identity in (task["identity"] for task in plan["tasks"]):
+            if isinstance(identity.get("prompt"), str):
+                identity["prompt"] = _AS_OF.sub("", identity["prompt"])
     elif dataset is not None:
         plan["dataset"] = dataset.digest
     return plan

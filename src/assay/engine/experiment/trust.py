@@ -56,32 +56,22 @@ def stored_config(
     folder: Path, need: Need, overrides: Mapping[str, Any] = {}, *, used: Iterable[str] | None = None
 ) -> Config:
     """The config of a result folder. `used` names the parts that will act, by default those of `need`."""
-    file = folder / CONFIG
-    if not _is_own(folder):
+    if not _is_remembered(_digest("own", _content(folder))):
         # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
-        config = load(file, overrides={"prompts": [], **overrides}, need=need)
+        config = load(folder / CONFIG, overrides={"prompts": [], **overrides}, need=need)
         parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
         if not is_trusted(folder, config, parts):
             return config
-    return load(file, overrides=overrides, need=need)
+    return load(folder / CONFIG, overrides=overrides, need=need)
 
 
 def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
-    """Whether what the parts of a folder's config reach is the user's word, or trusted; False if it is foreign and
-    reaches nothing. What is neither is refused."""
-    if _is_own(folder):
-        return True
-    reaches = [reach for part in parts for reach in _WAYS[part](config, folder)]
-    if "env_vars" in parts and (folder / ".env").exists():
-        reaches.append(Reach("sets", "environment variables", ".env"))
-    if _accepted(folder, reaches):
+    """Whether what a folder's config reaches is the user's word or trusted, or else refused; False if it is nothing."""
+    reaches = (reach for part in parts for reach in _WAYS[part](config, folder))
+    if _is_remembered(_digest("own", _content(folder))) or _accepted(folder, [*reaches]):
         return True
     _Process.foreign.add(config.source)
     return False
-
-
-def _is_own(folder: Path) -> bool:
-    return _is_remembered(_digest("own", _content(folder)))
 
 
 def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
@@ -100,9 +90,8 @@ def write_config(folder: Path, config: Config | bytes) -> str:
     that cannot be remembered."""
     text = config if isinstance(config, bytes) else to_yaml(resolved(config)).encode()
     write_file(folder / CONFIG, text)
-    if isinstance(config, Config) and config.source in _Process.foreign:
-        return ""
-    return _remember(_digest("own", _content(folder)), str(folder))
+    foreign = isinstance(config, Config) and config.source in _Process.foreign
+    return "" if foreign else _remember(_digest("own", _content(folder)), str(folder))
 
 
 def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
@@ -230,6 +219,8 @@ def _logging(config: Config, folder: Path) -> Iterator[Reach]:
 def _environment(config: Config, folder: Path) -> Iterator[Reach]:
     if config.env_vars:
         yield Reach("sets", " ".join(config.env_vars), "env_vars")
+    if (folder / ".env").exists():
+        yield Reach("sets", "environment variables", ".env")
 
 
 _WAYS = {
