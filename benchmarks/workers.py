@@ -1,6 +1,6 @@
 """Several processes on one machine: `--workers 2` against two separate commands with half of the rows each.
 
-Alternating, best of five each; whole commands, from start to end.
+Alternating, best of three each; whole commands, from start to end.
 """
 
 import subprocess
@@ -8,14 +8,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+
+import msgspec
 
 from benchmarks.aggregation import SAMPLES, write_rows
 from benchmarks.measure import Line
-from benchmarks.scoring import ROWS as RESPONSES
-from benchmarks.scoring import write_run
 
-ROWS, TRIES = 1_000_000, 5
+ROWS, RESPONSES, ANSWERS = 1_000_000, 400_000, 4
 METRICS = """
 metrics:
   - {name: pass@1, facets: [metadata.model_id, prompt_template]}
@@ -48,23 +49,33 @@ def evaluating() -> list[Line]:
         folder = Path(name)
         config, whole, *halves = [folder / file for file in ("c.yaml", "whole", "0", "1")]
         config.write_text(SCORING)
-        for each in (whole, *halves):
-            each.mkdir()
-        write_run(str(whole))
-        (whole / "manifest.json").unlink()  # a half has none
-        for file in ("items.jsonl", "responses.jsonl"):
-            _halve(whole / file, [half / file for half in halves])
+        items, middle = range(RESPONSES // ANSWERS), RESPONSES // ANSWERS // 2
+        for each, part in zip((whole, *halves), (items, items[:middle], items[middle:]), strict=True):
+            _write_run(each, part)
 
         def command(rows: Path) -> Words:
             output = tempfile.mkdtemp(dir=folder)
             return ["evaluate", str(rows), "-c", str(config), "-o", output, "--no-progress"]
 
-        return [_compared("evaluating 100,000 responses", RESPONSES, command, whole, halves)]
+        return [_compared("evaluating 400,000 responses", RESPONSES, command, whole, halves)]
 
 
-def _halve(file: Path, halves: list[Path], middle: int | None = None) -> None:
+def _write_run(folder: Path, items: range) -> None:
+    """Four answers to each item, as another program may have left them."""
+    encode = msgspec.json.Encoder().encode
+    folder.mkdir()
+    with (folder / "items.jsonl").open("wb") as file:
+        for item in items:
+            data = {"question": f"{item} + 1"}
+            file.write(encode({"id": f"item-{item}", "data": data, "ground_truth": {"answer": str(item + 1)}}) + b"\n")
+    with (folder / "responses.jsonl").open("wb") as file:
+        for item, sample in product(items, range(ANSWERS)):
+            answer = {"item_id": f"item-{item}", "sample_index": sample, "model_name": "m", "response": str(item + 1)}
+            file.write(encode({**answer, "key": f"{item:030x}{sample:02x}", "outcome": "ok"}) + b"\n")
+
+
+def _halve(file: Path, halves: list[Path], middle: int) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
-    middle = len(lines) // 2 if middle is None else middle
     for half, part in zip(halves, (lines[:middle], lines[middle:]), strict=True):
         half.write_bytes(b"".join(part))
 
@@ -72,7 +83,7 @@ def _halve(file: Path, halves: list[Path], middle: int | None = None) -> None:
 def _compared(what: str, rows: int, command: Callable[[Path], Words], whole: Path, halves: list[Path]) -> Line:
     ours: list[float] = []
     theirs: list[float] = []
-    for _ in range(TRIES):
+    for _ in range(3):
         theirs.append(_together(*(command(half) for half in halves)))
         ours.append(_together([*command(whole), "--workers", "2"]))
     alone = _together(command(whole))

@@ -37,6 +37,7 @@ ITEMS, SAMPLES, CONCURRENCY, PARTS, EVENTS = 60, 2, 4, 3, 12  # events of each e
 CALLS = 2 * ITEMS * SAMPLES  # of the model and of the judge
 GROUP, LEASE = 16, 1.5
 LOST = CONCURRENCY + GROUP  # calls that a dead worker may take with it
+KINDS = ("kills", "freezes", "stops", "second drivers", "kills of the store")
 STEMS = ("responses", "evaluation_results")
 
 
@@ -161,7 +162,7 @@ class Soak:
                 until = self.events + events // 2
                 while self.events < until and not self._is_finished():
                     self._fill()
-                    time.sleep(self.draw.uniform(0.1, 1.5))
+                    self._wait()
                     self.draw.choice([*attacks, self._kill_server] if self.server else attacks)()
                 self._peace()
                 self.before = last_generation(self._objects())
@@ -241,6 +242,14 @@ class Soak:
 
     # ---- attacks
 
+    def _wait(self) -> None:
+        """Until a random moment: mostly while calls are made, else maybe while processes begin."""
+        until, requests = time.monotonic() + 10, stats(self.url)["requests"]
+        if self.draw.random() < 0.75:
+            while stats(self.url)["requests"] == requests and time.monotonic() < until and not self._is_finished():
+                time.sleep(0.1)
+        time.sleep(self.draw.uniform(0, 1))
+
     def _victim(self) -> "subprocess.Popen[bytes] | None":
         living = [process for process in self.processes.values() if process.poll() is None]
         return self.draw.choice(living) if living else None
@@ -302,9 +311,8 @@ def soak(events: int, seed: int, on: str, each: int = EVENTS) -> tuple[Counter[s
     figures: Counter[str] = Counter({"rows lost": 0, "rows twice": 0})
     faults: list[str] = []
     draw = random.Random(seed)
-    names = ("kills", "freezes", "stops", "second drivers", "kills of the store")
     with running(Options(latency_ms=150)) as url:
-        while sum(figures[name] for name in names) < events and len(faults) < 5:
+        while sum(figures[kind] for kind in KINDS) < events and len(faults) < 5:
             place = ("folder", "s3")[figures["experiments"] % 2] if on == "both" else on
             with TemporaryDirectory(prefix="assay-soak-") as folder:
                 if place == "s3":

@@ -190,17 +190,17 @@ def test_a_swap_whose_reply_was_lost_has_succeeded(s3, monkeypatch, tmp_path):
     assert plan.counts["lost_reply"] > 2
 
 
-def test_a_store_that_is_restarted_is_waited_for(tmp_path, monkeypatch):
-    with servers.seaweed(tmp_path / "own") as server:
-        use(monkeypatch, server.environ)
-        objects = open_objects(f"{ROOT}/restart", probe=True)
-        assert objects.create("before", b"1")
-        server.kill()
-        timer = threading.Timer(1.0, server.start)
-        timer.start()
+def test_a_store_that_is_restarted_is_waited_for(s3):
+    objects = open_objects(f"{ROOT}/restart", probe=True)
+    assert objects.create("before", b"1")
+    s3.kill()
+    timer = threading.Timer(1.0, s3.start)
+    timer.start()
+    try:
         assert objects.create("after", b"2")
+    finally:
         timer.join()
-        assert (objects.read("before"), objects.read("after")) == (b"1", b"2")
+    assert (objects.read("before"), objects.read("after")) == (b"1", b"2")
 
 
 # ---- what is refused

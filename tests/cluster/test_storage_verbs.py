@@ -249,6 +249,20 @@ def test_a_mirror_through_a_store_that_misbehaves(done, server, monkeypatch):
     assert sorted(rows) == sorted(done.rows("runs/one/responses.jsonl"))
 
 
+def test_a_run_does_not_trust_a_store_that_overwrites(monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSAY_STATE_DIR", str(tmp_path / "state"))
+    with servers.rclone(tmp_path / "rclone") as server:
+        use(monkeypatch, server.environ)
+        place = Place(tmp_path, f"{ROOT}/bad")
+        refused = place.assay("run", "config.yaml", "--no-progress", code=1)
+        assert "this store cannot be shared: it overwrites an object" in refused
+        assert place.objects.read("runs/one/generations/0.json") is None
+        alone = {"ASSAY_SINGLE_WRITER": "1"}
+        place.assay("run", "config.yaml", "--no-progress", more=alone)
+        assert len(place.rows("runs/one/responses.jsonl")) == len(ITEMS)
+        assert "cannot be shared" in place.assay("aggregate", f"{place.address}/runs/one", code=1)
+
+
 def test_memory_is_a_place_for_a_process():
     objects = open_objects("memory://lab/x")
     objects.write("items.jsonl", b"".join(json.dumps(item).encode() + b"\n" for item in ITEMS[:4]))

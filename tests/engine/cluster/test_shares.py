@@ -89,7 +89,6 @@ class Worker:
         self.name = name
         self.clock = clock
         self.shares = Shares(
-            objects,
             Generation(),
             workers,
             limits,

@@ -15,16 +15,17 @@ from math import ceil
 
 import msgspec
 
-from assay.engine.calls.budget import Spent, add_paid
+from assay.engine.calls.budget import Spent, add_paid, spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.pace import Pace
 from assay.engine.cluster.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
 from assay.engine.cluster.slices import Slice, Verdict
 from assay.engine.cluster.status import WorkerStatus
-from assay.interfaces import Limits
+from assay.engine.experiment.experiment import Experiment
+from assay.engine.experiment.models import bind_limits
+from assay.interfaces import Limits, Model
 from assay.store.shared.claims import Beat, Workers
 from assay.store.shared.generations import Generation
-from assay.store.shared.objects import Objects
 
 SLICE = 2  # a slice is this part of a worker's fair part of what is left
 VOLUNTEERS = 8  # workers that give back at the same beat, if others have nothing left
@@ -36,7 +37,6 @@ class Shares:
 
     def __init__(
         self,
-        objects: Objects,
         generation: Generation,
         workers: Workers,
         limits: Mapping[str, Limits],
@@ -49,7 +49,7 @@ class Shares:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.workers = workers
-        self.ledger = Ledger(objects, f"shares/{generation.number}/", sleep)
+        self.ledger = Ledger(workers.objects, f"shares/{generation.number}/", sleep)
         self.budget: Slice | None = None
         if (usd, tokens, seconds) != (None, None, None):
             self.budget = Slice(usd, tokens, seconds, self.ask, lambda: self.ledger.state.spent())
@@ -266,3 +266,15 @@ class Shares:
         given = self.budget.shrink()
         me.granted, me.holds = plus(me.granted, (-given[0], -given[1])), not self.budget.is_idle
         return given != NOTHING or not me.holds
+
+
+def shares_of(experiment: Experiment, models: Mapping[str, Model], generation: Generation, workers: Workers) -> Shares:
+    """A new worker's part of the limits and of the budget. A server that it starts itself is its alone."""
+    limits = bind_limits(experiment.config)
+    return Shares(
+        generation,
+        workers,
+        {name: limits[name] for name, model in models.items() if not getattr(model, "exclusive", False)},
+        before=lambda: spent_before(experiment.store, experiment.id),
+        **msgspec.structs.asdict(experiment.config.budget),
+    )

@@ -12,7 +12,6 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from assay.config import environment
-from assay.engine.calls.budget import spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
@@ -20,11 +19,10 @@ from assay.engine.cluster.commit import ShardStore, TakenOver
 from assay.engine.cluster.finish import finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import OrdinaryLog, Places
-from assay.engine.cluster.shares import Shares
+from assay.engine.cluster.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result
-from assay.engine.experiment.models import bind_limits
 from assay.engine.experiment.responses import Bound
 from assay.engine.experiment.status import log_to
 from assay.engine.run.plan import Selection
@@ -123,7 +121,7 @@ class Worker:
         """Take shards until there is nothing left to take; then finish the whole, if it is whole."""
         async with AsyncExitStack() as stack:
             await self._prepare()
-            self.shares = self._shares()
+            self.shares = shares_of(self.experiment, self.bound.models, self.generation, self.workers)
             await asyncio.to_thread(self.shares.join, self.beat)
             heart = threading.Event()
             beating = self._loop.run_in_executor(None, self._keep_beating, heart)
@@ -147,22 +145,6 @@ class Worker:
                     await experiment.responses.make(experiment, bound, experiment.shared(bound.models, None), stack)
         dataset = experiment.store.manifest("dataset", experiment.id)
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
-
-    def _shares(self) -> Shares:
-        """This worker's part of the limits and of the budget. A server that it starts itself is its alone."""
-        experiment, config = self.experiment, self.experiment.config
-        limits = bind_limits(config)
-        shared = {
-            name: limits[name] for name, model in self.bound.models.items() if not getattr(model, "exclusive", False)
-        }
-        return Shares(
-            self.root.objects,
-            self.generation,
-            self.workers,
-            shared,
-            before=lambda: spent_before(experiment.store, experiment.id),
-            **msgspec.structs.asdict(config.budget),
-        )
 
     # -- which shard
 

@@ -1,1 +1,2 @@
-"""Rows that many processes write, on a folder or in a bucket: docs/cluster.md has the protocol."""
+"""Rows that many processes write, on a folder or in a bucket: docs/cluster.md has the protocol. Nothing here knows what
+a row means, except for its key."""

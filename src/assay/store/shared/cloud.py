@@ -154,7 +154,7 @@ class CloudObjects(Objects):
         if self.single_writer:
             return super().swap(name, path, before)
         e_tag, _, version = (before or "").partition(" ")
-        mode: Any = {"e_tag": e_tag, **({"version": version} if version else {})} if before else "create"
+        mode: Any = {"e_tag": f'"{e_tag}"', **({"version": version} if version else {})} if before else "create"
         attributes = {_MTIME: str(path.stat().st_mtime_ns)}
 
         def put(key: str) -> str:
@@ -174,9 +174,11 @@ class CloudObjects(Objects):
         return Entry(meta["path"][len(self._start) :], meta["size"], self._stamp(meta), mtime)
 
     def _stamp(self, meta: Any) -> str:
-        """Google compares versions, others ETags; a bucket of S3 with versions lists none."""
+        """Google compares versions, others ETags, which not all stores quote everywhere; a bucket of S3 with versions
+        lists none."""
         version = meta["version"] if isinstance(self._store, GCSStore) else None
-        return f"{meta['e_tag']} {version}" if version else str(meta["e_tag"])
+        e_tag = (meta["e_tag"] or "").strip('"')
+        return f"{e_tag} {version}" if version else e_tag
 
     def _found(self, name: str, ask: Callable[[str], T]) -> T | None:
         try:

@@ -129,9 +129,18 @@ def compact(folder: Path, objects: Objects, generation: Generation) -> None:
 
 
 def _lines(log: FileLog) -> Iterator[bytes]:
-    """Each line once: a process that died before it removed the segments has put them into the file already."""
+    """The lines of the file, and those of the segments that it lacks: a process that died before it had begun the next
+    generation has put them there, and may have changed them since. A line without a key stands for itself."""
+    size = log.path.stat().st_size if log.path.exists() else 0
+    key = key_of if log.path.stem in KEYED else bytes
     seen = Seen()
-    return (line + b"\n" for _, line in log.scan() if seen.add(xxh3_64_intdigest(line)))
+    for position, line in log.scan():
+        number = xxh3_64_intdigest(key(line))
+        if position < size:
+            seen.add(number)
+        elif number in seen:
+            continue
+        yield line + b"\n"
 
 
 def _make_folders(folder: Path, number: int) -> None:

@@ -20,8 +20,9 @@ from assay import reading
 from assay.errors import ADDRESSES, StoreError, UserError, shown
 from assay.reading import is_remote
 from assay.records import ROWS_FILE
-from assay.store.files import make_folder, state_folder
+from assay.store.files import make_folder, state_folder, write_file
 from assay.store.shared.objects import open_objects
+from assay.store.shared.probe import check
 from assay.store.shared.replica import Replica
 
 _SERVERS = (  # the variables that tell which server has a bucket
@@ -86,7 +87,17 @@ def refresh(path: Path, *, rows: bool = True, age: float = 30.0) -> None:
 def push(folder: Path) -> None:
     """Bring back to the bucket what was changed in a copy; other folders are left alone."""
     if address := address_of(folder):
+        _check_once(address)
         _replica(address).push()
+
+
+def _check_once(address: str) -> None:
+    """The first time that this user writes to a bucket, find out whether it keeps its promises."""
+    passed = _lock(address).with_name("passed")
+    if not passed.exists():
+        check(open_objects(address))
+        if os.environ.get("ASSAY_SINGLE_WRITER") != "1":
+            write_file(passed, b"")
 
 
 def address_of(path: Path) -> str:
