@@ -163,6 +163,22 @@ def test_workers_nodes_and_drivers_are_killed(cluster: RayCluster, url: str, tmp
     assert plan.paid() - before <= 400 + deaths * AGAIN
 
 
+def test_a_driver_that_is_asked_to_stop_drains_its_workers(cluster: RayCluster, url: str, tmp_path: Path) -> None:
+    plan = Plan(tmp_path, url, cluster.address, items=150)
+    alone = plan.alone()
+    before = plan.paid()
+    driver = plan.drive()
+    until(lambda: plan.committed() > 20, driver)
+    driver.send_signal(signal.SIGINT)
+    code, _, err = ended(driver)
+    assert code == 130, err
+    assert not plan.workers()
+    code, out, err = ended(plan.drive())
+    assert code == 0, out + err
+    plan.check(alone)
+    assert plan.paid() - before == 150  # what was in flight was waited for
+
+
 def test_every_worker_starts_its_server_once(cluster: RayCluster, url: str, tmp_path: Path) -> None:
     """As many workers as there are GPUs, and more shards than workers: a model is loaded by each worker at most."""
     gpus = cluster.add(num_gpus=2)
