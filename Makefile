@@ -11,7 +11,7 @@ APT := apt-get update && apt-get install -y --no-install-recommends chromium nod
 SLURM := slurmctld slurmd slurm-client munge
 
 .PHONY: demo run-gemma2b-full test test-heavy test-browser test-cluster screenshots check fix bench bench-trees walk mutants fuzz \
-  soak clean
+  soak soak-cluster clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
@@ -64,6 +64,9 @@ fuzz: $(DEV)  ## attack what Assay reads: CASES=50000 FIRST=0 TARGET=http
 
 soak: $(DEV)  ## kill, stop, starve and damage experiments: MINUTES=10 SEED=0
 	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),10) --seed $(or $(SEED),0)
+
+soak-cluster: $(CLUSTER)  ## kill and freeze workers, and kill their store: EVENTS=100 SEED=0
+	$(BIN)/python -m tools.soak_cluster --events $(or $(EVENTS),100) --seed $(or $(SEED),0)
 
 clean:
 	rm -rf $(VENV) output outputs build

@@ -85,7 +85,7 @@ _HOMES = {
     "engine.aggregate.aggregate": "Aggregator",
     "engine.aggregate.measure": "bind_metric",
     "engine.calls.progress": "Progress=new_progress",
-    "engine.cluster.scripts": "script=worker_script",
+    "engine.cluster.engines.scripts": "script=worker_script",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",

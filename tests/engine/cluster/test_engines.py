@@ -14,8 +14,8 @@ import yaml
 
 import assay
 from assay.config import RayConfig, load
-from assay.engine.cluster.ray import connected, fitting
-from assay.engine.cluster.scripts import script
+from assay.engine.cluster.engines.ray import connected, fitting
+from assay.engine.cluster.engines.scripts import script
 from assay.errors import ConfigError, UserError
 from assay.server import Options, running
 from tests.support import Lab, wait_for

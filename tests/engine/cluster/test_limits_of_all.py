@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.cluster.ledger import WHOLE, State
+from assay.engine.cluster.shares.ledger import WHOLE, State
 from assay.errors import BudgetError
 from assay.server import Options, running, stats
 from tests.engine.cluster.test_worker import rows

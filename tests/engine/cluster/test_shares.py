@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from assay.engine.calls.budget import Spent
 from assay.engine.calls.pace import Bucket, Pace
-from assay.engine.cluster.ledger import WHOLE
-from assay.engine.cluster.shares import Shares
+from assay.engine.cluster.shares.ledger import WHOLE
+from assay.engine.cluster.shares.shares import Shares
 from assay.errors import StoreError
 from assay.interfaces import Limits
 from assay.store.shared.claims import Beat, Workers

@@ -70,7 +70,7 @@ def aggregation_of(
     on = own.pop("on", "")
     experiment = aggregate(paths, config, **own)
     if on == "ray":
-        from assay.engine.cluster.ray import aggregate_on_ray
+        from assay.engine.cluster.engines.ray import aggregate_on_ray
 
         listed = [str(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
         experiment.by_workers = lambda one, _: asyncio.to_thread(aggregate_on_ray, listed, one, own.get("output_dir"))

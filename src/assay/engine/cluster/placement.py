@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from assay.config import Config
 from assay.engine.calls.stop import Stop
+from assay.engine.cluster.engines.processes import run_processes
 from assay.engine.cluster.finish import finish
 from assay.engine.cluster.open import open_generation
-from assay.engine.cluster.processes import run_processes
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
 from assay.engine.cluster.status import follow
@@ -66,7 +66,7 @@ class Placement:
         if self.shard is not None:
             return self.shard[1]
         if self.on and not self.workers:
-            from assay.engine.cluster.ray import room
+            from assay.engine.cluster.engines.ray import room
 
             return await asyncio.to_thread(room, config.on and config.on.ray)
         return 1 if self.workers is None else self.workers
@@ -76,7 +76,7 @@ class Placement:
         following = asyncio.create_task(follow(self.root, generation, experiment.progress))
         try:
             if self.on:
-                from assay.engine.cluster.ray import run_on_ray
+                from assay.engine.cluster.engines.ray import run_on_ray
 
                 engine, names = experiment.config.on and experiment.config.on.ray, variables(generation.config)
                 await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)

@@ -19,7 +19,7 @@ from assay.engine.cluster.commit import ShardStore, TakenOver
 from assay.engine.cluster.finish import finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import OrdinaryLog, Places
-from assay.engine.cluster.shares import shares_of
+from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Experiment, Result

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Literal
 
 from assay.engine.calls.budget import Budget, Reserved, Spent
-from assay.engine.cluster.ledger import WHOLE, Amounts
+from assay.engine.cluster.shares.ledger import WHOLE, Amounts
 
 PATIENCE = 1.0  # seconds between two looks for a part of the budget that others have given back
 Verdict = Literal["granted", "wait", "none"]

@@ -18,8 +18,8 @@ import msgspec
 from assay.engine.calls.budget import Spent, add_paid, spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.pace import Pace
-from assay.engine.cluster.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
-from assay.engine.cluster.slices import Slice, Verdict
+from assay.engine.cluster.shares.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
+from assay.engine.cluster.shares.slices import Slice, Verdict
 from assay.engine.cluster.status import WorkerStatus
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.models import bind_limits

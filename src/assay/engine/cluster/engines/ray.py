@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -106,7 +107,7 @@ def connected(engine: RayConfig) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours sends nothing home
     where = f"on.ray.address: {engine.address}"
     try:
-        import ray
+        ray: Any = import_module("ray")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "ray":
             raise
@@ -207,7 +208,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
             return {"error": f"Assay is not installed on {node}\n{fix}", "exit_code": 2}
         if installed != expected:
             return {"error": f"Assay is {installed} on {node}, and {expected} here\n{fix}", "exit_code": 2}
-        from assay.engine.cluster import ray
+        from assay.engine.cluster.engines import ray
 
         os.environ.update(environ)
         return ray.done_here(function, node, arguments)
@@ -217,7 +218,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
             return on_node("work", expected, environ, place)
 
         def drain(self) -> None:
-            from assay.engine.cluster import ray
+            from assay.engine.cluster.engines import ray
 
             ray.drain()
 
