@@ -20,7 +20,7 @@ from assay.records import Evaluation, Response
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.shared.claims import Beat, Claims, Workers, lease_seconds, new_beat
-from assay.store.shared.generations import Generation, begin, compact
+from assay.store.shared.generations import Generation, begin, close, compact
 from assay.store.shared.objects import Entry, FolderObjects, Objects
 from assay.store.shared.segments import ClosedError, Segments, key_of, name_of
 
@@ -556,13 +556,14 @@ def test_a_compaction_that_was_cut_short_is_made_again(tmp_path: Path, monkeypat
         next(path.rglob("*.jsonl")).unlink()
         raise KeyboardInterrupt
 
+    close(objects, generation)
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", killed)
         with pytest.raises(KeyboardInterrupt):
-            compact(tmp_path, objects, generation)
+            compact(tmp_path, generation)
     rows = tmp_path / "responses.jsonl"
     rows.write_bytes(rows.read_bytes().replace(b'"by":"', b'"by":"another '))  # as for a plan with more samples
-    compact(tmp_path, objects, generation)
+    compact(tmp_path, generation)
     for stem in ("calls", "responses"):
         keys = [int(key_of(line), 16) for _, line in FileLog(tmp_path / f"{stem}.jsonl").scan()]
         assert sorted(keys) == ([0, 3, 6] if stem == "calls" else [0, 1, 1, 4, 4])

@@ -67,7 +67,7 @@ class Progress:
         return self.lanes.setdefault((self.step, name), LaneProgress(name))
 
     def of(self, step: str) -> list[LaneProgress]:
-        return [lane for (owner, _), lane in self.lanes.items() if owner == step]
+        return [lane for (owner, _), lane in [*self.lanes.items()] if owner == step]
 
     def note(self, text: str) -> None:
         """Something the user should read once: rows set aside, lines rejected, a dataset that changed."""

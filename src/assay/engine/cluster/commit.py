@@ -13,7 +13,7 @@ from assay.records import Manifest
 from assay.store.log import FileLog
 from assay.store.shared.generations import STEMS, Generation
 from assay.store.shared.objects import Objects
-from assay.store.shared.segments import Segments
+from assay.store.shared.segments import ClosedError, Segments
 
 GROUP = 256  # rows that a dead worker may take with it
 SECONDS = 1.0  # that a row waits for others
@@ -38,8 +38,7 @@ class Committer:
         self._closing = False
         self._error: Exception | None = None
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name="assay-commit", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def add(self, segments: Segments, lines: bytes) -> None:
         """Lines that belong together: they become part of one segment."""
@@ -47,14 +46,15 @@ class Committer:
             while self._rows >= self._group and self._error is None:
                 self._changed.wait()
             self._raise()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="assay-commit", daemon=True)
+                self._thread.start()
             is_first = not self._waiting
             if is_first:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
             self._rows += lines.count(b"\n")
-            if (
-                is_first or self._rows >= self._group // 2
-            ):  # waking a thread for every row would cost as much as the row
+            if is_first or self._rows >= self._group // 2:  # waking a thread for every row costs as much as the row
                 self._changed.notify_all()
 
     def flush(self) -> None:
@@ -72,7 +72,8 @@ class Committer:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -133,17 +134,27 @@ class CommittedLog(FileLog):
 
 
 class ShardStore(View):
-    """An experiment folder for one shard; what is appended goes to the root. `before` gives the rows of earlier
-    generations, by the name of their file."""
+    """An experiment folder for one shard; what is appended goes to the root."""
 
-    def __init__(
-        self, folder: Path, id: str, objects: Objects, generation: Generation, shard: int, before: "Before"
-    ) -> None:
+    def __init__(self, folder: Path, id: str, objects: Objects, generation: Generation, shard: int) -> None:
         super().__init__(folder)
         self.id = id
         self._segments = {stem: generation.segments(objects, stem, shard) for stem in STEMS}
         self.committer = Committer(list(self._segments.values()))
-        self._filled = [self._fill(folder / f"{stem}.jsonl", before(stem)) for stem in STEMS]
+        self._filled: list[CommittedLog] = []  # a store remembers its logs weakly
+
+    def fill(self, before: Callable[[str], Iterable[bytes]]) -> None:
+        """Have the rows that the root has: those of earlier generations, which `before` gives by the name of their
+        file, and those of this one."""
+        for stem, segments in self._segments.items():
+            path = self.folder / f"{stem}.jsonl"
+            log = CommittedLog(path, segments, self.committer)
+            self._filled.append(log)
+            self._logs[path] = log
+            log.fill(before(stem))
+            log.fill(segments.read())
+            if segments.closed:  # then its rows may be among those before as well
+                raise ClosedError(segments.prefix)
 
     def committed(self) -> dict[str, int]:
         """How many segments each log of the shard has."""
@@ -160,12 +171,3 @@ class ShardStore(View):
         manifest = Manifest(kind="dataset", id=id, complete=True, digest=content.hexdigest(), planned=count)
         self.put_manifest(manifest)
         return count
-
-    def _fill(self, path: Path, before: Iterable[bytes]) -> CommittedLog:
-        log = self._logs[path] = CommittedLog(path, self._segments[path.stem], self.committer)
-        log.fill(before)
-        log.fill(self._segments[path.stem].read())
-        return log
-
-
-Before = Callable[[str], Iterable[bytes]]

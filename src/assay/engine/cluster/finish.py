@@ -1,5 +1,6 @@
 """When every shard is finished: the manifests of the whole, and the metrics."""
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -15,39 +16,47 @@ from assay.engine.run.plan import plan_digest
 from assay.errors import StoreError
 from assay.records import Manifest
 from assay.store.repositories import AggregationRepository
-from assay.store.shared.generations import Generation
+from assay.store.shared.generations import Generation, is_open
+from assay.store.shared.segments import ClosedError
 
 Parts = list[dict[str, Manifest]]
+_LOOKS = 10
 
 
 async def finish(root: Root, generation: Generation, experiment: Experiment, bound: Bound) -> Result:
     """What one process would have left behind: manifests over all rows, metrics, and why rows failed."""
     result = Result(folder=root.place, notes=experiment.progress.notes)
     measured = plan_digest({"metrics": [metric.plan() for metric in bound.metrics]})
-    whole = root.whole(generation)
-    if whole is not None and whole.metrics == measured:
-        _read(experiment, bound, result)
-        return result
     try:
-        await _make(root, generation, experiment, bound, result, measured)
+        is_made = await _make(root, generation, experiment, bound, result, measured)
     except StoreError:  # another one was quicker, perhaps
-        whole = root.whole(generation)
-        if whole is None or whole.metrics != measured:
+        if not await _comes(root, generation, measured):
             raise
-        root.update()
+        is_made = False
+    if not is_made:
+        root.update(segments=False)
         _read(experiment, bound, result)
-        return result
-    _check(experiment, result)
+    experiment.note_failures(result)
+    for what, manifest in (("responses", result.run), ("labels", result.evaluation)):
+        if manifest is not None:
+            check_error_rate(experiment, what, manifest)
     return result
 
 
 async def _make(
     root: Root, generation: Generation, experiment: Experiment, bound: Bound, result: Result, measured: str
-) -> None:
+) -> bool:
+    """Whether this process has made manifests and metrics; False if they exist."""
+    if _is_whole(root, generation, measured):
+        return False
     contents = root.objects.read_many(generation.finished(shard) for shard in range(generation.shards))
     parts = [msgspec.json.decode(content or b"{}", type=dict[str, Manifest]) for content in contents]
-    root.update()
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
+        if _is_whole(root, generation, measured):
+            return False
+        if not is_open(root.objects, generation):
+            raise ClosedError(root.place)
+        root.restore(generation)
         if experiment.responses.makes_rows(experiment):
             result.run = _close_run(experiment, bound, parts)
         if bound.scorers:
@@ -57,10 +66,25 @@ async def _make(
             experiment.options.workers = _cores()  # no shard is left that needs them
             result.metrics = await experiment.measure(bound.metrics)
         root.push()
-    counts: Counter[str] = Counter()
-    for manifest in filter(None, (result.run, result.evaluation)):
-        counts.update(manifest.counts)
-    root.objects.write(generation.whole, msgspec.json.encode(Whole(counts=counts, metrics=measured)))
+        counts: Counter[str] = Counter()
+        for manifest in filter(None, (result.run, result.evaluation)):
+            counts.update(manifest.counts)
+        root.objects.write(generation.whole, msgspec.json.encode(Whole(counts=counts, metrics=measured)))
+    return True
+
+
+def _is_whole(root: Root, generation: Generation, measured: str) -> bool:
+    whole = root.whole(generation)
+    return whole is not None and whole.metrics == measured
+
+
+async def _comes(root: Root, generation: Generation, measured: str) -> bool:
+    """Whether another process says within some seconds that it has made the whole."""
+    for _ in range(_LOOKS):
+        if _is_whole(root, generation, measured):
+            return True
+        await asyncio.sleep(0.5)
+    return False
 
 
 def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
@@ -70,14 +94,6 @@ def _read(experiment: Experiment, bound: Bound, result: Result) -> None:
     )
     result.evaluation = experiment.store.manifest("evaluation", experiment.id) if bound.scorers else None
     result.metrics = AggregationRepository(experiment.store).metrics(experiment.id) if bound.metrics else []
-    _check(experiment, result)
-
-
-def _check(experiment: Experiment, result: Result) -> None:
-    experiment.note_failures(result)
-    for what, manifest in (("responses", result.run), ("labels", result.evaluation)):
-        if manifest is not None:
-            check_error_rate(experiment, what, manifest)
 
 
 def _cores() -> int:

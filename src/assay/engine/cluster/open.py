@@ -1,5 +1,6 @@
 """A plan becomes a generation that workers can join, or the one under way is joined."""
 
+import asyncio
 import platform
 import time
 from collections.abc import Sequence
@@ -19,13 +20,14 @@ from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
-from assay.errors import Interrupted, StoreError, UserError
+from assay.errors import Interrupted, RunFailed, StoreError, UserError
 from assay.records import Manifest
-from assay.store.shared.generations import Generation, begin, compact, living
+from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 
 _PER_WORKER = 4  # shards: so that one that is slow, or dies, leaves little to the others
 _CHOSEN = ("mode", "models", "limit", "num_samples", "max_concurrency", "max_error_rate")
 _ATTEMPTS = 5
+_STOPPED = (Interrupted, RunFailed)  # as asked, or nothing was left to do; `finish` looks at the share of errors
 
 
 async def open_generation(
@@ -53,21 +55,24 @@ async def _open(
 ) -> Generation | None:
     """A generation; None if another process was quicker."""
     last = root.generation()
-    if last is not None and last.shards:
-        if workers_alive := living(root.objects, last):
-            refuse_differences(last, _plan(experiment, bound), f"{root.place}, where {workers_alive[0]} works")
-            return last
+    if last is not None and last.shards and is_open(root.objects, last):
+        plan = _plan(experiment, bound)
         budget = resolved(experiment.config).get("budget")  # workers read it there, also one that was raised
-        same = last.config.get("budget") == budget and last.digest == plan_digest(_plan(experiment, bound))
+        same = last.config.get("budget") == budget and last.digest == plan_digest(plan)
         if same and not _is_over(root, experiment, last):
             return last
-        root.update()
+        if workers_alive := await asyncio.to_thread(living, root.objects, last):
+            refuse_differences(last, plan, f"{root.place}, where {workers_alive[0]} works")
+            return last
     with Patient(experiment.store.lock(experiment.responses.kind, experiment.id)):
         before, last = last, root.generation()
         if last is not None and last.shards:
             if before is None or before.number != last.number:
                 return None
-            compact(root.folder, root.objects, last)
+            close(root.objects, last)
+        root.update(own=True)  # what was committed until now; another process cannot disturb the copy any more
+        if last is not None and last.shards:
+            compact(root.folder, last)
         dataset = await _settle(experiment, bound)
         root.push()
         plan = plan_of(experiment, bound, dataset)
@@ -83,9 +88,11 @@ async def _open(
             paths=list(paths),
             files=ship(experiment, root.objects),
             versions={"assay": version("assay"), "python": platform.python_version()},
+            base={name: (root.folder / name).stat().st_size for name in BASE if (root.folder / name).exists()},
             created=time.time(),
         )
-        return generation if begin(root.objects, generation) else None
+        # An opener on another machine may have put its files in place of these before it came too late.
+        return generation if begin(root.objects, generation) and is_open(root.objects, generation) else None
 
 
 def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
@@ -120,11 +127,11 @@ async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
     async with AsyncExitStack() as stack:
         own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
         shared = experiment.shared(bound.models, stop, own)
-        with suppress(Interrupted):
+        with suppress(*_STOPPED):
             await experiment.responses.make(experiment, bound, shared, stack)
         scored = experiment.store.log("evaluation", experiment.id).segments()
         if bound.scorers and any(segment.size for segment in scored):
-            with suppress(Interrupted):
+            with suppress(*_STOPPED):
                 await experiment.score(bound.scorers, shared)
     dataset = experiment.store.manifest("dataset", experiment.id)
     assert dataset is not None

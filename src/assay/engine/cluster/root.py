@@ -23,7 +23,7 @@ from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.mirror import local, push
-from assay.store.shared.objects import open_objects
+from assay.store.shared.objects import FolderObjects, open_objects
 
 _ACTING = ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models")
 _NARROWING = ("mode", "models", "limit", "num_samples")
@@ -52,9 +52,20 @@ class Root:
         """Where the root's whole files can be read, and written before they are part of it."""
         return local(self.place, segments=False)
 
-    def update(self) -> None:
-        """Show in the folder what workers have committed, if it is a copy."""
-        local(self.place)
+    def update(self, *, segments: bool = True, own: bool = False) -> None:
+        """Show in the folder what others have written, if it is a copy; `own`: this process holds the folder's lock,
+        and a copy that somebody else writes to is left alone."""
+        local(self.place, segments=segments, own=own)
+
+    def restore(self, generation: Generation) -> None:
+        """Show the files that a generation began with, whatever a process that died has left in their copies, and what
+        workers have committed. This process holds the folder's lock."""
+        if not isinstance(self.objects, FolderObjects):
+            for name, size in generation.base.items():
+                path = self.folder / name
+                if path.exists() and path.stat().st_size != size:
+                    path.unlink()
+        self.update(own=True)
 
     def push(self) -> None:
         """Make what was written in the folder part of the root, if it is a copy."""

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,10 +30,11 @@ from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.interfaces import Log
-from assay.records import Manifest
+from assay.records import ROWS_FILE, Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
-from assay.store.shared.generations import Generation, generation_name
+from assay.store.shared.generations import Generation, generation_name, is_open
+from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
 POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
@@ -139,9 +141,12 @@ class Worker:
     async def _prepare(self) -> None:
         """See that this process has the plan, and show the rows that are evaluated."""
         experiment, bound = self.experiment, self.bound
+        if not is_open(self.root.objects, self.generation):
+            raise ClosedError(self.root.place)
         if self.generation.verb == "evaluate":
             async with AsyncExitStack() as stack:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
+                    self.root.update(segments=False, own=True)
                     await experiment.responses.make(experiment, bound, experiment.shared(bound.models, None), stack)
         dataset = experiment.store.manifest("dataset", experiment.id)
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
@@ -173,15 +178,15 @@ class Worker:
     # -- one shard
 
     async def _make(self, shard: int) -> None:
-        self.holding, self.shard_stop = shard, Stop()
+        self.shard_stop = Stop()
+        self.holding = shard  # last: another thread takes both
         self.stop.listen(self.shard_stop.request)
-        experiment, bound, id = self.experiment, self.bound, self.experiment.id
+        experiment, bound = self.experiment, self.bound
         with TemporaryDirectory(dir=self.folder) as folder:
-            store = ShardStore(
-                Path(folder), id, self.root.objects, self.generation, shard, lambda stem: self._before(stem, shard)
-            )
+            store = ShardStore(Path(folder), experiment.id, self.root.objects, self.generation, shard)
             self.committed = store.committed
             try:
+                store.fill(partial(self._before, shard))
                 items = self._items(store, shard)
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
                 self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
@@ -191,17 +196,17 @@ class Worker:
                     parts["run"] = await self._run(store, bound, shared, items)
                 if bound.scorers:
                     parts["evaluation"] = await self._evaluate(store, shard, bound, shared)
-                store.committer.flush()
+                await asyncio.to_thread(store.committer.flush)
                 self.root.objects.create(self.generation.finished(shard), msgspec.json.encode(parts))
                 self.worked.shards += 1
             except (Interrupted, BudgetError, RunFailed) as error:
                 if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
-                    store.committer.flush()
+                    await asyncio.to_thread(store.committer.flush)
                 if (self.stop.requested and not self.outdated) or not isinstance(error, Interrupted):
                     raise
             finally:
                 self.holding, self.committed = None, dict
-                store.committer.close()
+                await asyncio.to_thread(store.committer.close)
                 self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
                 show([self.before], experiment.progress)
 
@@ -218,15 +223,14 @@ class Worker:
             selection=Selection(selection.tasks, items, selection.samples),
             retry_errors=None,
         )
-        store.committer.flush()
+        await asyncio.to_thread(store.committer.flush)
         return manifest
 
     async def _evaluate(self, store: ShardStore, shard: int, bound: Bound, shared: Shared) -> Manifest:
         experiment, runs = self.experiment, self.experiment.responses.runs(self.experiment)
         if not bound.tasks:
             for run in runs:
-                log = experiment.store.log("run", run)
-                rows = self._places(f"run {run}", log).of(shard)
+                rows = self._places(f"run {run}", partial(experiment.store.log, "run", run)).of(shard)
                 store.show("run", run, rows, experiment.store.manifest("run", run))
         return await Evaluator(store, **shared).evaluate_async(
             runs, bound.scorers, id=experiment.id, name=experiment.config.name, dataset=experiment.id, retry_errors=None
@@ -234,38 +238,59 @@ class Worker:
 
     def _items(self, store: ShardStore, shard: int) -> int:
         """Store the shard's items; how many of them run now."""
-        experiment = self.experiment
-        places = self._places("items", experiment.store.log("dataset", experiment.id))
+        experiment, name = self.experiment, ROWS_FILE["dataset"]
+        if self.generation.verb == "run":
+            places = self._places(name, lambda: self._base(name))
+        else:
+            places = self._places(name, lambda: experiment.store.log("dataset", experiment.id))
         count = store.put_items(experiment.id, places.of(shard).blocks())
         limit = experiment.options.limit
         return count if limit is None else places.among_first(shard, limit)
 
-    def _before(self, stem: str, shard: int) -> Iterable[bytes]:
+    def _before(self, shard: int, stem: str) -> Iterable[bytes]:
         """Rows of earlier generations, which are in the ordinary files."""
-        path = self.root.folder / f"{stem}.jsonl"
-        return self._places(stem, OrdinaryLog(path)).of(shard).blocks() if path.exists() else ()
+        name = f"{stem}.jsonl"
+        return self._places(name, lambda: self._base(name)).of(shard).blocks() if name in self.generation.base else ()
 
-    def _places(self, name: str, log: Log) -> Places:
+    def _base(self, name: str) -> Log:
+        """A file as the generation began with it. From a bucket this worker has it for itself: other processes of the
+        machine bring their common copy up to date, or begin the next plan there."""
+        path, objects = self.root.folder / name, self.root.objects
+        if not isinstance(objects, FolderObjects):
+            path = self.folder / "base" / name
+            objects.fetch(name, path)
+        if not path.exists() or path.stat().st_size != self.generation.base[name]:
+            raise ClosedError(f"{self.root.place}/{name}")
+        return OrdinaryLog(path)
+
+    def _places(self, name: str, log: Callable[[], Log]) -> Places:
         if name not in self._known_places:
-            self._known_places[name] = Places(log, self.generation)
+            self._known_places[name] = Places(log(), self.generation)
         return self._known_places[name]
 
     # -- signs of life
 
     def _keep_beating(self, ended: threading.Event) -> None:
-        """Say that this worker lives, and look whether its shard and its generation are still its own."""
-        while True:
-            with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
-                shard = self.holding
-                self.beat.status = msgspec.to_builtins(self._status())
-                self.shares.refresh()
-                if shard is not None and self.claims.holder(shard) != self.beat.worker:
-                    self._leave()
-                if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
-                    self.outdated = True
-                    self._loop.call_soon_threadsafe(self.stop.request)
-            if ended.wait(self.workers.lease / 3):
-                return
+        """Say that this worker lives. One that cannot, other than because the store is away, ends: its shards and its
+        share of the limits would be taken away from it."""
+        try:
+            while not ended.wait(self.workers.lease / 3):
+                with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
+                    self._live()
+        except Exception:
+            self._loop.call_soon_threadsafe(self.stop.request)
+            raise
+
+    def _live(self) -> None:
+        """Say so, and look whether the shard and the generation are still this worker's."""
+        shard, stop = self.holding, self.shard_stop
+        self.beat.status = msgspec.to_builtins(self._status())
+        self.shares.refresh()
+        if shard is not None and self.claims.holder(shard) != self.beat.worker:
+            self._loop.call_soon_threadsafe(stop.request)
+        if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
+            self.outdated = True
+            self._loop.call_soon_threadsafe(self.stop.request)
 
     def _status(self) -> WorkerStatus:
         told = worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
@@ -277,14 +302,12 @@ class Worker:
             await asyncio.sleep(FOLLOWED)
             show([self._status()], self.experiment.progress)
 
-    def _leave(self) -> None:
-        self._loop.call_soon_threadsafe(self.shard_stop.request)
-
     async def _end(self, ended: threading.Event, beating: "asyncio.Future[None]") -> None:
         ended.set()
-        await beating
+        await asyncio.wait([beating])
         with suppress(StoreError):
             await asyncio.to_thread(self.shares.leave)
         self.beat.ended, self.beat.status = True, msgspec.to_builtins(self.before)
         with suppress(StoreError):
             self.workers.beat(self.beat)
+        beating.result()

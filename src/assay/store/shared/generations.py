@@ -5,6 +5,7 @@ without shards means that one process writes the ordinary files, as in every exp
 """
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from assay.errors import LockedError, StoreError
+from assay.records import ROWS_FILE
 from assay.store.files import make_folder
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
@@ -22,12 +24,13 @@ from assay.store.shared.segments import Segments, key_of
 
 KEYED = ("responses", "evaluation_results")  # a row of these stands for work that is done once
 STEMS = ("calls", "traces", *KEYED)  # in the order of commits: what a row was made from comes before it
+BASE = (ROWS_FILE["dataset"], *(f"{stem}.jsonl" for stem in STEMS))
 
 
 class Generation(msgspec.Struct, kw_only=True):
     """`plan` is what determines the rows, for comparing; `config` is the whole config, `options` are those of the
     command line, `paths` the responses that are evaluated; `files` has the hashes of the files that travel with the
-    plan, by path; `base` names the objects that hold whole files of this generation, where the root is a bucket."""
+    plan, by path; `base` has the sizes of the items and of the rows that it began with, by the names of their files."""
 
     number: int = 0
     shards: int = 0
@@ -40,7 +43,7 @@ class Generation(msgspec.Struct, kw_only=True):
     paths: list[str] = []
     versions: dict[str, str] = {}
     files: dict[str, str] = {}
-    base: dict[str, str] = {}
+    base: dict[str, int] = {}
     created: float = 0.0
 
     def prefix(self, stem: str, shard: int) -> str:
@@ -66,6 +69,11 @@ class Generation(msgspec.Struct, kw_only=True):
         """The object that says that all shards were finished, and what was made of them."""
         return f"whole/{self.number}.json"
 
+    @property
+    def closing(self) -> str:
+        """The object that says that its logs are being closed: its rows become part of whole files."""
+        return f"whole/{self.number}.closed"
+
 
 def last_generation(objects: Objects) -> Generation | None:
     last: Generation | None = None
@@ -86,16 +94,31 @@ def begin(objects: Objects, generation: Generation) -> bool:
 
 
 def close(objects: Objects, generation: Generation) -> None:
-    """After this nobody can commit a row of the generation."""
+    """After this nobody can commit a row of the generation, and before this its whole files stay as they are."""
+    objects.create(generation.closing, b"")
     for stem in STEMS:
         for shard in range(generation.shards):
             generation.segments(objects, stem, shard).close()
 
 
+def is_open(objects: Objects, generation: Generation) -> bool:
+    """Whether workers can add rows to what a generation began with. If not, an opener was cut short."""
+    if objects.read(generation.closing) is not None:
+        return False
+    entries = {name: objects.entry(name) for name in BASE}
+    return generation.base == {name: entry.size for name, entry in entries.items() if entry is not None}
+
+
 def living(objects: Objects, generation: Generation) -> list[str]:
-    """The workers that may be at work: all that have not ended, as far as one look can tell."""
+    """The workers that are at work. Of one that died on another machine this is known after a lease."""
     workers = generation.workers(objects)
-    return [beat.worker for beat in workers.all() if workers.is_alive(beat.worker)]
+    count = {beat.worker: beat.count for beat in workers.all()}
+    while silent := [worker for worker in count if workers.is_alive(worker)]:
+        beats = filter(None, map(workers.last, silent))
+        if alive := [beat.worker for beat in beats if beat.count != count[beat.worker]]:
+            return alive
+        time.sleep(min(0.5, workers.lease / 10))
+    return []
 
 
 def make_ordinary(folder: Path) -> None:
@@ -111,13 +134,13 @@ def make_ordinary(folder: Path) -> None:
             where=str(folder),
             fix=f"wait until they have ended (a killed one counts as alive for a while): assay status {folder}",
         )
-    compact(folder, objects, last)
+    close(objects, last)
+    compact(folder, last)
     begin(objects, Generation(number=last.number + 1, id=last.id))
 
 
-def compact(folder: Path, objects: Objects, generation: Generation) -> None:
-    """Put the rows of a generation's segments into the ordinary files of a folder that shows them."""
-    close(objects, generation)
+def compact(folder: Path, generation: Generation) -> None:
+    """Put the rows of a closed generation's segments into the ordinary files of a folder that shows them."""
     for stem in STEMS:
         log = FileLog(folder / f"{stem}.jsonl")
         segments = log.path.with_suffix(".d") / str(generation.number)

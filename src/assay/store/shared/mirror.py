@@ -36,17 +36,18 @@ _SERVERS = (  # the variables that tell which server has a bucket
 _updated: dict[tuple[Path, bool], float] = {}
 
 
-def local(place: str | Path, *, rows: bool = True, segments: bool = True) -> Path:
+def local(place: str | Path, *, rows: bool = True, segments: bool = True, own: bool = False) -> Path:
     """The path of a file or folder: itself, or a copy that is up to date if it is in a bucket. `rows` are left out
-    where only a list of the experiments below is wanted, `segments` by workers, which read those of their shards."""
+    where only a list of the experiments below is wanted, `segments` by workers, which read those of their shards;
+    `own` is for who holds the lock of the folder."""
     if address := reading.address(place):
-        return mirror(address, rows=rows, segments=segments)
+        return mirror(address, rows=rows, segments=segments, own=own)
     path = Path(str(place).removeprefix("file://"))
     refresh(path)
     return path
 
 
-def mirror(address: str, *, rows: bool = True, segments: bool = True) -> Path:
+def mirror(address: str, *, rows: bool = True, segments: bool = True, own: bool = False) -> Path:
     """The folder or file that is the copy of an address, as the bucket is now. Nothing is there for what does not
     exist."""
     address = address.rstrip("/")
@@ -59,7 +60,7 @@ def mirror(address: str, *, rows: bool = True, segments: bool = True) -> Path:
             return mirror(outer) / name
         _replica(outer).update_files([name])
         return folder
-    Replica(objects, folder, _lock(address)).update(rows=rows, segments=segments)
+    Replica(objects, folder, _lock(address)).update(rows=rows, segments=segments, own=own)
     _updated[folder, rows] = time.monotonic()
     return folder
 

@@ -142,15 +142,29 @@ class FolderObjects(Objects):
                     stat = os.stat(self.folder / name)
                 except FileNotFoundError:
                     continue
-                yield Entry(name, stat.st_size, f"{stat.st_size}-{stat.st_mtime_ns}", stat.st_mtime_ns)
+                yield _entry(name, stat)
         except OSError as error:
             raise store_error(error, self.folder / prefix) from error
+
+    def entry(self, name: str) -> Entry | None:
+        try:
+            with reading.opened(self.folder / name) as file:  # over NFS only opening shows what another machine wrote
+                stat = os.fstat(file.fileno())
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise store_error(error, self.folder / name) from error
+        return _entry(name, stat)
 
     def delete(self, name: str) -> None:
         try:
             (self.folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise store_error(error, self.folder / name) from error
+
+
+def _entry(name: str, stat: os.stat_result) -> Entry:
+    return Entry(name, stat.st_size, f"{stat.st_size}-{stat.st_mtime_ns}", stat.st_mtime_ns)
 
 
 def _below(folder: Path, prefix: str) -> Iterator[str]:

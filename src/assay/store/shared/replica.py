@@ -63,26 +63,27 @@ class Replica:
         self.folder = folder
         self._lock = lock
 
-    def update(self, *, rows: bool = True, segments: bool = True) -> None:
+    def update(self, *, rows: bool = True, segments: bool = True, own: bool = False) -> None:
         """Have what readers of an experiment need, or a worker, which needs no `segments`; without `rows` what a list
-        of the experiments below needs."""
+        of the experiments below needs. `own` says that this process holds the folder's lock: then nobody else changes
+        the copy afterwards."""
         with self._alone():
             if not rows:
                 plan, folders = experiments_below(self.objects)
                 for prefix, names in folders.items():
                     self._drop(prefix, names)
                 self._sync(plan, SMALL)
-            elif not _is_written(self.folder):
+            elif own or not _is_written(self.folder):
                 plan = experiment_files(self.objects, segments=segments)
                 if not plan:
                     self._forget("")
                 if not segments:
-                    self._sync(plan, None)
+                    self._sync(plan, None, own=own)
                     return
                 self._drop_generations(plan)
                 parts_only = is_experiment(plan)
                 gone: dict[str, list[Entry]] = {folder: [] for folder in self._copied_folders(parts_only=parts_only)}
-                self._sync(gone | plan, None)
+                self._sync(gone | plan, None, own=own)
                 self._fetch_sealed()
 
     def update_files(self, names: Iterable[str]) -> None:
@@ -147,9 +148,11 @@ class Replica:
 
     # -- from the bucket
 
-    def _sync(self, plan: Mapping[str, list[Entry]], listed_names: Container[str] | None) -> None:
+    def _sync(self, plan: Mapping[str, list[Entry]], listed_names: Container[str] | None, *, own: bool = False) -> None:
         """Fetch what is new in each folder and remove what is gone, which only these names can be; None: any."""
-        plan = {prefix: entries for prefix, entries in plan.items() if not _is_written(self.folder / prefix)}
+        plan = {
+            prefix: plan[prefix] for prefix in plan if (own and not prefix) or not _is_written(self.folder / prefix)
+        }
         for prefix in plan:
             make_folder(self.folder / prefix)
         records = {prefix: self._load(prefix) for prefix in plan}
@@ -183,7 +186,8 @@ class Replica:
                 mine = reading.content(path)
             aside = path.parent / ".set-aside" / f"{name}-{path.stat().st_mtime_ns}"
             make_folder(aside.parent)
-            os.replace(path, aside)
+            with suppress(FileExistsError):
+                os.link(path, aside)  # others may read it meanwhile
         make_folder(path.parent)
         entry = self.objects.fetch(prefix + name, path)
         if entry is None:

@@ -17,20 +17,15 @@ from assay.store.shared.objects import Objects
 
 Key = Callable[[bytes], bytes]
 _Line = tuple[int, bytes]  # the number of its key, and the line
-_WAITS = (
-    0.0,
-    0.05,
-    0.2,
-    1.0,
-    2.0,
-)  # seconds: NFS may remember for a while that a name was missing
+_WAITS = (0.0, 0.05, 0.2, 1.0, 2.0)  # seconds: NFS may remember for a while that a name was missing
 
 
 class ClosedError(StoreError):
-    """Another generation has begun: nothing that this worker does counts any more."""
+    """Another generation has begun, or is about to: nothing that this worker does counts any more."""
 
     def __init__(self, where: str) -> None:
-        super().__init__("a newer generation has begun", where=where, fix="start a new worker")
+        fix = "start a new worker, or run the config again"
+        super().__init__("a newer generation has begun", where=where, fix=fix)
 
 
 class _Row(msgspec.Struct):
