@@ -44,8 +44,8 @@ class Root:
     """`place` is a folder or an address such as s3://bucket/prefix."""
 
     def __init__(self, place: str | Path) -> None:
-        self.place = str(place)
         self.objects = open_objects(place)
+        self.place = self.objects.address
 
     @cached_property
     def folder(self) -> Path:
