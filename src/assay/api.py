@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from assay.config.resolved import stored_schema as schema
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
-    from assay.engine.calls.progress import Progress
     from assay.engine.calls.stop import Stop
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "MemoryStore", "Options", "Plan", "Progress", "Result",
+    "FlatStore", "FolderStore", "Labelling", "MemoryStore", "Options", "Plan", "Result",
     "RunRepository", "Runner", "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare",
     "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
     "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "ls",

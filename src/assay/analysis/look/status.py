@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from assay import reading
 from assay.analysis.look.ls import State, listed_of
+from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.errors import AssayError, UserError
@@ -19,6 +20,7 @@ from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
 from assay.store.shared.generations import Generation
 from assay.store.shared.objects import is_remote
+from assay.store.stores import read_manifests
 
 
 class WorkerLine(msgspec.Struct, kw_only=True):
@@ -209,6 +211,7 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
     with suppress(OSError, ValueError, RecursionError):
         told = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
     under_way = listed.state == "running"
+    tokens, cost = (told.tokens, told.cost) if under_way else _spent(folder)
     return RunStatus(
         path=path,
         state=listed.state,
@@ -218,9 +221,21 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         errors=listed.errors + listed.label_errors,
         rate=told.rate if under_way else 0.0,
         left_seconds=told.left_seconds if under_way else None,
-        tokens=told.tokens,
-        cost=told.cost,
+        tokens=tokens,
+        cost=cost,
         waiting=[told.waiting] if under_way and told.waiting else [],
         notes=told.notes,
         models=told.models,
+    )
+
+
+def _spent(folder: Path) -> tuple[int, float | None]:
+    """Tokens and dollars of all rows and of the calls behind them; None for what nobody knows."""
+    used: list[Any] = []
+    for manifest in read_manifests(folder, "run", "evaluation").values():
+        used += manifest.metadata.get(USAGE, {}).values()
+        used += (usage for models in manifest.metadata.get(CALLS, {}).values() for usage in models.values())
+    every = msgspec.convert(used, list[Usage])
+    return sum(each.total_tokens for each in every), (
+        None if any(each.unpriced for each in every) else sum(each.cost for each in every)
     )
