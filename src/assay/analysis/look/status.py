@@ -124,7 +124,8 @@ class Watch:
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         workers = _workers(self._root, generation)
         working = [line for line in workers if line.state == "working"]
-        held = {shard for line in working for shard in line.status.shards}
+        told = {shard for line in working for shard in line.status.shards}
+        held = {shard for shard in told if generation.finished(shard) not in self._parts}
         free = {shard for shard in shards if shard not in held and generation.finished(shard) not in self._parts}
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]

@@ -13,7 +13,7 @@ from assay.engine.cluster.finish import finish
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
-from assay.engine.cluster.status import follow
+from assay.engine.cluster.status import follow, look
 from assay.engine.cluster.worker import Worker, bind
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.store.shared.generations import Generation
@@ -84,3 +84,4 @@ class Placement:
                 await run_processes(self.root, workers, experiment.progress, stop)
         finally:
             following.cancel()
+            look(self.root, generation, experiment.progress)

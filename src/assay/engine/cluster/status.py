@@ -104,12 +104,16 @@ def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStat
 
 async def follow(root: Root, generation: Generation, progress: Progress) -> None:
     """Show what the workers of a generation tell, as if this process did it, until it is cancelled."""
-    workers = generation.workers(root.objects)
     while True:
         await asyncio.sleep(FOLLOWED)
-        with suppress(StoreError):
-            beats = await asyncio.to_thread(workers.all)
-            show([msgspec.convert(beat.status, WorkerStatus) for beat in beats], progress)
+        await asyncio.to_thread(look, root, generation, progress)
+
+
+def look(root: Root, generation: Generation, progress: Progress) -> None:
+    """Show what the workers of a generation told last."""
+    with suppress(StoreError, msgspec.ValidationError):
+        beats = generation.workers(root.objects).all()
+        show([msgspec.convert(beat.status, WorkerStatus) for beat in beats], progress)
 
 
 def show(workers: Sequence[WorkerStatus], progress: Progress) -> None:

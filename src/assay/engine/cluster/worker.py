@@ -33,8 +33,10 @@ from assay.records import Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import Generation, generation_name
+from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
+BEAT = 2.0  # seconds between two signs of life, for people who watch
 POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
 
 
@@ -264,7 +266,8 @@ class Worker:
                 if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
                     self.outdated = True
                     self._loop.call_soon_threadsafe(self.stop.request)
-            if ended.wait(self.workers.lease / 3):
+            often = BEAT if isinstance(self.root.objects, FolderObjects) else self.workers.lease  # a bucket costs money
+            if ended.wait(min(often, self.workers.lease / 3)):
                 return
 
     def _status(self) -> WorkerStatus:
