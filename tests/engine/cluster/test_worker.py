@@ -1,5 +1,6 @@
 """Workers on a plain folder: the same rows and numbers as one process, however the work is split."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 import assay
-from assay.errors import UserError
+from assay.engine.calls.stop import Stop
+from assay.errors import ConfigError, Interrupted, UserError
 from assay.store.log import FileLog
 from tests.support import Lab, without_times
 
@@ -96,6 +98,37 @@ def test_existing_responses_are_scored_by_shards(tmp_path: Path) -> None:
     assert rows(tmp_path / "alone", "evaluation_results") == rows(many, "evaluation_results")
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (many / "metrics.jsonl").read_bytes()
     assert result.evaluation.counts == {"scored": 72}
+
+
+def test_a_driver_that_is_asked_to_stop_says_so(tmp_path: Path) -> None:
+    lab, _, many = begun(tmp_path, 4)
+    stop = Stop()
+    stop.request()
+    with pytest.raises(Interrupted, match="every finished row is kept"):
+        asyncio.run(assay.finish(assay.experiment(lab.config, shard="1/2"), stop))
+    assert assay.status(many).state == "stopped"
+
+
+def test_outputs_are_written_when_all_rows_are_there(tmp_path: Path) -> None:
+    lab, _, many = begun(tmp_path, 4)
+    lab.config["outputs"] = [{"type": "csv"}]
+    result = assay.run(lab.config, workers=0)
+    assert result.notes == [f"the plan has 4 shards: assay worker {many}"]
+    assert not (many / "responses.csv").exists()
+    sharded(lab, 1, 2)
+    assert len((many / "responses.csv").read_text().splitlines()) == 1 + 8
+
+
+def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lab = Lab(tmp_path)
+    lab.write("items.jsonl", "{}")
+    with pytest.raises(UserError, match="rows cannot be kept at 'hdfs://store/x'"):
+        assay.run(lab.config, output_dir="hdfs://store/x")
+    lab.config["output_dir"] = "S3://bucket/x"
+    with pytest.raises(ConfigError, match="nothing can be written to 'S3://bucket/x'"):
+        assay.run(lab.config)
+    assert not list(tmp_path.glob("*:"))
 
 
 @pytest.mark.parametrize("text", ["0/3", "17/16", "3", "a/b", "-1/2", "1/0"])
