@@ -5,12 +5,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import assay
+from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
+from assay.engine.cluster.root import Root
+from assay.engine.cluster.status import LaneStatus, WorkerStatus, follow, sum_lanes
 from assay.errors import ConfigError, Interrupted, UserError
 from assay.store.log import FileLog
+from assay.store.shared.claims import Beat
+from assay.store.shared.generations import Generation
+from assay.store.shared.objects import FolderObjects
 from tests.support import Lab, without_times
 
 
@@ -129,6 +136,33 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ConfigError, match="nothing can be written to 'S3://bucket/x'"):
         assay.run(lab.config)
     assert not list(tmp_path.glob("*:"))
+
+
+def test_a_driver_shows_the_whole_plan_and_its_own_rate(tmp_path: Path) -> None:
+    """A worker of an earlier run has made 5 rows of lane `m`, one of this run makes 3 more, in a shard without items
+    and in one of 6."""
+    objects, progress = FolderObjects(tmp_path), Progress()
+    generation = Generation(shards=8, verb="run")
+
+    def say(worker: str, done: int) -> None:
+        lanes = sum_lanes([{"m": LaneStatus()}, {"m": LaneStatus(total=6, done=done)}])
+        assert lanes["m"].total == 6
+        status = msgspec.to_builtins(WorkerStatus(step="run", lanes={"run": lanes}))
+        generation.workers(objects).beat(Beat(worker=worker, status=status))
+
+    async def look() -> None:
+        say("earlier", 5)
+        following = asyncio.create_task(follow(Root(tmp_path), generation, progress, {("run", "m"): 20}))
+        while not progress.lanes:
+            await asyncio.sleep(0.01)
+        say("now", 3)
+        while not progress.lanes["run", "m"].done:
+            await asyncio.sleep(0.01)
+        following.cancel()
+
+    asyncio.run(look())
+    lane = progress.lanes["run", "m"]
+    assert (lane.total, lane.present, lane.done) == (20, 5, 3)
 
 
 @pytest.mark.parametrize("text", ["0/3", "17/16", "3", "a/b", "-1/2", "1/0"])

@@ -95,6 +95,8 @@ def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStat
     for names in several:
         for name, lane in names.items():
             sum_ = lanes.setdefault(name, LaneStatus(total=0))
+            if lane == LaneStatus():  # of a shard without items
+                continue
             sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
             for field in ("present", "done", "errors", "retries", "tokens"):
                 setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
