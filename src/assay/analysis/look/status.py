@@ -124,12 +124,13 @@ class Watch:
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         workers = _workers(self._root, generation)
         working = [line for line in workers if line.state == "working"]
-        told = {shard for line in working for shard in line.status.shards}
-        held = {shard for shard in told if generation.finished(shard) not in self._parts}
-        free = {shard for shard in shards if shard not in held and generation.finished(shard) not in self._parts}
+        left = {shard for shard in shards if generation.finished(shard) not in self._parts}
+        held = left.intersection(shard for line in working for shard in line.status.shards)
+        free = left - held
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]
-        under_way = [lane for line in working for lane in line.status.models.values()]
+        making = [line.status for line in working if held.intersection(line.status.shards)]  # a beat may be old
+        under_way = [lane for status in making for lane in status.models.values()]
         rows = sum(part.present for part in parts) + sum(lane.present + lane.done for lane in under_way)
         planned = self._planned(generation, kind)
         rate = sum(line.status.rate for line in working)

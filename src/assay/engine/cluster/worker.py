@@ -33,7 +33,6 @@ from assay.records import Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import Generation, generation_name
-from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
 BEAT = 2.0  # seconds between two signs of life, for people who watch
@@ -64,7 +63,7 @@ async def work(
     generation = root.generation()
     if generation is None or not generation.shards:
         what = "there is no plan to work on"
-        raise UserError(what, where=root.place, fix="assay run CONFIG --shard 1/4 -o ROOT begins one")
+        raise UserError(what, where=root.place, fix=f"assay run CONFIG -o {root.place} --workers 0 begins one")
     with TemporaryDirectory(prefix="assay-worker-") as folder:
         experiment = experiment_of(root, generation, Path(folder), environ)
         if progress is not None:
@@ -255,7 +254,9 @@ class Worker:
     # -- signs of life
 
     def _keep_beating(self, ended: threading.Event) -> None:
-        """Say that this worker lives, and look whether its shard and its generation are still its own."""
+        """Say that this worker lives, and look whether its shard and its generation are still its own. The first beats
+        follow quickly: those that begin at the same time share the limits, and people look."""
+        pause = FOLLOWED
         while True:
             with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
                 shard = self.holding
@@ -266,9 +267,9 @@ class Worker:
                 if self.root.objects.read(generation_name(self.generation.number + 1)) is not None:
                     self.outdated = True
                     self._loop.call_soon_threadsafe(self.stop.request)
-            often = BEAT if isinstance(self.root.objects, FolderObjects) else self.workers.lease  # a bucket costs money
-            if ended.wait(min(often, self.workers.lease / 3)):
+            if ended.wait(min(pause, self.workers.lease / 3)):
                 return
+            pause = min(1.5 * pause, BEAT) if isinstance(self.root.objects, FolderObjects) else 1.5 * pause
 
     def _status(self) -> WorkerStatus:
         told = worker_status(self.progress, [] if self.holding is None else [self.holding], self.before)
