@@ -33,6 +33,7 @@ from assay.records import Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import Generation, generation_name
+from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
 BEAT = 2.0  # seconds between two signs of life, for people who watch
