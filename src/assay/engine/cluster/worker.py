@@ -199,8 +199,10 @@ class Worker:
             except (Interrupted, BudgetError, RunFailed) as error:
                 if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
                     store.committer.flush()
-                if (self.stop.requested and not self.outdated) or not isinstance(error, Interrupted):
+                if not self.shard_stop.requested:
                     raise
+                if self.stop.requested and not self.outdated:  # lanes that were stopped say so in their own words
+                    raise Interrupted("stopped; every finished row is kept", fix="the same command resumes") from error
             finally:
                 self.holding, self.committed = None, dict
                 store.committer.close()
