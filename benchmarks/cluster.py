@@ -19,6 +19,8 @@ from benchmarks.measure import Line, child
 
 CELLS, TRIES = 10_000, 3
 SEGMENTS, ROWS_OF_ONE = 1_000, 1_000
+RAY_ITEMS = 40_000
+SILENT: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def cpu_of_run(folder: str, url: str, place: str) -> float:
@@ -138,19 +140,65 @@ def resuming_on_s3() -> list[Line]:
 # ---- Ray
 
 
-def ray_init(address: str) -> float:
+def ray_init() -> float:
+    """Seconds until a Ray of this machine alone is ready."""
     import ray
 
     began = time.perf_counter()
-    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     return time.perf_counter() - began
 
 
 def seconds_of(*commands: list[str]) -> float:
+    """Until all have ended, which begin at the same time."""
     began = time.perf_counter()
-    running_ = [subprocess.Popen([sys.executable, "-m", "assay", *words, "--no-progress"]) for words in commands]
-    assert not any(process.wait() for process in running_)
+    started = [
+        subprocess.Popen([sys.executable, "-m", "assay", *words, "--no-progress"], **SILENT) for words in commands
+    ]
+    if any(process.wait() for process in started):
+        raise RuntimeError("a command failed")
     return time.perf_counter() - began
+
+
+def on_ray() -> list[Line]:
+    """Two workers on Ray against two processes with half of the items each; and a run of four items, which is little
+    but starting, on a Ray that it starts itself, against the same with two local workers. Alternating, best of two."""
+    if not find_spec("ray"):
+        return missing("workers on Ray / plain processes")
+    ray = [sys.executable, "-m", "ray.scripts.scripts"]
+    times: dict[str, list[float]] = {}
+    environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+    head = ["start", "--head", "--num-cpus=2", "--include-dashboard=false", "--node-ip-address=127.0.0.1", "--port=0"]
+    with tempfile.TemporaryDirectory() as folder, running(Options()) as url:
+        for name, items in (("whole", RAY_ITEMS), ("half", RAY_ITEMS // 2), ("tiny", 4)):
+            (Path(folder) / name).mkdir()
+            write_dataset(Path(folder) / name / "items.jsonl", items)
+            on = {"on": {"ray": {"address": "local"}}} if name == "tiny" else {}
+            text = msgspec.json.encode({**config(f"{folder}/{name}", url), **on})
+            (Path(folder) / name / "config.yaml").write_bytes(text)
+        subprocess.run([*ray, *head], check=True, env=environ, **SILENT)
+        try:
+            for attempt in range(2):
+
+                def command(name: str, place: str, *words: str, number: int = attempt) -> list[str]:
+                    return ["run", f"{folder}/{name}/config.yaml", "-o", f"{folder}/{place}-{number}", *words]
+
+                plain = seconds_of(command("half", "a"), command("half", "b"))
+                times.setdefault("plain", []).append(plain)
+                times.setdefault("ray", []).append(seconds_of(command("whole", "ray", "--on", "ray", "--workers", "2")))
+                here = command("tiny", "few", "--workers", "2", "--set", "on=null")
+                times.setdefault("tiny", []).append(seconds_of(here))
+                times.setdefault("tiny on Ray", []).append(seconds_of(command("tiny", "few-ray", "--workers", "2")))
+                times.setdefault("init", []).append(child(ray_init)["result"])
+        finally:
+            subprocess.run([*ray, "stop", "--force"], check=False, **SILENT)
+    best = {name: min(seconds) for name, seconds in times.items()}
+    starting = best["tiny on Ray"] - best["tiny"]
+    detail = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in best.items())
+    return [
+        Line("2 workers on Ray / 2 plain processes", best["plain"] / best["ray"], ">=", 0.9, detail),
+        Line("starting on Ray / ray.init", starting / best["init"], "<=", 1.3, f"{starting:.1f} s more than locally"),
+    ]
 
 
 def missing(what: str) -> list[Line]:
@@ -158,4 +206,4 @@ def missing(what: str) -> list[Line]:
     return []
 
 
-BENCHMARKS = [rows_to_s3, resuming_on_s3]
+BENCHMARKS = [rows_to_s3, resuming_on_s3, on_ray]

@@ -147,6 +147,7 @@ LINES = [
     "trace out q1~",
     "ls .",
     "status out",
+    "worker out",
     "export out -f csv -t evaluations",
     "export out -f markdown -o rows.md",
     "export out -t items -o items2.json",

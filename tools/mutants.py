@@ -28,7 +28,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 TARGETS = ("src/assay/engine", "src/assay/stats")
-ALIKE = {"engine/aggregate": ("metrics",), "stats": ("metrics",)}  # further tests of a room, by folder
+ALIKE = {  # further tests of a room, by folder
+    "engine/aggregate": ("metrics",),
+    "engine/cluster/engines": ("engine/cluster",),
+    "engine/cluster/shares": ("engine/cluster",),
+    "stats": ("metrics",),
+}
 EXCHANGED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from assay.config.resolved import stored_schema as schema
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
-    from assay.engine.calls.progress import Progress
     from assay.engine.calls.stop import Stop
+    from assay.engine.cluster.worker import work
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
@@ -56,13 +56,13 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "MemoryStore", "Options", "Plan", "Progress", "Result",
+    "FlatStore", "FolderStore", "Labelling", "MemoryStore", "Options", "Plan", "Result",
     "RunRepository", "Runner", "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare",
     "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
     "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "ls",
     "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader",
     "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace",
-    "trust", "validate", "view", "writer",
+    "trust", "validate", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -84,7 +84,7 @@ _HOMES = {
     "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",
     "engine.aggregate.measure": "bind_metric",
-    "engine.calls.progress": "Progress=new_progress",
+    "engine.calls.progress": "Progress",
     "engine.cluster.engines.scripts": "script=worker_script",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
@@ -178,7 +178,8 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
     from asyncio import to_thread
 
     result = await step.run(stop)
-    if step.config.outputs and result.folder:
+    whole = result.run or result.evaluation or result.metrics  # or else other processes are still at work
+    if step.config.outputs and result.folder and whole:
         from assay.analysis.look.export import write_outputs
 
         for note in await to_thread(write_outputs, step.config, result.folder):

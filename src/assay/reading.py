@@ -21,6 +21,13 @@ def is_remote(place: str | Path) -> bool:
     return str(place).startswith(_SCHEMES)
 
 
+def is_foreign(place: str | Path) -> bool:
+    """Whether a place has a scheme that is none of ours: as a path it would be an odd folder here."""
+    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(place))) and not str(place).startswith(
+        (*_SCHEMES, "file://")
+    )
+
+
 def address(place: str | Path) -> str:
     """The address of a place in a bucket, also of one that pathlib has shortened; empty for a path."""
     text = _SHORTENED.sub(r"\1://", str(place), count=1) if isinstance(place, Path) else place

@@ -86,6 +86,8 @@ def _resolved(mark: PathMark, value: Any, at: _Place) -> Any:
 
 
 def _written(text: str, at: _Place) -> str:
+    if reading.is_foreign(text):
+        at.document.report(f"nothing can be written to {text!r}", at.key, "give a folder, or s3://, gs:// or az://")
     return os.path.abspath(os.path.expanduser(text))
 
 

@@ -59,6 +59,13 @@ def say(objects: FolderObjects, name: str, silent: float = 0.0, **beat: Any) -> 
     os.utime(objects.folder / f"workers/0/{worker}.json", (then, then))
 
 
+def test_a_shard_that_is_finished_since_its_worker_spoke_counts_once(root: Path) -> None:
+    FolderObjects(root).create("shards/0/00002.json", json.dumps({"run": {"present": 250}}).encode())
+    status = assay.status(root)
+    assert (status.finished, status.under_way, status.free) == (3, 1, 4)
+    assert status.rows == 3 * 250 + (10 + 40)
+
+
 def test_what_workers_say_adds_up(root: Path) -> None:
     status = assay.status(root)
     assert (status.state, status.step, status.planned) == ("running", "run", 2000)

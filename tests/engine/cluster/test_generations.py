@@ -104,7 +104,7 @@ def test_a_worker_that_works_elsewhere_is_noticed(tmp_path: Path, monkeypatch: p
     beat.place = "another"
     workers.beat(beat)
     monkeypatch.setattr("time.sleep", lambda seconds: workers.beat(beat))
-    with pytest.raises(LockedError, match="1 workers are using this folder: elsewhere-"):
+    with pytest.raises(LockedError, match="this folder is used by elsewhere-"):
         lab.run()
 
 

@@ -1,14 +1,23 @@
 """Workers on a plain folder: the same rows and numbers as one process, however the work is split."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import assay
-from assay.errors import UserError
+from assay.engine.calls.progress import Progress
+from assay.engine.calls.stop import Stop
+from assay.engine.cluster.root import Root
+from assay.engine.cluster.status import LaneStatus, WorkerStatus, follow, sum_lanes
+from assay.errors import ConfigError, Interrupted, UserError
 from assay.store.log import FileLog
+from assay.store.shared.claims import Beat
+from assay.store.shared.generations import Generation
+from assay.store.shared.objects import FolderObjects
 from tests.support import Lab, without_times
 
 
@@ -96,6 +105,64 @@ def test_existing_responses_are_scored_by_shards(tmp_path: Path) -> None:
     assert rows(tmp_path / "alone", "evaluation_results") == rows(many, "evaluation_results")
     assert (tmp_path / "alone/metrics.jsonl").read_bytes() == (many / "metrics.jsonl").read_bytes()
     assert result.evaluation.counts == {"scored": 72}
+
+
+def test_a_driver_that_is_asked_to_stop_says_so(tmp_path: Path) -> None:
+    lab, _, many = begun(tmp_path, 4)
+    stop = Stop()
+    stop.request()
+    with pytest.raises(Interrupted, match="every finished row is kept"):
+        asyncio.run(assay.finish(assay.experiment(lab.config, shard="1/2"), stop))
+    assert assay.status(many).state == "stopped"
+
+
+def test_outputs_are_written_when_all_rows_are_there(tmp_path: Path) -> None:
+    lab, _, many = begun(tmp_path, 4)
+    lab.config["outputs"] = [{"type": "csv"}]
+    result = assay.run(lab.config, workers=0)
+    assert result.notes == [f"the plan has 4 shards: assay worker {many}"]
+    assert not (many / "responses.csv").exists()
+    sharded(lab, 1, 2)
+    assert len((many / "responses.csv").read_text().splitlines()) == 1 + 8
+
+
+def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lab = Lab(tmp_path)
+    lab.write("items.jsonl", "{}")
+    with pytest.raises(UserError, match="rows cannot be kept at 'hdfs://store/x'"):
+        assay.run(lab.config, output_dir="hdfs://store/x")
+    lab.config["output_dir"] = "S3://bucket/x"
+    with pytest.raises(ConfigError, match="nothing can be written to 'S3://bucket/x'"):
+        assay.run(lab.config)
+    assert not list(tmp_path.glob("*:"))
+
+
+def test_a_driver_shows_the_whole_plan_and_its_own_rate(tmp_path: Path) -> None:
+    """A worker of an earlier run has made 5 rows of lane `m`, one of this run makes 3 more, in a shard without items
+    and in one of 6."""
+    objects, progress = FolderObjects(tmp_path), Progress()
+    generation = Generation(shards=8, verb="run")
+
+    def say(worker: str, done: int) -> None:
+        lanes = sum_lanes([{"m": LaneStatus()}, {"m": LaneStatus(total=6, done=done)}])
+        assert lanes["m"].total == 6
+        status = msgspec.to_builtins(WorkerStatus(step="run", lanes={"run": lanes}))
+        generation.workers(objects).beat(Beat(worker=worker, status=status))
+
+    async def look() -> None:
+        say("earlier", 5)
+        following = asyncio.create_task(follow(Root(tmp_path), generation, progress, {("run", "m"): 20}))
+        while not progress.lanes:
+            await asyncio.sleep(0.01)
+        say("now", 3)
+        while not progress.lanes["run", "m"].done:
+            await asyncio.sleep(0.01)
+        following.cancel()
+
+    asyncio.run(look())
+    lane = progress.lanes["run", "m"]
+    assert (lane.total, lane.present, lane.done) == (20, 5, 3)
 
 
 @pytest.mark.parametrize("text", ["0/3", "17/16", "3", "a/b", "-1/2", "1/0"])

@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from assay import reading
 from assay.analysis.look.ls import State, listed_of
+from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.errors import AssayError, UserError
@@ -19,6 +20,7 @@ from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
 from assay.store.shared.generations import Generation
 from assay.store.shared.objects import is_remote
+from assay.store.stores import MANIFEST, read_manifests
 
 
 class WorkerLine(msgspec.Struct, kw_only=True):
@@ -122,13 +124,15 @@ class Watch:
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         workers = _workers(self._root, generation)
         working = [line for line in workers if line.state == "working"]
-        held = {shard for line in working for shard in line.status.shards}
-        free = {shard for shard in shards if shard not in held and generation.finished(shard) not in self._parts}
+        left = {shard for shard in shards if generation.finished(shard) not in self._parts}
+        held = left.intersection(shard for line in working for shard in line.status.shards)
+        free = left - held
         kind = "run" if generation.verb == "run" else "evaluation"
         parts = [part[kind] for part in self._parts.values() if kind in part]
-        under_way = [lane for line in working for lane in line.status.models.values()]
+        making = [line.status for line in working if held.intersection(line.status.shards)]  # a beat may be old
+        under_way = [lane for status in making for lane in status.models.values()]
         rows = sum(part.present for part in parts) + sum(lane.present + lane.done for lane in under_way)
-        planned = self._planned(generation, kind)
+        planned = self._planned(kind)
         rate = sum(line.status.rate for line in working)
         everything = [line.status for line in workers]
         finished = len(self._parts)
@@ -154,8 +158,8 @@ class Watch:
             models=sum_lanes(line.status.models for line in working),
         )
 
-    def _planned(self, generation: Generation, kind: str) -> int | None:
-        content = self._root.objects.read(generation.base.get("manifest.json", "manifest.json")) or b"{}"
+    def _planned(self, kind: str) -> int | None:
+        content = self._root.objects.read(MANIFEST) or b"{}"
         return msgspec.json.decode(content, type=dict[str, _Planned]).get(kind, _Planned()).planned
 
 
@@ -209,6 +213,7 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
     with suppress(OSError, ValueError, RecursionError):
         told = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
     under_way = listed.state == "running"
+    tokens, cost = (told.tokens, told.cost) if under_way else _spent(folder)
     return RunStatus(
         path=path,
         state=listed.state,
@@ -218,9 +223,21 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         errors=listed.errors + listed.label_errors,
         rate=told.rate if under_way else 0.0,
         left_seconds=told.left_seconds if under_way else None,
-        tokens=told.tokens,
-        cost=told.cost,
+        tokens=tokens,
+        cost=cost,
         waiting=[told.waiting] if under_way and told.waiting else [],
         notes=told.notes,
         models=told.models,
+    )
+
+
+def _spent(folder: Path) -> tuple[int, float | None]:
+    """Tokens and dollars of all rows and of the calls behind them; None for what nobody knows."""
+    used: list[Any] = []
+    for manifest in read_manifests(folder, "run", "evaluation").values():
+        used += manifest.metadata.get(USAGE, {}).values()
+        used += (usage for models in manifest.metadata.get(CALLS, {}).values() for usage in models.values())
+    every = msgspec.convert(used, list[Usage])
+    return sum(each.total_tokens for each in every), (
+        None if any(each.unpriced for each in every) else sum(each.cost for each in every)
     )

@@ -12,7 +12,7 @@ from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.sources import ConfigSource
 from assay.errors import UserError
-from assay.store.shared.objects import is_remote
+from assay.reading import is_foreign, is_remote
 
 _WHERE = ("workers", "shard", "on")
 
@@ -78,6 +78,8 @@ def aggregation_of(
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    if is_foreign(place := options.get("output_dir") or ""):
+        raise UserError(f"rows cannot be kept at {str(place)!r}", fix="give a folder, or s3://, gs:// or az://")
     where = {word: options[word] for word in _WHERE if options.get(word) or options.get(word) == 0}
     if "shard" in where and len(where) > 1:
         raise UserError("a shard is for one of many processes, and cannot start workers", fix="leave out --shard")

@@ -13,9 +13,11 @@ from assay.engine.cluster.finish import finish
 from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
-from assay.engine.cluster.status import follow
+from assay.engine.cluster.status import Lanes, follow
 from assay.engine.cluster.worker import Worker, bind
 from assay.engine.experiment.experiment import Experiment, Result
+from assay.engine.experiment.responses import Bound
+from assay.errors import Interrupted
 from assay.store.shared.generations import Generation
 
 _UNKNOWN = 16  # workers of a plan that others will work on
@@ -52,11 +54,13 @@ class Placement:
                 experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
                 return Result(folder=self.root.place, notes=experiment.progress.notes)
             if self.on or self.workers:
-                await self._start(workers, generation, experiment, stop)
+                await self._start(workers, generation, experiment, bound, stop)
+                _until_asked(stop)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
             worked = await Worker(self.root, generation, experiment, bound, folder, self.shard, stop).work()
         if worked.result is not None:
             return worked.result
+        _until_asked(stop)
         left = len(self.root.unfinished(generation))
         experiment.progress.note(f"{left} of {generation.shards} shards are in the hands of other workers")
         return Result(folder=self.root.place, notes=experiment.progress.notes)
@@ -71,9 +75,12 @@ class Placement:
             return await asyncio.to_thread(room, config.on and config.on.ray)
         return 1 if self.workers is None else self.workers
 
-    async def _start(self, workers: int, generation: Generation, experiment: Experiment, stop: Stop | None) -> None:
+    async def _start(
+        self, workers: int, generation: Generation, experiment: Experiment, bound: Bound, stop: Stop | None
+    ) -> None:
         """Have workers elsewhere, if any are asked for, and wait for them. What they leave is for this process."""
-        following = asyncio.create_task(follow(self.root, generation, experiment.progress))
+        planned = _planned(experiment, bound)
+        following = asyncio.create_task(follow(self.root, generation, experiment.progress, planned))
         try:
             if self.on:
                 from assay.engine.cluster.engines.ray import run_on_ray
@@ -84,3 +91,21 @@ class Placement:
                 await run_processes(self.root, workers, experiment.progress, stop)
         finally:
             following.cancel()
+
+
+def _until_asked(stop: Stop | None) -> None:
+    if stop is not None and stop.requested:
+        raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+
+
+def _planned(experiment: Experiment, bound: Bound) -> Lanes:
+    """The rows of the whole, where that is what runs now."""
+    manifest = experiment.store.manifest("run", experiment.id)
+    options = experiment.options
+    if manifest is None or not manifest.planned or options.limit is not None or options.models or options.num_samples:
+        return {}
+    lanes: Lanes = {("evaluate", each.name): manifest.planned for each in bound.scorers if not each.of_several}
+    for task in bound.tasks:
+        lane = "run", task.lane or task.name
+        lanes[lane] = lanes.get(lane, 0) + manifest.planned // len(bound.tasks)
+    return lanes

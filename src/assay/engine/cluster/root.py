@@ -19,6 +19,7 @@ from assay.engine.experiment.responses import Bound
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import describe, plan_digest
 from assay.errors import LockedError, UserError
+from assay.reading import is_remote
 from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
@@ -44,8 +45,8 @@ class Root:
     """`place` is a folder or an address such as s3://bucket/prefix."""
 
     def __init__(self, place: str | Path) -> None:
-        self.place = str(place)
         self.objects = open_objects(place)
+        self.place = str(place) if is_remote(place) else self.objects.address
 
     @cached_property
     def folder(self) -> Path:

@@ -2,16 +2,20 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 
+from assay.engine.cluster.root import Root
 from assay.interfaces import Log
 from assay.records import Damage, Manifest, Segment
 from assay.store.log import FileLog
 from assay.store.repair import read_rows
 from assay.store.shared.generations import Generation
+from assay.store.shared.objects import FolderObjects
+from assay.store.shared.segments import ClosedError
 
 
 class _Row(msgspec.Struct):
@@ -83,3 +87,35 @@ class OrdinaryLog(FileLog):
 
     def _names(self) -> list[str]:
         return [self.path.name]
+
+
+class Parted:
+    """The logs that a worker reads, by shard; `folder` is its own."""
+
+    def __init__(self, root: Root, generation: Generation, folder: Path) -> None:
+        self._root = root
+        self._generation = generation
+        self._folder = folder
+        self._places: dict[str, Places] = {}
+
+    def before(self, shard: int, stem: str) -> Iterable[bytes]:
+        """Rows of earlier generations, which are in the ordinary files."""
+        name = f"{stem}.jsonl"
+        return self.places(name).of(shard).blocks() if name in self._generation.base else ()
+
+    def places(self, name: str, log: Callable[[], Log] | None = None) -> Places:
+        """Those of a log, by default of a file that the generation began with."""
+        if name not in self._places:
+            self._places[name] = Places(log() if log else self._base(name), self._generation)
+        return self._places[name]
+
+    def _base(self, name: str) -> Log:
+        """A file as the generation began with it. From a bucket this worker has it for itself: other processes of the
+        machine bring their common copy up to date, or begin the next plan there."""
+        path, objects = self._root.folder / name, self._root.objects
+        if not isinstance(objects, FolderObjects):
+            path = self._folder / "base" / name
+            objects.fetch(name, path)
+        if not path.exists() or path.stat().st_size != self._generation.base[name]:
+            raise ClosedError(f"{self._root.place}/{name}")
+        return OrdinaryLog(path)

@@ -95,6 +95,8 @@ def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStat
     for names in several:
         for name, lane in names.items():
             sum_ = lanes.setdefault(name, LaneStatus(total=0))
+            if lane == LaneStatus():  # of a shard without items
+                continue
             sum_.total = None if lane.total is None or sum_.total is None else sum_.total + lane.total
             for field in ("present", "done", "errors", "retries", "tokens"):
                 setattr(sum_, field, getattr(sum_, field) + getattr(lane, field))
@@ -102,14 +104,27 @@ def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStat
     return lanes
 
 
-async def follow(root: Root, generation: Generation, progress: Progress) -> None:
-    """Show what the workers of a generation tell, as if this process did it, until it is cancelled."""
+Lanes = dict[tuple[str, str], int]  # by step and name
+
+
+async def follow(root: Root, generation: Generation, progress: Progress, planned: Lanes) -> None:
+    """Show what the workers of a generation tell, as if this process did it, until it is cancelled. Rows that were
+    there when it began are not part of the rate."""
     workers = generation.workers(root.objects)
+    earlier: Lanes | None = None
     while True:
-        await asyncio.sleep(FOLLOWED)
         with suppress(StoreError):
             beats = await asyncio.to_thread(workers.all)
             show([msgspec.convert(beat.status, WorkerStatus) for beat in beats], progress)
+            if earlier is None:
+                earlier = {key: lane.done for key, lane in progress.lanes.items()}
+            for key, lane in progress.lanes.items():
+                lane.total = planned.get(key)
+                lane.done -= earlier.get(key, 0)
+                lane.present += earlier.get(key, 0)
+                if lane.total is not None:  # what a dead worker said is made again, and said again
+                    lane.present = max(0, min(lane.present, lane.total - lane.done))
+        await asyncio.sleep(FOLLOWED)
 
 
 def show(workers: Sequence[WorkerStatus], progress: Progress) -> None:

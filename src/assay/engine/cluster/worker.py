@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from assay.engine.calls.stop import Stop
 from assay.engine.cluster.commit import ShardStore, TakenOver
 from assay.engine.cluster.finish import finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
-from assay.engine.cluster.shards import OrdinaryLog, Places
+from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.evaluate.evaluate import Evaluator
@@ -29,7 +29,6 @@ from assay.engine.experiment.status import log_to
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
-from assay.interfaces import Log
 from assay.records import ROWS_FILE, Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
@@ -37,6 +36,7 @@ from assay.store.shared.generations import Generation, generation_name, is_open
 from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
+BEAT = 2.0  # seconds between two signs of life, for people who watch
 POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
 
 
@@ -64,7 +64,7 @@ async def work(
     generation = root.generation()
     if generation is None or not generation.shards:
         what = "there is no plan to work on"
-        raise UserError(what, where=root.place, fix="assay run CONFIG --shard 1/4 -o ROOT begins one")
+        raise UserError(what, where=root.place, fix=f"assay run CONFIG -o {root.place} --workers 0 begins one")
     with TemporaryDirectory(prefix="assay-worker-") as folder:
         experiment = experiment_of(root, generation, Path(folder), environ)
         if progress is not None:
@@ -116,7 +116,7 @@ class Worker:
         self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
         self.progress = Progress()  # in the shard under way
-        self._known_places: dict[str, Places] = {}
+        self.parted = Parted(root, generation, folder)
         self._loop = asyncio.get_running_loop()
 
     async def work(self) -> Worked:
@@ -186,7 +186,7 @@ class Worker:
             store = ShardStore(Path(folder), experiment.id, self.root.objects, self.generation, shard)
             self.committed = store.committed
             try:
-                store.fill(partial(self._before, shard))
+                store.fill(partial(self.parted.before, shard))
                 items = self._items(store, shard)
                 own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
                 self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
@@ -202,8 +202,10 @@ class Worker:
             except (Interrupted, BudgetError, RunFailed) as error:
                 if self.claims.holder(shard) == self.beat.worker:  # else it would only disturb who took over
                     await asyncio.to_thread(store.committer.flush)
-                if (self.stop.requested and not self.outdated) or not isinstance(error, Interrupted):
+                if not self.shard_stop.requested:
                     raise
+                if self.stop.requested and not self.outdated:  # lanes that were stopped say so in their own words
+                    raise Interrupted("stopped; every finished row is kept", fix="the same command resumes") from error
             finally:
                 self.holding, self.committed = None, dict
                 await asyncio.to_thread(store.committer.close)
@@ -230,7 +232,7 @@ class Worker:
         experiment, runs = self.experiment, self.experiment.responses.runs(self.experiment)
         if not bound.tasks:
             for run in runs:
-                rows = self._places(f"run {run}", partial(experiment.store.log, "run", run)).of(shard)
+                rows = self.parted.places(f"run {run}", partial(experiment.store.log, "run", run)).of(shard)
                 store.show("run", run, rows, experiment.store.manifest("run", run))
         return await Evaluator(store, **shared).evaluate_async(
             runs, bound.scorers, id=experiment.id, name=experiment.config.name, dataset=experiment.id, retry_errors=None
@@ -240,43 +242,27 @@ class Worker:
         """Store the shard's items; how many of them run now."""
         experiment, name = self.experiment, ROWS_FILE["dataset"]
         if self.generation.verb == "run":
-            places = self._places(name, lambda: self._base(name))
+            places = self.parted.places(name)
         else:
-            places = self._places(name, lambda: experiment.store.log("dataset", experiment.id))
+            places = self.parted.places(name, partial(experiment.store.log, "dataset", experiment.id))
         count = store.put_items(experiment.id, places.of(shard).blocks())
         limit = experiment.options.limit
         return count if limit is None else places.among_first(shard, limit)
-
-    def _before(self, shard: int, stem: str) -> Iterable[bytes]:
-        """Rows of earlier generations, which are in the ordinary files."""
-        name = f"{stem}.jsonl"
-        return self._places(name, lambda: self._base(name)).of(shard).blocks() if name in self.generation.base else ()
-
-    def _base(self, name: str) -> Log:
-        """A file as the generation began with it. From a bucket this worker has it for itself: other processes of the
-        machine bring their common copy up to date, or begin the next plan there."""
-        path, objects = self.root.folder / name, self.root.objects
-        if not isinstance(objects, FolderObjects):
-            path = self.folder / "base" / name
-            objects.fetch(name, path)
-        if not path.exists() or path.stat().st_size != self.generation.base[name]:
-            raise ClosedError(f"{self.root.place}/{name}")
-        return OrdinaryLog(path)
-
-    def _places(self, name: str, log: Callable[[], Log]) -> Places:
-        if name not in self._known_places:
-            self._known_places[name] = Places(log(), self.generation)
-        return self._known_places[name]
 
     # -- signs of life
 
     def _keep_beating(self, ended: threading.Event) -> None:
         """Say that this worker lives. One that cannot, other than because the store is away, ends: its shards and its
-        share of the limits would be taken away from it."""
+        share of the limits would be taken away from it. The first beats follow quickly: those that begin at the same
+        time share the limits, and people look."""
+        pause = FOLLOWED
         try:
-            while not ended.wait(self.workers.lease / 3):
+            while True:
                 with suppress(StoreError):  # the store is away for a while: committing tells if it stays so
                     self._live()
+                if ended.wait(min(pause, self.workers.lease / 3)):
+                    return
+                pause = min(1.5 * pause, BEAT) if isinstance(self.root.objects, FolderObjects) else 1.5 * pause
         except Exception:
             self._loop.call_soon_threadsafe(self.stop.request)
             raise

@@ -130,9 +130,9 @@ def make_ordinary(folder: Path) -> None:
         return
     if workers := living(objects, last):
         raise LockedError(
-            f"{len(workers)} workers are using this folder: {', '.join(workers[:3])}",
+            f"this folder is used by {', '.join(workers[:3])}{' and others' if len(workers) > 3 else ''}",
             where=str(folder),
-            fix=f"wait until they have ended (a killed one counts as alive for a while): assay status {folder}",
+            fix=f"join them with --shard or --workers, or wait (for a killed one, a lease): assay status {folder}",
         )
     close(objects, last)
     compact(folder, last)

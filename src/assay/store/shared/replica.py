@@ -65,8 +65,7 @@ class Replica:
 
     def update(self, *, rows: bool = True, segments: bool = True, own: bool = False) -> None:
         """Have what readers of an experiment need, or a worker, which needs no `segments`; without `rows` what a list
-        of the experiments below needs. `own` says that this process holds the folder's lock: then nobody else changes
-        the copy afterwards."""
+        of the experiments below needs. `own`: this process holds the folder's lock, nobody else changes the copy."""
         with self._alone():
             if not rows:
                 plan, folders = experiments_below(self.objects)
@@ -78,12 +77,12 @@ class Replica:
                 if not plan:
                     self._forget("")
                 if not segments:
-                    self._sync(plan, None, own=own)
+                    self._sync(plan, None, own)
                     return
                 self._drop_generations(plan)
                 parts_only = is_experiment(plan)
                 gone: dict[str, list[Entry]] = {folder: [] for folder in self._copied_folders(parts_only=parts_only)}
-                self._sync(gone | plan, None, own=own)
+                self._sync(gone | plan, None, own)
                 self._fetch_sealed()
 
     def update_files(self, names: Iterable[str]) -> None:
@@ -148,11 +147,9 @@ class Replica:
 
     # -- from the bucket
 
-    def _sync(self, plan: Mapping[str, list[Entry]], listed_names: Container[str] | None, *, own: bool = False) -> None:
+    def _sync(self, plan: Mapping[str, list[Entry]], listed_names: Container[str] | None, own: bool = False) -> None:
         """Fetch what is new in each folder and remove what is gone, which only these names can be; None: any."""
-        plan = {
-            prefix: plan[prefix] for prefix in plan if (own and not prefix) or not _is_written(self.folder / prefix)
-        }
+        plan = {name: plan[name] for name in plan if (own and not name) or not _is_written(self.folder / name)}
         for prefix in plan:
             make_folder(self.folder / prefix)
         records = {prefix: self._load(prefix) for prefix in plan}
