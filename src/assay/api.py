@@ -84,7 +84,7 @@ _HOMES = {
     "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",
     "engine.aggregate.measure": "bind_metric",
-    "engine.calls.progress": "Progress",
+    "engine.calls.progress": "Progress=new_progress",
     "engine.cluster.engines.scripts": "script=worker_script",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",

@@ -29,7 +29,7 @@ def command(root: str, script: str | None, count: int, quiet: bool, **options: A
     if script is not None:
         click.echo(api.worker_script(root, script, count), nl=False)
         return 0
-    progress = api.Progress()
+    progress = api.new_progress()
     try:
         worked = api.watch(
             progress,
