@@ -127,6 +127,8 @@ class Tab:
         return self.page
 
     def settle(self) -> None:
+        # The app hears of a new address in a task of its own, and draws after it.
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
         self.page.wait_for_function(
             """() => document.querySelector("main") && !document.querySelector("[aria-busy=true]")
                 && !document.querySelector("main").innerText.includes("loading …")""",

@@ -1,5 +1,5 @@
 // What several views share: loading a page of data, tables that can be copied, pictures that can be saved.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren, JSX } from "preact";
 import { version } from "./live";
 import type { Chart, PageName, PageTypes, Query } from "./pages";
@@ -16,23 +16,20 @@ export type Loaded<Value> = { value?: Value; error?: PageError; loading: boolean
 // The chosen experiments as a query. A report has its pages of all experiments only; views filter their rows.
 export const scope = (): { experiment: string[] } => ({ experiment: current.live ? chosen() : [] });
 
-// A page of data; the last one stays while the next is loading. A run under way makes it load again.
+// A page of data; the last one stays while the next is loading. A run under way makes it load again: a page that is only
+// renewed does not look as if it were another.
 export function usePage<Name extends PageName>(name: Name, query: Query = {}, again: unknown = version.value): Loaded<PageTypes[Name]> {
-  const [state, setState] = useState<Loaded<PageTypes[Name]>>({ loading: true });
+  const [{ of, ...loaded }, setLoaded] = useState<{ of?: string; value?: PageTypes[Name]; error?: PageError }>({});
   const key = `${name}?${queryText(query)}`;
-  const shown = useRef("");
   useEffect(() => {
     let wanted = true;
-    const other = shown.current !== key; // a page that is only renewed does not look as if it were another
-    shown.current = key;
-    if (other) setState((before) => ({ ...before, loading: true }));
     current.page(name, query).then(
-      (value) => wanted && setState({ value, loading: false }),
-      (error) => wanted && setState({ error, loading: false }),
+      (value) => wanted && setLoaded({ of: key, value }),
+      (error) => wanted && setLoaded({ of: key, error }),
     );
     return () => void (wanted = false);
   }, [key, again]);
-  return state;
+  return { ...loaded, loading: of !== key };
 }
 
 export function Show<Value>({ page, children }: { page: Loaded<Value>; children: (value: Value) => ComponentChildren }): JSX.Element {
