@@ -153,9 +153,9 @@ LONG = ["capital of which " + "a " * 40_000, " " * 50_000, "how many letters in 
     "text", [*LONG, "What is " + "(" * 50_000, "9^" * 20_000 + "9?", "1-" * 30_000, "what? " * 9999]
 )
 def test_nasty_text_is_cheap(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert solve(text, skill=1.0, seed=0) == UNABLE
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def user(text: str) -> list[dict[str, str]]:

@@ -457,9 +457,9 @@ LONG = {
 def test_long_answers_are_cheap(name: str) -> None:
     text = LONG[name]
     for scale in (YES_NO, GRADES, PREFERENCE):
-        started = time.perf_counter()
+        started = time.process_time()  # of this process: the machine may be busy
         read(text, scale, judged=[text[:50_000]], mark=MARK)
-        assert time.perf_counter() - started < 1
+        assert time.process_time() - started < 5  # quadratic would be minutes
 
 
 @pytest.mark.parametrize("place", ["before", "after"])

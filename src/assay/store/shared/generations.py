@@ -145,7 +145,8 @@ def compact(folder: Path, generation: Generation) -> None:
         log = FileLog(folder / f"{stem}.jsonl")
         segments = log.path.with_suffix(".d") / str(generation.number)
         if segments.is_dir():
-            log.replace(_lines(log))
+            if log.path.exists() or next(log.scan(), None):  # many runs have no calls and no traces of their own
+                log.replace(_lines(log))
             log.close()
             shutil.rmtree(segments)
     _make_folders(folder, generation.number + 1)  # readers take the largest number: late commits are not read
