@@ -32,7 +32,7 @@ test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its ap
 	$(BIN)/python -m pytest -m browser tests/browser
 
 test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
-	$(BIN)/python -m pytest -m cluster tests/cluster
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m cluster tests/cluster
 
 screenshots: $(BROWSER)  ## the pictures of the viewer in docs/images
 	$(BIN)/python -m tools.screenshots
