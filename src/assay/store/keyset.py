@@ -50,6 +50,13 @@ class KeySet:
     def __contains__(self, key: bytes | int) -> bool:
         return self._find(key) >= 0
 
+    def missing(self, keys: Iterable[int]) -> set[int]:
+        """Those of many keys that are not in the set."""
+        wanted, ordered = _as_numpy(array("Q", keys)), _as_numpy(self._keys)
+        if len(ordered):
+            wanted = wanted[ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] != wanted]
+        return set(wanted.tolist())
+
     def _find(self, key: bytes | int) -> int:
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
         keys, starts, bucket = self._keys, self._starts, number >> self._shift
@@ -73,10 +80,22 @@ class Seen:
         if key in self._new or key in self._old:
             return False
         self._new.add(key)
+        self._sort_in()
+        return True
+
+    def missing(self, keys: Iterable[int]) -> set[int]:
+        """Those of many keys that are new."""
+        return self._old.missing(set(keys) - self._new)
+
+    def update(self, keys: Iterable[int]) -> None:
+        """Add many keys."""
+        self._new |= self.missing(keys)
+        self._sort_in()
+
+    def _sort_in(self) -> None:
         if len(self._new) >= max(_BUFFER, len(self._old) // _PER_NEW):
             self._old.grow(self._new)
             self._new.clear()
-        return True
 
 
 def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:

@@ -7,6 +7,7 @@ lost: both are settled by reading what is there. An empty segment closes the log
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -33,6 +34,7 @@ class _Row(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Row).decode
+_decode_lines = msgspec.json.Decoder(_Row).decode_lines
 
 
 def name_of(prefix: str, number: int) -> str:
@@ -46,6 +48,16 @@ def key_of(line: bytes) -> bytes:
         return _decode(line).key.encode() or line
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return line
+
+
+def _numbers_of(lines: list[bytes], key: Key) -> list[int]:
+    """What memory holds of keys. Rows of which each has one are decoded together."""
+    if key is key_of:
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            keys = [row.key.encode() for row in _decode_lines(b"".join(lines))]
+            if len(keys) == len(lines) and all(keys):
+                return [*map(xxh3_64_intdigest, keys)]
+    return [xxh3_64_intdigest(key(line.rstrip(b"\n"))) for line in lines]
 
 
 class Segments:
@@ -78,7 +90,7 @@ class Segments:
         The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
         if not all(line and line.find(b"\n") == len(line) - 1 for line in lines):
             raise ValueError("segments take whole lines, one by one, with their line feeds")
-        mine = self._missing([(self._number(line), line) for line in lines], self._done)
+        mine = self._missing([*zip(self._numbers(lines), lines, strict=True)], self._done)
         while mine:
             if self.closed:
                 raise ClosedError(self.objects.address)
@@ -126,18 +138,19 @@ class Segments:
         self.next += 1
         self.closed = not content
         if self._key is not None:
-            for number in (number for number, _ in own) if own else map(self._number, content.splitlines()):
-                self._keys.add(number)
+            self._keys.update([number for number, _ in own] or self._numbers(content.splitlines(keepends=True)))
         return own
 
     def _missing(self, lines: list[_Line], done: list[_Line]) -> list[_Line]:
         """Lines that are not in the log yet; `done` are those at the beginning that are."""
         rest = lines[len(done) :] if lines[: len(done)] == done else lines
-        return rest if self._key is None else [line for line in rest if line[0] not in self._keys]
+        if self._key is None:
+            return rest
+        missing = self._keys.missing(number for number, _ in rest)
+        return [line for line in rest if line[0] in missing]
 
-    def _number(self, line: bytes) -> int:
-        """What memory holds of a key."""
-        return 0 if self._key is None else xxh3_64_intdigest(self._key(line.rstrip(b"\n")))
+    def _numbers(self, lines: list[bytes]) -> list[int]:
+        return [0] * len(lines) if self._key is None else _numbers_of(lines, self._key)
 
 
 def _joined(lines: list[_Line]) -> bytes:
