@@ -52,10 +52,11 @@ class KeySet:
 
     def missing(self, keys: Iterable[int]) -> set[int]:
         """Those of many keys that are not in the set."""
-        wanted, ordered = _as_numpy(array("Q", keys)), _as_numpy(self._keys)
-        if len(ordered):
-            wanted = wanted[ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] != wanted]
-        return set(wanted.tolist())
+        if not self._keys:
+            return set(keys)
+        wanted, ordered = np.sort(_as_numpy(array("Q", keys))), _as_numpy(self._keys)
+        is_new = ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] != wanted
+        return set(wanted[is_new].tolist())
 
     def _find(self, key: bytes | int) -> int:
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
@@ -85,11 +86,11 @@ class Seen:
 
     def missing(self, keys: Iterable[int]) -> set[int]:
         """Those of many keys that are new."""
-        return self._old.missing(set(keys) - self._new)
+        return self._old.missing(keys) - self._new
 
-    def update(self, keys: Iterable[int]) -> None:
-        """Add many keys."""
-        self._new |= self.missing(keys)
+    def update(self, keys: set[int]) -> None:
+        """Add many keys, all of which are new."""
+        self._new |= keys
         self._sort_in()
 
     def _sort_in(self) -> None:

@@ -8,6 +8,7 @@ lost: both are settled by reading what is there. An empty segment closes the log
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import repeat
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -75,7 +76,9 @@ class Segments:
         self.contested = False
         self._key = key
         self._keys = Seen()
-        self._attempts: list[list[_Line]] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._attempts: list[
+            tuple[bytes, list[_Line]]
+        ] = []  # to create `next`: any of them may have succeeded, or still do so
         self._done: list[_Line] = []  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
@@ -88,14 +91,14 @@ class Segments:
     def commit(self, lines: list[bytes]) -> list[bytes]:
         """Commit whole lines, in order, as the next segment; those that others have committed meanwhile are left out.
         The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
-        if not all(line and line.find(b"\n") == len(line) - 1 for line in lines):
+        if b"".join(lines).count(b"\n") != len(lines) or not all(map(bytes.endswith, lines, repeat(b"\n"))):
             raise ValueError("segments take whole lines, one by one, with their line feeds")
         mine = self._missing([*zip(self._numbers(lines), lines, strict=True)], self._done)
         while mine:
             if self.closed:
                 raise ClosedError(self.objects.address)
-            self._attempts.append(mine)
-            content = _joined(mine)
+            content = b"".join([line for _, line in mine])
+            self._attempts.append((content, mine))
             if not self.objects.create(name_of(self.prefix, self.next), content):
                 content = self._existing(self.next)
             own = self._take(content)
@@ -132,26 +135,23 @@ class Segments:
 
     def _take(self, content: bytes) -> list[_Line]:
         """Go past a segment; the lines that this worker put there, if it was this one."""
-        own = next((attempt for attempt in self._attempts if _joined(attempt) == content), [])
+        own = next((lines for attempt, lines in self._attempts if attempt == content), [])
         self._attempts = []
         self._done += own
         self.next += 1
         self.closed = not content
         if self._key is not None:
-            self._keys.update([number for number, _ in own] or self._numbers(content.splitlines(keepends=True)))
+            new = {number for number, _ in own} or self._keys.missing(self._numbers(content.splitlines(keepends=True)))
+            self._keys.update(new)
         return own
 
     def _missing(self, lines: list[_Line], done: list[_Line]) -> list[_Line]:
         """Lines that are not in the log yet; `done` are those at the beginning that are."""
         rest = lines[len(done) :] if lines[: len(done)] == done else lines
-        if self._key is None:
+        if self._key is None or not rest:
             return rest
         missing = self._keys.missing(number for number, _ in rest)
         return [line for line in rest if line[0] in missing]
 
     def _numbers(self, lines: list[bytes]) -> list[int]:
         return [0] * len(lines) if self._key is None else _numbers_of(lines, self._key)
-
-
-def _joined(lines: list[_Line]) -> bytes:
-    return b"".join(line for _, line in lines)
