@@ -420,7 +420,7 @@ class Hasty(Segments):
     """Takes a lost reply for a refusal, and the number that it did not get for its own."""
 
     def _existing(self, number: int) -> bytes:
-        return b"".join(line for _, line in self._attempts[-1])
+        return self._attempts[-1][0]
 
 
 def first_key(line: bytes) -> bytes:

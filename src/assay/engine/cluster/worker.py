@@ -37,7 +37,7 @@ from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
 BEAT = 2.0  # seconds between two signs of life, for people who watch
-POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
+POLL = 0.1  # seconds between the first two looks for a free shard; they become rarer
 
 
 class Worked(msgspec.Struct):
@@ -98,6 +98,7 @@ class Worker:
         shard: tuple[int, int] | None = None,
         stop: Stop | None = None,
         name: str = "",
+        shown: bool = True,
     ) -> None:
         self.root = root
         self.generation = generation
@@ -105,6 +106,7 @@ class Worker:
         self.bound = bound
         self.folder = folder
         self.stop = stop or Stop()
+        self.shown = shown  # on the experiment's own display, which may show all workers
         self.beat = new_beat(name)
         self.workers = generation.workers(root.objects)
         self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
@@ -210,7 +212,8 @@ class Worker:
                 self.holding, self.committed = None, dict
                 await asyncio.to_thread(store.committer.close)
                 self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
-                show([self.before], experiment.progress)
+                if self.shown:
+                    show([self.before], experiment.progress)
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
@@ -284,7 +287,7 @@ class Worker:
         return told
 
     async def _show(self) -> None:
-        while True:
+        while self.shown:
             await asyncio.sleep(FOLLOWED)
             show([self._status()], self.experiment.progress)
 
