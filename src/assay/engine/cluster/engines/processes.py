@@ -24,9 +24,8 @@ async def run_processes(
         await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
         for _ in range(workers)
     ]
-    asked = running.copy()
     if stop is not None:
-        stop.listen(lambda: _ask_to_stop(asked))
+        stop.listen(lambda: _ask_to_stop(running))
     others = asyncio.gather(*(process.communicate() for process in running))
     try:
         worked, endings = await asyncio.gather(work(), others)
@@ -37,13 +36,13 @@ async def run_processes(
                 progress.note(f"a worker ended with {code}: {text[-1] if text else 'no message'}")
         return worked
     finally:
-        _ask_to_stop(asked)
+        if not (stop and stop.requested):  # a second time would mean at once
+            _ask_to_stop(running)
         await asyncio.gather(*(process.wait() for process in running))
 
 
 def _ask_to_stop(processes: list[asyncio.subprocess.Process]) -> None:
-    """Ask each once: a second time would mean at once."""
-    while processes:
-        if (process := processes.pop()).returncode is None:
+    for process in processes:
+        if process.returncode is None:
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
