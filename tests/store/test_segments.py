@@ -377,7 +377,7 @@ class OnOverwriting(SegmentMachine):
 class Blind(Segments):
     """Goes to the next number without looking at what another worker wrote."""
 
-    def _take(self, content: bytes) -> list[tuple[int, bytes]]:
+    def _take(self, content: bytes) -> list[bytes]:
         own = super()._take(content)
         self._keys = Seen()
         return own
@@ -402,7 +402,7 @@ class Forgetful(Segments):
 class Zombie(Segments):
     """Does not check whether the log is closed."""
 
-    def _take(self, content: bytes) -> list[tuple[int, bytes]]:
+    def _take(self, content: bytes) -> list[bytes]:
         own = super()._take(content)
         self.closed = False
         return own
@@ -420,7 +420,7 @@ class Hasty(Segments):
     """Takes a lost reply for a refusal, and the number that it did not get for its own."""
 
     def _existing(self, number: int) -> bytes:
-        return self._attempts[-1][0]
+        return self._attempts[-1].content
 
 
 def first_key(line: bytes) -> bytes:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+Keys = npt.NDArray[np.uint64]
+
 _PER_BUCKET = 8
 _BUFFER = 20_000
 _PER_NEW = 32  # a new key costs ten times as much as an old one, and sorting them in is quick
@@ -50,13 +52,12 @@ class KeySet:
     def __contains__(self, key: bytes | int) -> bool:
         return self._find(key) >= 0
 
-    def missing(self, keys: Iterable[int]) -> set[int]:
-        """Those of many keys that are not in the set."""
-        if not self._keys:
-            return set(keys)
-        wanted, ordered = np.sort(_as_numpy(array("Q", keys))), _as_numpy(self._keys)
-        is_new = ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] != wanted
-        return set(wanted[is_new].tolist())
+    def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which of many keys are in the set."""
+        ordered = _as_numpy(self._keys)
+        if not len(ordered):
+            return np.zeros(len(keys), np.bool_)
+        return ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys
 
     def _find(self, key: bytes | int) -> int:
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
@@ -84,13 +85,16 @@ class Seen:
         self._sort_in()
         return True
 
-    def missing(self, keys: Iterable[int]) -> set[int]:
-        """Those of many keys that are new."""
-        return self._old.missing(keys) - self._new
+    def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which of many keys are in the set."""
+        found = self._old.among(keys)
+        if self._new:
+            found |= np.fromiter(map(self._new.__contains__, keys.tolist()), np.bool_, len(keys))
+        return found
 
-    def update(self, keys: set[int]) -> None:
-        """Add many keys, all of which are new."""
-        self._new |= keys
+    def update(self, keys: Keys) -> None:
+        """Add many keys, none of which is in the set."""
+        self._new.update(keys.tolist())
         self._sort_in()
 
     def _sort_in(self) -> None:
@@ -99,5 +103,5 @@ class Seen:
             self._new.clear()
 
 
-def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:
+def _as_numpy(keys: "array[int]") -> Keys:
     return np.frombuffer(keys, dtype=np.uint64) if len(keys) else np.zeros(0, np.uint64)

@@ -8,17 +8,19 @@ lost: both are settled by reading what is there. An empty segment closes the log
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import repeat
+from itertools import compress, repeat
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from assay.errors import StoreError
-from assay.store.keyset import Seen
+from assay.store.keyset import Keys, Seen
 from assay.store.shared.objects import Objects
 
 Key = Callable[[bytes], bytes]
-_Line = tuple[int, bytes]  # the number of its key, and the line
+_NONE = np.zeros(0, np.uint64)
 _WAITS = (0.0, 0.05, 0.2, 1.0, 2.0)  # seconds: NFS may remember for a while that a name was missing
 
 
@@ -30,7 +32,7 @@ class ClosedError(StoreError):
         super().__init__("a newer generation has begun", where=where, fix=fix)
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, gc=False):
     key: str = ""
 
 
@@ -51,14 +53,22 @@ def key_of(line: bytes) -> bytes:
         return line
 
 
-def _numbers_of(lines: list[bytes], key: Key) -> list[int]:
+class _Group(NamedTuple):
+    """Lines, what memory holds of their keys (nothing where each line is kept), and all of them as a segment has it."""
+
+    lines: list[bytes]
+    numbers: Keys
+    content: bytes
+
+
+def _numbers_of(lines: list[bytes], content: bytes, key: Key) -> Keys:
     """What memory holds of keys. Rows of which each has one are decoded together."""
     if key is key_of:
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-            keys = [row.key.encode() for row in _decode_lines(b"".join(lines))]
+            keys = [row.key for row in _decode_lines(content)]
             if len(keys) == len(lines) and all(keys):
-                return [*map(xxh3_64_intdigest, keys)]
-    return [xxh3_64_intdigest(key(line.rstrip(b"\n"))) for line in lines]
+                return np.fromiter(map(xxh3_64_intdigest, map(str.encode, keys)), np.uint64, len(keys))
+    return np.fromiter((xxh3_64_intdigest(key(line.rstrip(b"\n"))) for line in lines), np.uint64, len(lines))
 
 
 class Segments:
@@ -76,10 +86,8 @@ class Segments:
         self.contested = False
         self._key = key
         self._keys = Seen()
-        self._attempts: list[
-            tuple[bytes, list[_Line]]
-        ] = []  # to create `next`: any of them may have succeeded, or still do so
-        self._done: list[_Line] = []  # committed by calls of `commit` that could not say so
+        self._attempts: list[_Group] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._done: list[bytes] = []  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
         """What others have committed since the last time, segment by segment. No listing is trusted: numbers are tried
@@ -91,21 +99,22 @@ class Segments:
     def commit(self, lines: list[bytes]) -> list[bytes]:
         """Commit whole lines, in order, as the next segment; those that others have committed meanwhile are left out.
         The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
-        if b"".join(lines).count(b"\n") != len(lines) or not all(map(bytes.endswith, lines, repeat(b"\n"))):
+        group = self._group(lines.copy())  # the caller may add to its own
+        if group.content.count(b"\n") != len(lines) or not all(map(bytes.endswith, lines, repeat(b"\n"))):
             raise ValueError("segments take whole lines, one by one, with their line feeds")
-        mine = self._missing([*zip(self._numbers(lines), lines, strict=True)], self._done)
-        while mine:
+        mine = self._missing(group, self._done)
+        while mine.lines:
             if self.closed:
                 raise ClosedError(self.objects.address)
-            content = b"".join([line for _, line in mine])
-            self._attempts.append((content, mine))
+            self._attempts.append(mine)
+            content = mine.content
             if not self.objects.create(name_of(self.prefix, self.next), content):
                 content = self._existing(self.next)
             own = self._take(content)
             self.contested = self.contested or not own
             mine = self._missing(mine, own)
         done, self._done = self._done, []
-        return [line for _, line in done]
+        return done
 
     def close(self) -> None:
         """Commit the empty segment, unless there is one; what others committed before it is for `read`."""
@@ -133,25 +142,27 @@ class Segments:
             fix="use a store with conditional writes and reads of what was just written",
         )
 
-    def _take(self, content: bytes) -> list[_Line]:
+    def _take(self, content: bytes) -> list[bytes]:
         """Go past a segment; the lines that this worker put there, if it was this one."""
-        own = next((lines for attempt, lines in self._attempts if attempt == content), [])
+        own = next((attempt for attempt in self._attempts if attempt.content == content), None)
         self._attempts = []
-        self._done += own
         self.next += 1
         self.closed = not content
         if self._key is not None:
-            new = {number for number, _ in own} or self._keys.missing(self._numbers(content.splitlines(keepends=True)))
-            self._keys.update(new)
-        return own
+            numbers = (own or self._group(content.splitlines(keepends=True))).numbers
+            self._keys.update(numbers if own else numbers[~self._keys.among(numbers)])
+        self._done += own.lines if own else []
+        return own.lines if own else []
 
-    def _missing(self, lines: list[_Line], done: list[_Line]) -> list[_Line]:
-        """Lines that are not in the log yet; `done` are those at the beginning that are."""
-        rest = lines[len(done) :] if lines[: len(done)] == done else lines
-        if self._key is None or not rest:
-            return rest
-        missing = self._keys.missing(number for number, _ in rest)
-        return [line for line in rest if line[0] in missing]
+    def _missing(self, group: _Group, done: list[bytes]) -> _Group:
+        """What is not in the log yet; `done` are the lines at the beginning that are."""
+        start = len(done) if group.lines[: len(done)] == done else 0
+        lines, numbers = group.lines[start:], group.numbers[start:]
+        if self._key is not None and lines:
+            is_new = ~self._keys.among(numbers)
+            lines, numbers = [*compress(lines, is_new)], numbers[is_new]
+        return group if len(lines) == len(group.lines) else _Group(lines, numbers, b"".join(lines))
 
-    def _numbers(self, lines: list[bytes]) -> list[int]:
-        return [0] * len(lines) if self._key is None else _numbers_of(lines, self._key)
+    def _group(self, lines: list[bytes]) -> _Group:
+        content = b"".join(lines)
+        return _Group(lines, _NONE if self._key is None else _numbers_of(lines, content, self._key), content)
