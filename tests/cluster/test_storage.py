@@ -149,7 +149,7 @@ def test_rows_are_committed_once_through_a_store_that_misbehaves(s3, monkeypatch
             mine: list[bytes] = []
             for start in range(0, len(lines), 8):
                 list(segments.read())
-                mine += segments.commit(lines[start : start + 8])
+                mine += segments.commit(b"".join(lines[start : start + 8])).splitlines(keepends=True)
             return mine
 
         with ThreadPoolExecutor(3) as pool:

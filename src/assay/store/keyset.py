@@ -7,11 +7,10 @@ leading bits finds the few neighbours among which a key must be.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
-
-Keys = npt.NDArray[np.uint64]
 
 _PER_BUCKET = 8
 _BUFFER = 20_000
@@ -52,12 +51,13 @@ class KeySet:
     def __contains__(self, key: bytes | int) -> bool:
         return self._find(key) >= 0
 
-    def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
+    def among(self, keys: list[int]) -> npt.NDArray[np.bool_]:
         """Which of many keys are in the set."""
         ordered = _as_numpy(self._keys)
         if not len(ordered):
             return np.zeros(len(keys), np.bool_)
-        return ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys
+        wanted = np.array(keys, np.uint64)
+        return ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] == wanted
 
     def _find(self, key: bytes | int) -> int:
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
@@ -85,16 +85,13 @@ class Seen:
         self._sort_in()
         return True
 
-    def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
-        """Which of many keys are in the set."""
-        found = self._old.among(keys)
-        if self._new:
-            found |= np.fromiter(map(self._new.__contains__, keys.tolist()), np.bool_, len(keys))
-        return found
+    def isdisjoint(self, keys: list[int]) -> bool:
+        """Whether all of these are new."""
+        return self._new.isdisjoint(keys) and not self._old.among(keys).any()
 
-    def update(self, keys: Keys) -> None:
-        """Add many keys, none of which is in the set."""
-        self._new.update(keys.tolist())
+    def update(self, keys: list[int]) -> None:
+        """Add many keys."""
+        self._new.update(compress(keys, ~self._old.among(keys)) if len(self._old) else keys)
         self._sort_in()
 
     def _sort_in(self) -> None:
@@ -103,5 +100,5 @@ class Seen:
             self._new.clear()
 
 
-def _as_numpy(keys: "array[int]") -> Keys:
+def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:
     return np.frombuffer(keys, dtype=np.uint64) if len(keys) else np.zeros(0, np.uint64)

@@ -85,7 +85,7 @@ class Committer:
         while (groups := self._next()) is not None:
             try:
                 for segments in filter(groups.__contains__, self._order):
-                    segments.commit(b"".join(groups[segments]).splitlines(keepends=True))
+                    segments.commit(b"".join(groups[segments]))
                     if segments.contested:
                         raise TakenOver("another worker has taken this shard over", where=segments.prefix)
             except Exception as error:

@@ -8,19 +8,16 @@ lost: both are settled by reading what is there. An empty segment closes the log
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import compress, repeat
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from assay.errors import StoreError
-from assay.store.keyset import Keys, Seen
+from assay.store.keyset import Seen
 from assay.store.shared.objects import Objects
 
 Key = Callable[[bytes], bytes]
-_NONE = np.zeros(0, np.uint64)
 _WAITS = (0.0, 0.05, 0.2, 1.0, 2.0)  # seconds: NFS may remember for a while that a name was missing
 
 
@@ -54,21 +51,24 @@ def key_of(line: bytes) -> bytes:
 
 
 class _Group(NamedTuple):
-    """Lines, what memory holds of their keys (nothing where each line is kept), and all of them as a segment has it."""
+    """Lines, and what memory holds of their keys; nothing where each line is kept."""
 
-    lines: list[bytes]
-    numbers: Keys
     content: bytes
+    numbers: list[int]
 
 
-def _numbers_of(lines: list[bytes], content: bytes, key: Key) -> Keys:
+def _numbers_of(content: bytes, key: Key) -> list[int]:
     """What memory holds of keys. Rows of which each has one are decoded together."""
     if key is key_of:
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
             keys = [row.key for row in _decode_lines(content)]
-            if len(keys) == len(lines) and all(keys):
-                return np.fromiter(map(xxh3_64_intdigest, map(str.encode, keys)), np.uint64, len(keys))
-    return np.fromiter((xxh3_64_intdigest(key(line.rstrip(b"\n"))) for line in lines), np.uint64, len(lines))
+            if len(keys) == content.count(b"\n") and all(keys):
+                return [*map(xxh3_64_intdigest, map(str.encode, keys))]
+    return [xxh3_64_intdigest(key(line)) for line in _lines(content)]
+
+
+def _lines(content: bytes) -> list[bytes]:
+    return content.removesuffix(b"\n").split(b"\n") if content else []
 
 
 class Segments:
@@ -87,7 +87,7 @@ class Segments:
         self._key = key
         self._keys = Seen()
         self._attempts: list[_Group] = []  # to create `next`: any of them may have succeeded, or still do so
-        self._done: list[bytes] = []  # committed by calls of `commit` that could not say so
+        self._done = b""  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
         """What others have committed since the last time, segment by segment. No listing is trusted: numbers are tried
@@ -96,14 +96,13 @@ class Segments:
             if not self._take(content) and content:
                 yield content
 
-    def commit(self, lines: list[bytes]) -> list[bytes]:
+    def commit(self, lines: bytes) -> bytes:
         """Commit whole lines, in order, as the next segment; those that others have committed meanwhile are left out.
         The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
-        group = self._group(lines.copy())  # the caller may add to its own
-        if group.content.count(b"\n") != len(lines) or not all(map(bytes.endswith, lines, repeat(b"\n"))):
-            raise ValueError("segments take whole lines, one by one, with their line feeds")
-        mine = self._missing(group, self._done)
-        while mine.lines:
+        if lines and not lines.endswith(b"\n"):
+            raise ValueError("segments take whole lines: the last one lacks its line feed")
+        mine = self._missing(self._group(lines), self._done)
+        while mine.content:
             if self.closed:
                 raise ClosedError(self.objects.address)
             self._attempts.append(mine)
@@ -113,7 +112,7 @@ class Segments:
             own = self._take(content)
             self.contested = self.contested or not own
             mine = self._missing(mine, own)
-        done, self._done = self._done, []
+        done, self._done = self._done, b""
         return done
 
     def close(self) -> None:
@@ -142,27 +141,27 @@ class Segments:
             fix="use a store with conditional writes and reads of what was just written",
         )
 
-    def _take(self, content: bytes) -> list[bytes]:
-        """Go past a segment; the lines that this worker put there, if it was this one."""
+    def _take(self, content: bytes) -> bytes:
+        """Go past a segment; its lines, if this worker put them there."""
         own = next((attempt for attempt in self._attempts if attempt.content == content), None)
         self._attempts = []
         self.next += 1
         self.closed = not content
-        if self._key is not None:
-            numbers = (own or self._group(content.splitlines(keepends=True))).numbers
-            self._keys.update(numbers if own else numbers[~self._keys.among(numbers)])
-        self._done += own.lines if own else []
-        return own.lines if own else []
+        self._keys.update((own or self._group(content)).numbers)
+        if own is None:
+            return b""
+        self._done = self._done + content if self._done else content
+        return content
 
-    def _missing(self, group: _Group, done: list[bytes]) -> _Group:
+    def _missing(self, group: _Group, done: bytes) -> _Group:
         """What is not in the log yet; `done` are the lines at the beginning that are."""
-        start = len(done) if group.lines[: len(done)] == done else 0
-        lines, numbers = group.lines[start:], group.numbers[start:]
-        if self._key is not None and lines:
-            is_new = ~self._keys.among(numbers)
-            lines, numbers = [*compress(lines, is_new)], numbers[is_new]
-        return group if len(lines) == len(group.lines) else _Group(lines, numbers, b"".join(lines))
+        content, numbers = group
+        if done and content.startswith(done):
+            content, numbers = content[len(done) :], numbers[done.count(b"\n") :]
+        if self._keys.isdisjoint(numbers):
+            return _Group(content, numbers)
+        kept = [pair for pair in zip(_lines(content), numbers, strict=True) if pair[1] not in self._keys]
+        return _Group(b"".join(line + b"\n" for line, _ in kept), [number for _, number in kept])
 
-    def _group(self, lines: list[bytes]) -> _Group:
-        content = b"".join(lines)
-        return _Group(lines, _NONE if self._key is None else _numbers_of(lines, content, self._key), content)
+    def _group(self, content: bytes) -> _Group:
+        return _Group(content, [] if self._key is None else _numbers_of(content, self._key))
