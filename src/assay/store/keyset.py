@@ -7,7 +7,6 @@ leading bits finds the few neighbours among which a key must be.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -90,8 +89,8 @@ class Seen:
         return self._new.isdisjoint(keys) and not self._old.among(keys).any()
 
     def update(self, keys: list[int]) -> None:
-        """Add many keys."""
-        self._new.update(compress(keys, ~self._old.among(keys)) if len(self._old) else keys)
+        """Add many keys that are new."""
+        self._new.update(keys)
         self._sort_in()
 
     def _sort_in(self) -> None:

@@ -55,12 +55,14 @@ class Placement:
                 return Result(folder=self.root.place, notes=experiment.progress.notes)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
             worker = partial(Worker, self.root, generation, experiment, bound, folder, self.shard, stop)
-            worked = None
             if self.on or (workers > 1 and self.shard is None):
                 worked = await self._with_others(workers, worker(shown=False), stop)
-            if worked is None or worked.result is None:  # what they left is for this process
+                if worked is not None and worked.result is not None:
+                    return worked.result
                 _until_asked(stop)
-                worked = await worker().work()
+                if not self.root.unfinished(generation):
+                    return await finish(self.root, generation, experiment, bound)
+            worked = await worker().work()  # also what others have left
         if worked.result is not None:
             return worked.result
         _until_asked(stop)

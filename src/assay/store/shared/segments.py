@@ -147,7 +147,8 @@ class Segments:
         self._attempts = []
         self.next += 1
         self.closed = not content
-        self._keys.update((own or self._group(content)).numbers)
+        new = own or self._missing(self._group(content), b"")
+        self._keys.update(new.numbers)
         if own is None:
             return b""
         self._done = self._done + content if self._done else content
