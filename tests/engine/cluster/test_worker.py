@@ -130,7 +130,7 @@ def test_a_driver_that_is_stopped_has_its_workers_finish_their_calls(tmp_path: P
     lab = Lab(tmp_path, 100)
     lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
     code = (tmp_path / "model.py").read_text()
-    lab.write("model.py", code.replace("    with lock", "    __import__('time').sleep(0.5)\n    with lock"))
+    lab.write("model.py", code.replace("    with lock", "    __import__('time').sleep(0.4)\n    with lock"))
     claims, stop = tmp_path / "out/claims/0", Stop()
 
     async def stopped() -> None:
