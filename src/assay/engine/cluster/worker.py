@@ -67,8 +67,7 @@ async def work(
         raise UserError(what, where=root.place, fix=f"assay run CONFIG -o {root.place} --workers 0 begins one")
     with TemporaryDirectory(prefix="assay-worker-") as folder:
         experiment = experiment_of(root, generation, Path(folder), environ)
-        if progress is not None:
-            experiment.progress = progress
+        experiment.progress = progress or experiment.progress
         async with AsyncExitStack() as stack:
             bound = bind(experiment, stack)
             return await Worker(root, generation, experiment, bound, Path(folder), shard, stop, name).work()
@@ -106,7 +105,7 @@ class Worker:
         self.bound = bound
         self.folder = folder
         self.stop = stop or Stop()
-        self.shown = shown  # on the experiment's own display, which may show all workers
+        self.display = experiment.progress if shown else Progress()  # that of the experiment may show all workers
         self.beat = new_beat(name)
         self.workers = generation.workers(root.objects)
         self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
@@ -212,8 +211,7 @@ class Worker:
                 self.holding, self.committed = None, dict
                 await asyncio.to_thread(store.committer.close)
                 self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
-                if self.shown:
-                    show([self.before], experiment.progress)
+                show([self.before], self.display)
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
@@ -287,9 +285,9 @@ class Worker:
         return told
 
     async def _show(self) -> None:
-        while self.shown:
+        while True:
             await asyncio.sleep(FOLLOWED)
-            show([self._status()], self.experiment.progress)
+            show([self._status()], self.display)
 
     async def _end(self, ended: threading.Event, beating: "asyncio.Future[None]") -> None:
         ended.set()
