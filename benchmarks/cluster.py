@@ -86,7 +86,7 @@ def finished_run(folder: str, place: str) -> None:
             line = b'{"item_id":"item-%d","sample_index":%d,"response":"%s","key":"%032x"}\n'
             for shard in range(generation.shards):
                 rows = [line % (shard, at, b"x" * 500, shard * ROWS_OF_ONE + at) for at in range(ROWS_OF_ONE)]
-                generation.segments(root.objects, "responses", shard).commit(rows)
+                generation.segments(root.objects, "responses", shard).commit(b"".join(rows))
                 part = Manifest(kind="run", id=step.id, present=ROWS_OF_ONE, counts={"ok": ROWS_OF_ONE}, complete=True)
                 root.objects.create(generation.finished(shard), msgspec.json.encode({"run": part}))
             await finish(root, generation, step, bound)

@@ -235,7 +235,7 @@ class Worker:
         if shard is not None and self.missing:
             number = self.missing.pop()
             cluster.paid += cluster.rows_in(shard, number)
-            self.segments.commit([cluster.line(shard, number, self.beat.worker)])
+            self.segments.commit(cluster.line(shard, number, self.beat.worker))
             if self.segments.contested:
                 cluster.figures["commits fenced"] += 1
                 self._leave()
@@ -297,7 +297,7 @@ def seconds_per_row(group: int, rows: int = 20_000) -> float:
     segments = Segments(store, "responses.d/0/00000/")
     start = time.process_time()
     for at in range(0, rows, group):
-        segments.commit(lines[at : at + group])
+        segments.commit(b"".join(lines[at : at + group]))
     return (time.process_time() - start) / rows
 
 

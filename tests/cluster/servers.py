@@ -248,31 +248,34 @@ FAULTS = ("slow_down", "lost_reply", "cut", "delay", "stale", "conflict", "reset
 
 
 class Faulty:
-    """What a proxy does: `share` of the requests get one of the `faults`, by a random plan with a seed."""
+    """What a proxy does: `share` of the requests that any of the `faults` fits get one. The faults take turns, so each
+    of them occurs, and no two runs differ by chance."""
 
-    def __init__(self, upstream: str, faults: Sequence[str] = FAULTS, *, share: float = 0.2, seed: int = 0) -> None:
+    def __init__(self, upstream: str, faults: Sequence[str] = FAULTS, *, share: float = 0.2) -> None:
         self.upstream = urlsplit(upstream)
-        self.faults = tuple(faults)
         self.share = share
         self.counts: Counter[str] = Counter()
-        self._random = random.Random(seed)
+        self._turns = list(faults)
+        self._due = 0.0
         self._guard = threading.Lock()
         self._listings: dict[str, tuple[int, list[tuple[str, str]], bytes]] = {}
 
     def next(self, method: str, headers: object, listing: bool) -> str:
         """The fault of the next request; empty for none."""
+        fits = {
+            "cut": method == "GET",
+            "stale": listing,
+            "lost_reply": method in ("PUT", "DELETE"),
+            "conflict": method == "PUT" and "if-none-match" in str(headers).lower(),
+        }
         with self._guard:
-            if self._random.random() >= self.share:
+            fault = next((fault for fault in self._turns if fits.get(fault, True)), "")
+            self._due += self.share if fault else 0.0
+            if self._due < 1.0:
                 return ""
-            fault = self._random.choice(self.faults)
-            fits = {
-                "cut": method == "GET",
-                "stale": listing,
-                "lost_reply": method in ("PUT", "DELETE"),
-                "conflict": method == "PUT" and "if-none-match" in str(headers).lower(),
-            }
-            if not fits.get(fault, True):
-                return ""
+            self._due -= 1.0
+            self._turns.remove(fault)
+            self._turns.append(fault)
             self.counts[fault] += 1
             return fault
 

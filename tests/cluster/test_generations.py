@@ -43,7 +43,7 @@ def test_a_row_that_is_committed_until_the_logs_are_closed_is_kept(lab: Lab, mon
     def late(objects: Objects, generation: Generation) -> None:
         segments = generation.segments(objects, "responses", 0)
         list(segments.read())
-        segments.commit([b'{"item_id":"q0","key":"00ff"}\n'])
+        segments.commit(b'{"item_id":"q0","key":"00ff"}\n')
         original(objects, generation)
 
     monkeypatch.setattr(opening, "close", late)

@@ -138,7 +138,7 @@ def test_a_store_that_overwrites_is_refused_unless_one_writer_was_asked_for(tmp_
 
 def test_rows_are_committed_once_through_a_store_that_misbehaves(s3, monkeypatch):
     """Three writers share a log while replies are lost, requests are throttled, cut, reset and delayed."""
-    plan = Faulty(s3.url, share=0.3, seed=17)
+    plan = Faulty(s3.url, share=0.3)
     with servers.faulty(plan) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         keys = [f"{number:032}" for number in range(240)]
@@ -149,7 +149,7 @@ def test_rows_are_committed_once_through_a_store_that_misbehaves(s3, monkeypatch
             mine: list[bytes] = []
             for start in range(0, len(lines), 8):
                 list(segments.read())
-                mine += segments.commit(lines[start : start + 8])
+                mine += segments.commit(b"".join(lines[start : start + 8])).splitlines(keepends=True)
             return mine
 
         with ThreadPoolExecutor(3) as pool:
@@ -158,13 +158,13 @@ def test_rows_are_committed_once_through_a_store_that_misbehaves(s3, monkeypatch
     rows = read.splitlines(keepends=True)
     assert sorted(json.loads(row)["key"] for row in rows) == keys
     assert sorted(line for mine in committed for line in mine) == sorted(rows)
-    assert {"slow_down", "lost_reply", "cut", "reset", "conflict"} <= plan.counts.keys()
+    assert min(plan.counts[fault] for fault in ("slow_down", "lost_reply", "cut", "delay", "reset", "conflict")) > 1
 
 
 def test_files_come_whole_through_a_store_that_cuts_them(s3, monkeypatch, tmp_path):
     content = os.urandom(3_000_000)
     open_objects(f"{ROOT}/cut").write("big", content)
-    plan = Faulty(s3.url, ["cut"], share=0.6, seed=3)
+    plan = Faulty(s3.url, ["cut"], share=0.6)
     with servers.faulty(plan) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         objects = open_objects(f"{ROOT}/cut")
@@ -176,7 +176,7 @@ def test_files_come_whole_through_a_store_that_cuts_them(s3, monkeypatch, tmp_pa
 
 
 def test_a_swap_whose_reply_was_lost_has_succeeded(s3, monkeypatch, tmp_path):
-    plan = Faulty(s3.url, ["lost_reply"], share=0.5, seed=1)
+    plan = Faulty(s3.url, ["lost_reply"], share=0.5)
     file = tmp_path / "file"
     with servers.faulty(plan) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)

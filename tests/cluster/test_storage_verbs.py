@@ -236,7 +236,7 @@ def _copied_rows(folder: Path) -> list[Path]:
 
 def test_a_mirror_through_a_store_that_misbehaves(done, server, monkeypatch):
     monkeypatch.setenv("ASSAY_STATE_DIR", str(done.folder / "fresh"))
-    plan = Faulty(server.url, share=0.4, seed=5)
+    plan = Faulty(server.url, share=0.4)
     with servers.faulty(plan) as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         folder = mirror(f"{done.address}/runs/one")

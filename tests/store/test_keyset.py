@@ -3,6 +3,7 @@ import sys
 import tracemalloc
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,3 +88,16 @@ def test_seen_costs_at_most_thirty_bytes_a_key_even_while_it_grows() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 30 * 300_000
+
+
+@unhurried
+@given(st.lists(st.lists(st.integers(0, 60), max_size=30), max_size=12), st.integers(1, 20))
+def test_many_keys_at_once(groups: list[list[int]], buffer: int) -> None:
+    seen, known = Seen(), set[int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyset, "_BUFFER", buffer)
+        for group in groups:
+            assert seen.isdisjoint(group) == known.isdisjoint(group)
+            seen.update([key for key in group if key not in known])
+            known.update(group)
+            assert all((key in seen) == (key in known) for key in range(61))

@@ -269,3 +269,15 @@ def test_parts_together_are_the_whole(
     assert len(shares) == count
     assert read == lines
     assert pieces == blocks
+
+
+@pytest.mark.parametrize("step", [1, 7, 50, -3])
+def test_many_lines_are_read_as_one_by_one(tmp_path: Path, step: int) -> None:
+    """Near and far ones, longer than what is read ahead, in two files, in any order."""
+    sizes = [10, 3000, 5, 70_000, 1, 8191, 8192, 65_535, 65_536, 40] * 20
+    log = FileLog(tmp_path / "rows.jsonl")
+    log.append(b"".join(b"%d" % size + b"x" * size + b"\n" for size in sizes))
+    write_at(tmp_path / "rows.d", "more.jsonl", "".join(f"{number}\n" for number in range(900)))
+    positions = [position for position, _ in log.scan()][::step]
+    assert list(log.read_many(positions)) == [log.read(position) for position in positions]
+    assert len(positions) == -(-1100 // abs(step))

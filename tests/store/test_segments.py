@@ -203,7 +203,7 @@ class SegmentMachine(RuleBasedStateMachine):
         waiting += [line for line in lines if key_of(line) not in keys]
         worker.wanted.update(waiting)
         try:
-            done = segments.commit(waiting)
+            done = segments.commit(b"".join(waiting)).splitlines(keepends=True)
         except ClosedError:
             waiting.clear()
             assert self._contents(segments.prefix)[-1] == b"", "an open log was said to be closed"
@@ -377,7 +377,7 @@ class OnOverwriting(SegmentMachine):
 class Blind(Segments):
     """Goes to the next number without looking at what another worker wrote."""
 
-    def _take(self, content: bytes) -> list[tuple[int, bytes]]:
+    def _take(self, content: bytes) -> bytes:
         own = super()._take(content)
         self._keys = Seen()
         return own
@@ -394,7 +394,7 @@ class Unsettled(Segments):
 class Forgetful(Segments):
     """Does not know its own earlier attempt again."""
 
-    def commit(self, lines: list[bytes]) -> list[bytes]:
+    def commit(self, lines: bytes) -> bytes:
         self._attempts = []
         return super().commit(lines)
 
@@ -402,7 +402,7 @@ class Forgetful(Segments):
 class Zombie(Segments):
     """Does not check whether the log is closed."""
 
-    def _take(self, content: bytes) -> list[tuple[int, bytes]]:
+    def _take(self, content: bytes) -> bytes:
         own = super()._take(content)
         self.closed = False
         return own
@@ -420,7 +420,7 @@ class Hasty(Segments):
     """Takes a lost reply for a refusal, and the number that it did not get for its own."""
 
     def _existing(self, number: int) -> bytes:
-        return b"".join(line for _, line in self._attempts[-1])
+        return self._attempts[-1].content
 
 
 def first_key(line: bytes) -> bytes:
@@ -437,8 +437,9 @@ class Searching(Segments):
 class Cutting(Segments):
     """Cuts a group between the labels of one call."""
 
-    def commit(self, lines: list[bytes]) -> list[bytes]:
-        return super().commit(lines[:1]) + super().commit(lines[1:])
+    def commit(self, lines: bytes) -> bytes:
+        end = lines.find(b"\n") + 1
+        return super().commit(lines[:end]) + super().commit(lines[end:])
 
 
 class Impatient(Claims):
@@ -505,12 +506,20 @@ def test_a_torn_row_is_committed_again() -> None:
     objects.create(name_of("rows/", 0), line[:-20])  # what readers leave out
     segments = Segments(objects, "rows/")
     list(segments.read())
-    assert segments.commit([line]) == [line]
+    assert segments.commit(line) == line
     assert objects.read(name_of("rows/", 1)) == line
 
 
-@pytest.mark.parametrize("lines", [[b""], [b"{}"], [b"{}\n{}\n"], [b"{}\n", b"\n{}"]])
-def test_only_whole_lines_are_committed(lines: list[bytes]) -> None:
+def test_a_row_without_its_line_feed_is_there() -> None:
+    objects, line = Memory(), lines_of(0, "a")[0]
+    objects.create(name_of("rows/", 0), line[:-1])  # what readers take for whole
+    segments = Segments(objects, "rows/")
+    list(segments.read())
+    assert segments.commit(line) == b""
+
+
+@pytest.mark.parametrize("lines", [b"{}", b"{}\n{}", b"{}\n\n{}"])
+def test_only_whole_lines_are_committed(lines: bytes) -> None:
     objects = Memory()
     with pytest.raises(ValueError, match="whole lines"):
         Segments(objects, "rows/").commit(lines)
@@ -525,7 +534,7 @@ def test_a_store_that_denies_what_it_has_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.sleep", lambda _: None)
     objects = Denying()
     objects.create(name_of("rows/", 0), b"{}\n")
-    for act in (lambda: Segments(objects, "rows/").commit([b"[]\n"]), Segments(objects, "rows/").close):
+    for act in (lambda: Segments(objects, "rows/").commit(b"[]\n"), Segments(objects, "rows/").close):
         with pytest.raises(StoreError, match="does not keep its promises"):
             act()
 
@@ -536,8 +545,8 @@ def test_two_workers_share_a_shard() -> None:
     first, second = Segments(objects, "rows/"), Segments(objects, "rows/")
     for key in range(0, KEYS, 2):
         group = (key, key + 1)
-        assert first.commit([line for key in group for line in lines_of(key, "first")])
-        assert not second.commit([line for key in group for line in lines_of(key, "second")])
+        assert first.commit(b"".join(line for key in group for line in lines_of(key, "first")))
+        assert not second.commit(b"".join(line for key in group for line in lines_of(key, "second")))
     assert (first.contested, second.contested) == (False, True)
     assert b"second" not in b"".join(objects.objects.values())
 
@@ -550,7 +559,7 @@ def test_a_compaction_that_was_cut_short_is_made_again(tmp_path: Path, monkeypat
         (tmp_path / f"{stem}.jsonl").write_bytes(lines_of(0, "before")[0])
         for shard in range(2):
             key = 3 * shard + (3 if stem == "calls" else 1)
-            assert generation.segments(objects, stem, shard).commit(lines_of(key, "worker"))
+            assert generation.segments(objects, stem, shard).commit(b"".join(lines_of(key, "worker")))
 
     def killed(path: Path) -> None:
         next(path.rglob("*.jsonl")).unlink()
@@ -669,5 +678,5 @@ def test_keys_are_small() -> None:
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size < 4e6
-    assert not segments.commit([b"%032x\n" % 99_999])
-    assert segments.commit([b"%032x\n" % 100_000])
+    assert not segments.commit(b"%032x\n" % 99_999)
+    assert segments.commit(b"%032x\n" % 100_000)

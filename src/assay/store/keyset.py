@@ -50,6 +50,14 @@ class KeySet:
     def __contains__(self, key: bytes | int) -> bool:
         return self._find(key) >= 0
 
+    def among(self, keys: list[int]) -> npt.NDArray[np.bool_]:
+        """Which of many keys are in the set."""
+        ordered = _as_numpy(self._keys)
+        if not len(ordered):
+            return np.zeros(len(keys), np.bool_)
+        wanted = np.array(keys, np.uint64)
+        return ordered[np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)] == wanted
+
     def _find(self, key: bytes | int) -> int:
         number = key if isinstance(key, int) else int.from_bytes(key[:8], "big")  # keys.short, inlined: hot
         keys, starts, bucket = self._keys, self._starts, number >> self._shift
@@ -73,10 +81,22 @@ class Seen:
         if key in self._new or key in self._old:
             return False
         self._new.add(key)
+        self._sort_in()
+        return True
+
+    def isdisjoint(self, keys: list[int]) -> bool:
+        """Whether all of these are new."""
+        return self._new.isdisjoint(keys) and not self._old.among(keys).any()
+
+    def update(self, keys: list[int]) -> None:
+        """Add many keys that are new."""
+        self._new.update(keys)
+        self._sort_in()
+
+    def _sort_in(self) -> None:
         if len(self._new) >= max(_BUFFER, len(self._old) // _PER_NEW):
             self._old.grow(self._new)
             self._new.clear()
-        return True
 
 
 def _as_numpy(keys: "array[int]") -> npt.NDArray[np.uint64]:

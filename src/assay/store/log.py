@@ -21,11 +21,10 @@ _LINE_FEED = 10
 OFFSET_BITS = 40  # a terabyte for each of eight million segments
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _SUFFIX = ".jsonl"
+_NEAR, _AHEAD = 1 << 13, 1 << 16  # lines that are so near to each other are read with so many bytes
 _SCAN_BUFFER = 1 << 20  # iterating over a file is 2.7 times as fast as with Python's 8 kB
 
-Sums = tuple[
-    int, int, bytes
-]  # a file's number, how many bytes of it were read, and the checksums of their whole blocks
+Sums = tuple[int, int, bytes]  # a file's number, how much of it was read, and the checksums of its whole blocks
 
 
 class FileLog:
@@ -140,6 +139,22 @@ class FileLog:
         except OSError as error:
             raise store_error(error, self.path) from error
         raise StoreError("there is no line at this position", where=str(self.path), fix="scan the log again")
+
+    def read_many(self, positions: Iterable[int]) -> Iterator[bytes]:
+        """The lines at these positions; neighbours are read together."""
+        block, start, last = b"", 0, -_NEAR
+        for position in positions:
+            at = position - start
+            end = block.find(b"\n", at) if 0 <= at < len(block) else -1
+            if end < 0 and 0 < position - last < _NEAR:
+                try:
+                    fd = self._open_to_read(position >> OFFSET_BITS)
+                    block, start, at = os.pread(fd, _AHEAD, position & _OFFSET_MASK), position, 0
+                except OSError as error:
+                    raise store_error(error, self.path) from error
+                end = block.find(b"\n")
+            yield block[at:end] if end >= 0 else self.read(position)
+            last = position
 
     def replace(self, lines: Iterable[bytes]) -> None:
         with self._guard:

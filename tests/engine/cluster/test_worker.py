@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,37 @@ def test_a_driver_that_is_asked_to_stop_says_so(tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="every finished row is kept"):
         asyncio.run(assay.finish(assay.experiment(lab.config, shard="1/2"), stop))
     assert assay.status(many).state == "stopped"
+
+
+def test_of_two_workers_this_process_is_one(tmp_path: Path) -> None:
+    lab, one, many = begun(tmp_path)
+    assay.run(lab.config, workers=2)
+    assert_equal(one, many)
+    beats = [json.loads(file.read_text()) for file in (many / "workers/0").iterdir()]
+    assert [beat["pid"] == os.getpid() for beat in sorted(beats, key=lambda beat: beat["started"])] == [True, False]
+    assert all(beat["ended"] for beat in beats)
+
+
+def test_a_driver_that_is_stopped_has_its_workers_finish_their_calls(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, 100)
+    lab.write("items.jsonl", "".join(json.dumps(row) + "\n" for row in lab.rows))
+    code = (tmp_path / "model.py").read_text()
+    lab.write("model.py", code.replace("    with lock", "    __import__('time').sleep(0.4)\n    with lock"))
+    claims, stop = tmp_path / "out/claims/0", Stop()
+
+    async def stopped() -> None:
+        run = asyncio.create_task(assay.finish(assay.experiment(lab.config, workers=2), stop))
+        while len({json.loads(file.read_text())["worker"] for file in claims.rglob("*.json")}) < 2:
+            await asyncio.sleep(0.05)
+        stop.request()
+        await run
+
+    with pytest.raises(Interrupted, match="every finished row is kept"):
+        asyncio.run(stopped())
+    done = len(rows(tmp_path / "out", "responses"))
+    assert 0 < done == lab.calls() < 200
+    assert assay.run(lab.config, workers=2).run.counts == {"ok": 200}
+    assert lab.calls() == 200
 
 
 def test_outputs_are_written_when_all_rows_are_there(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from assay.engine.experiment.runs import View
 from assay.errors import StoreError
-from assay.records import Manifest
+from assay.records import ROWS_FILE, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.generations import STEMS, Generation
 from assay.store.shared.objects import Objects
 from assay.store.shared.segments import ClosedError, Segments
 
-GROUP = 256  # rows that a dead worker may take with it
+GROUP = 256  # rows that a dead worker may take with it,
+CHEAP = 1 << 14  # or this many bytes for each: of labels, which are quick to make again; calls to judges are rows
 SECONDS = 1.0  # that a row waits for others
 
 
@@ -32,7 +33,8 @@ class Committer:
         self._group = group
         self._seconds = seconds
         self._waiting: dict[Segments, list[bytes]] = {}
-        self._rows = 0  # added and not yet committed
+        self._rows = 0  # that wait, by weight
+        self._sent = 0  # and that are being committed
         self._oldest = 0.0
         self._urgent = False
         self._closing = False
@@ -40,10 +42,10 @@ class Committer:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def add(self, segments: Segments, lines: bytes) -> None:
+    def add(self, segments: Segments, lines: bytes, *, cheap: bool = False) -> None:
         """Lines that belong together: they become part of one segment."""
         with self._changed:
-            while self._rows >= self._group and self._error is None:
+            while self._rows + self._sent >= self._group and self._error is None:
                 self._changed.wait()
             self._raise()
             if self._thread is None:
@@ -53,8 +55,8 @@ class Committer:
             if is_first:
                 self._oldest = time.monotonic()
             self._waiting.setdefault(segments, []).append(lines)
-            self._rows += lines.count(b"\n")
-            if is_first or self._rows >= self._group // 2:  # waking a thread for every row costs as much as the row
+            self._rows += max(1, len(lines) // CHEAP) if cheap else lines.count(b"\n")
+            if is_first or self._rows >= self._group // 2:  # to wake a thread costs as much as a row
                 self._changed.notify_all()
 
     def flush(self) -> None:
@@ -62,7 +64,7 @@ class Committer:
         with self._changed:
             self._urgent = True
             self._changed.notify_all()
-            while self._rows and self._error is None:
+            while (self._waiting or self._sent) and self._error is None:
                 self._changed.wait()
             self._urgent = False
             self._raise()
@@ -83,7 +85,7 @@ class Committer:
         while (groups := self._next()) is not None:
             try:
                 for segments in filter(groups.__contains__, self._order):
-                    segments.commit(b"".join(groups[segments]).splitlines(keepends=True))
+                    segments.commit(b"".join(groups[segments]))
                     if segments.contested:
                         raise TakenOver("another worker has taken this shard over", where=segments.prefix)
             except Exception as error:
@@ -92,7 +94,7 @@ class Committer:
                     self._changed.notify_all()
                 return
             with self._changed:
-                self._rows -= sum(lines.count(b"\n") for group in groups.values() for lines in group)
+                self._sent = 0
                 self._changed.notify_all()
 
     def _next(self) -> dict[Segments, list[bytes]] | None:
@@ -102,23 +104,26 @@ class Committer:
                 left = self._oldest + self._seconds - time.monotonic()
                 if self._waiting and (self._urgent or left <= 0 or self._rows >= self._group // 2):
                     groups, self._waiting = self._waiting, {}
+                    self._sent, self._rows = self._rows, 0
                     return groups
                 self._changed.wait(left if self._waiting else None)
             return None
 
 
 class CommittedLog(FileLog):
-    """A file whose lines go to the root as well."""
+    """A file whose lines go to the root as well. Labels go there alone: no step reads those that it made."""
 
     def __init__(self, path: Path, segments: Segments, committer: Committer) -> None:
         super().__init__(path)
         self._segments = segments
         self._committer = committer
+        self._is_labels = path.name == ROWS_FILE["evaluation"]
 
     def append(self, lines: bytes) -> None:
-        super().append(lines)
+        if not self._is_labels:
+            super().append(lines)
         if lines:
-            self._committer.add(self._segments, lines)
+            self._committer.add(self._segments, lines, cheap=self._is_labels)
 
     def fill(self, blocks: Iterable[bytes]) -> None:
         """Lines that the root has already."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,11 +15,10 @@ from assay.engine.cluster.open import open_generation
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.shipping import variables
 from assay.engine.cluster.status import Lanes, follow
-from assay.engine.cluster.worker import Worker, bind
+from assay.engine.cluster.worker import Worked, Worker, bind
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.responses import Bound
 from assay.errors import Interrupted
-from assay.store.shared.generations import Generation
 
 _UNKNOWN = 16  # workers of a plan that others will work on
 
@@ -53,11 +53,16 @@ class Placement:
             if self.workers == 0:
                 experiment.progress.note(f"the plan has {generation.shards} shards: assay worker {self.root.place}")
                 return Result(folder=self.root.place, notes=experiment.progress.notes)
-            if self.on or self.workers:
-                await self._start(workers, generation, experiment, bound, stop)
-                _until_asked(stop)
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
-            worked = await Worker(self.root, generation, experiment, bound, folder, self.shard, stop).work()
+            worker = partial(Worker, self.root, generation, experiment, bound, folder, self.shard, stop)
+            if self.on or (workers > 1 and self.shard is None):
+                worked = await self._with_others(workers, worker(shown=False), stop)
+                if worked is not None and worked.result is not None:
+                    return worked.result
+                _until_asked(stop)
+                if not self.root.unfinished(generation):
+                    return await finish(self.root, generation, experiment, bound)
+            worked = await worker().work()  # also what others have left
         if worked.result is not None:
             return worked.result
         _until_asked(stop)
@@ -75,20 +80,17 @@ class Placement:
             return await asyncio.to_thread(room, config.on and config.on.ray)
         return 1 if self.workers is None else self.workers
 
-    async def _start(
-        self, workers: int, generation: Generation, experiment: Experiment, bound: Bound, stop: Stop | None
-    ) -> None:
-        """Have workers elsewhere, if any are asked for, and wait for them. What they leave is for this process."""
-        planned = _planned(experiment, bound)
+    async def _with_others(self, workers: int, own: Worker, stop: Stop | None) -> Worked | None:
+        """Have this many workers, and wait for them. On this machine this process is one of them."""
+        generation, experiment, planned = own.generation, own.experiment, _planned(own.experiment, own.bound)
         following = asyncio.create_task(follow(self.root, generation, experiment.progress, planned))
         try:
-            if self.on:
-                from assay.engine.cluster.engines.ray import run_on_ray
+            if not self.on:
+                return await run_processes(self.root, workers - 1, experiment.progress, stop, own.work)
+            from assay.engine.cluster.engines.ray import run_on_ray
 
-                engine, names = experiment.config.on and experiment.config.on.ray, variables(generation.config)
-                await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
-            else:
-                await run_processes(self.root, workers, experiment.progress, stop)
+            engine, names = experiment.config.on and experiment.config.on.ray, variables(generation.config)
+            await asyncio.to_thread(run_on_ray, self.root.place, workers, engine, names=names, stop=stop)
         finally:
             following.cancel()
 

@@ -29,8 +29,12 @@ class Places:
     def __init__(self, log: Log, generation: Generation) -> None:
         self.log = log
         self._places = [array("Q") for _ in range(generation.shards)]
+        item, places = "", self._places[generation.shard_of("")]
         for position, row in read_rows(log, _Row):
-            self._places[generation.shard_of(row.item_id or row.id)].append(position)
+            if (row.item_id or row.id) != item:  # the samples of an item are mostly neighbours
+                item = row.item_id or row.id
+                places = self._places[generation.shard_of(item)]
+            places.append(position)
 
     def of(self, shard: int) -> "ShardLog":
         return ShardLog(self.log, self._places[shard])
@@ -49,8 +53,9 @@ class ShardLog:
         self._places = places
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
-        read = self._log.read
-        return ((position, read(position)) for position in self._places)
+        log = self._log
+        found = log.read_many(self._places) if isinstance(log, FileLog) else map(log.read, self._places)
+        return zip(self._places, found, strict=True)
 
     def blocks(self) -> Iterator[bytes]:
         lines = (line + b"\n" for _, line in self.scan())

@@ -37,7 +37,7 @@ from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
 BEAT = 2.0  # seconds between two signs of life, for people who watch
-POLL = 0.5  # seconds between the first two looks for a free shard; they become rarer
+POLL = 0.1  # seconds between the first two looks for a free shard; they become rarer
 
 
 class Worked(msgspec.Struct):
@@ -67,8 +67,7 @@ async def work(
         raise UserError(what, where=root.place, fix=f"assay run CONFIG -o {root.place} --workers 0 begins one")
     with TemporaryDirectory(prefix="assay-worker-") as folder:
         experiment = experiment_of(root, generation, Path(folder), environ)
-        if progress is not None:
-            experiment.progress = progress
+        experiment.progress = progress or experiment.progress
         async with AsyncExitStack() as stack:
             bound = bind(experiment, stack)
             return await Worker(root, generation, experiment, bound, Path(folder), shard, stop, name).work()
@@ -98,6 +97,7 @@ class Worker:
         shard: tuple[int, int] | None = None,
         stop: Stop | None = None,
         name: str = "",
+        shown: bool = True,
     ) -> None:
         self.root = root
         self.generation = generation
@@ -105,6 +105,7 @@ class Worker:
         self.bound = bound
         self.folder = folder
         self.stop = stop or Stop()
+        self.display = experiment.progress if shown else Progress()  # that of the experiment may show all workers
         self.beat = new_beat(name)
         self.workers = generation.workers(root.objects)
         self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
@@ -210,7 +211,7 @@ class Worker:
                 self.holding, self.committed = None, dict
                 await asyncio.to_thread(store.committer.close)
                 self.before, self.progress = worker_status(self.progress, [], self.before), Progress()
-                show([self.before], experiment.progress)
+                show([self.before], self.display)
 
     async def _run(self, store: ShardStore, bound: Bound, shared: Shared, items: int) -> Manifest:
         experiment, config = self.experiment, self.experiment.config
@@ -286,7 +287,7 @@ class Worker:
     async def _show(self) -> None:
         while True:
             await asyncio.sleep(FOLLOWED)
-            show([self._status()], self.experiment.progress)
+            show([self._status()], self.display)
 
     async def _end(self, ended: threading.Event, beating: "asyncio.Future[None]") -> None:
         ended.set()

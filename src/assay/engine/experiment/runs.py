@@ -177,6 +177,9 @@ class _WithField(FileLog, ABC):
     def read(self, position: int) -> bytes:
         return self._extended(super().read(position))
 
+    def read_many(self, positions: Iterable[int]) -> Iterator[bytes]:
+        return map(self._extended, super().read_many(positions))
+
     @abstractmethod
     def field(self, line: bytes) -> bytes:
         """The field of a row, as JSON."""

@@ -7,6 +7,8 @@ lost: both are settled by reading what is there. An empty segment closes the log
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 from xxhash import xxh3_64_intdigest
@@ -16,7 +18,6 @@ from assay.store.keyset import Seen
 from assay.store.shared.objects import Objects
 
 Key = Callable[[bytes], bytes]
-_Line = tuple[int, bytes]  # the number of its key, and the line
 _WAITS = (0.0, 0.05, 0.2, 1.0, 2.0)  # seconds: NFS may remember for a while that a name was missing
 
 
@@ -28,11 +29,12 @@ class ClosedError(StoreError):
         super().__init__("a newer generation has begun", where=where, fix=fix)
 
 
-class _Row(msgspec.Struct):
+class _Row(msgspec.Struct, gc=False):
     key: str = ""
 
 
 _decode = msgspec.json.Decoder(_Row).decode
+_decode_lines = msgspec.json.Decoder(_Row).decode_lines
 
 
 def name_of(prefix: str, number: int) -> str:
@@ -46,6 +48,27 @@ def key_of(line: bytes) -> bytes:
         return _decode(line).key.encode() or line
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return line
+
+
+class _Group(NamedTuple):
+    """Lines, and what memory holds of their keys; nothing where each line is kept."""
+
+    content: bytes
+    numbers: list[int]
+
+
+def _numbers_of(content: bytes, key: Key) -> list[int]:
+    """What memory holds of keys. Rows of which each has one are decoded together."""
+    if key is key_of:
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            keys = [row.key for row in _decode_lines(content)]
+            if len(keys) == content.count(b"\n") and all(keys):
+                return [*map(xxh3_64_intdigest, map(str.encode, keys))]
+    return [xxh3_64_intdigest(key(line)) for line in _lines(content)]
+
+
+def _lines(content: bytes) -> list[bytes]:
+    return content.removesuffix(b"\n").split(b"\n") if content else []
 
 
 class Segments:
@@ -63,8 +86,8 @@ class Segments:
         self.contested = False
         self._key = key
         self._keys = Seen()
-        self._attempts: list[list[_Line]] = []  # to create `next`: any of them may have succeeded, or still do so
-        self._done: list[_Line] = []  # committed by calls of `commit` that could not say so
+        self._attempts: list[_Group] = []  # to create `next`: any of them may have succeeded, or still do so
+        self._done = b""  # committed by calls of `commit` that could not say so
 
     def read(self) -> Iterator[bytes]:
         """What others have committed since the last time, segment by segment. No listing is trusted: numbers are tried
@@ -73,24 +96,24 @@ class Segments:
             if not self._take(content) and content:
                 yield content
 
-    def commit(self, lines: list[bytes]) -> list[bytes]:
+    def commit(self, lines: bytes) -> bytes:
         """Commit whole lines, in order, as the next segment; those that others have committed meanwhile are left out.
         The lines that are in the log because of this worker. After a StoreError the same lines come first again."""
-        if not all(line and line.find(b"\n") == len(line) - 1 for line in lines):
-            raise ValueError("segments take whole lines, one by one, with their line feeds")
-        mine = self._missing([(self._number(line), line) for line in lines], self._done)
-        while mine:
+        if lines and not lines.endswith(b"\n"):
+            raise ValueError("segments take whole lines: the last one lacks its line feed")
+        mine = self._missing(self._group(lines), self._done)
+        while mine.content:
             if self.closed:
                 raise ClosedError(self.objects.address)
             self._attempts.append(mine)
-            content = _joined(mine)
+            content = mine.content
             if not self.objects.create(name_of(self.prefix, self.next), content):
                 content = self._existing(self.next)
             own = self._take(content)
             self.contested = self.contested or not own
             mine = self._missing(mine, own)
-        done, self._done = self._done, []
-        return [line for _, line in done]
+        done, self._done = self._done, b""
+        return done
 
     def close(self) -> None:
         """Commit the empty segment, unless there is one; what others committed before it is for `read`."""
@@ -118,27 +141,28 @@ class Segments:
             fix="use a store with conditional writes and reads of what was just written",
         )
 
-    def _take(self, content: bytes) -> list[_Line]:
-        """Go past a segment; the lines that this worker put there, if it was this one."""
-        own = next((attempt for attempt in self._attempts if _joined(attempt) == content), [])
+    def _take(self, content: bytes) -> bytes:
+        """Go past a segment; its lines, if this worker put them there."""
+        own = next((attempt for attempt in self._attempts if attempt.content == content), None)
         self._attempts = []
-        self._done += own
         self.next += 1
         self.closed = not content
-        if self._key is not None:
-            for number in (number for number, _ in own) if own else map(self._number, content.splitlines()):
-                self._keys.add(number)
-        return own
+        new = own or self._missing(self._group(content), b"")
+        self._keys.update(new.numbers)
+        if own is None:
+            return b""
+        self._done = self._done + content if self._done else content
+        return content
 
-    def _missing(self, lines: list[_Line], done: list[_Line]) -> list[_Line]:
-        """Lines that are not in the log yet; `done` are those at the beginning that are."""
-        rest = lines[len(done) :] if lines[: len(done)] == done else lines
-        return rest if self._key is None else [line for line in rest if line[0] not in self._keys]
+    def _missing(self, group: _Group, done: bytes) -> _Group:
+        """What is not in the log yet; `done` are the lines at the beginning that are."""
+        content, numbers = group
+        if done and content.startswith(done):
+            content, numbers = content[len(done) :], numbers[done.count(b"\n") :]
+        if self._keys.isdisjoint(numbers):
+            return _Group(content, numbers)
+        kept = [pair for pair in zip(_lines(content), numbers, strict=True) if pair[1] not in self._keys]
+        return _Group(b"".join(line + b"\n" for line, _ in kept), [number for _, number in kept])
 
-    def _number(self, line: bytes) -> int:
-        """What memory holds of a key."""
-        return 0 if self._key is None else xxh3_64_intdigest(self._key(line.rstrip(b"\n")))
-
-
-def _joined(lines: list[_Line]) -> bytes:
-    return b"".join(line for _, line in lines)
+    def _group(self, content: bytes) -> _Group:
+        return _Group(content, [] if self._key is None else _numbers_of(content, self._key))

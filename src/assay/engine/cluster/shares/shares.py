@@ -165,7 +165,7 @@ class Shares:
     def _enter(self, state: State, number: int) -> bool:
         """Add this worker, and those who have begun and are not members yet: a thousand beginners need few states."""
         if number == 0:
-            before = self._before()
+            before = Spent() if self.budget is None else self._before()
             state.started, state.before = time.time(), (before.tokens, ceil(before.usd * WHOLE))
         prefix = self.workers.prefix
         names = (entry.name.removeprefix(prefix).removesuffix(".json") for entry in self.workers.objects.names(prefix))
