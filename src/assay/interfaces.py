@@ -56,7 +56,8 @@ class Request(msgspec.Struct, gc=False):
 
 
 class Completion(msgspec.Struct, kw_only=True, gc=False):
-    """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key."""
+    """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key.
+    `stream`: the times of an answer that came in pieces, see docs/streaming.md."""
 
     text: str = ""
     finish_reason: str | None = None
@@ -72,6 +73,7 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
     cost: float | None = None
     logprobs: list[Any] | None = None
     masked: bool = False
+    stream: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Model(Protocol):

@@ -65,7 +65,15 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
 
 def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
     factory = registry.model.get(entry.type, base=Path(config.base))
-    return factory(entry.name, **registry.check_params(factory, _with_secrets(entry.params, variables)))
+    params = _with_secrets(entry.params, variables)
+    if {**config.sample_params, **entry.inference}.get("stream") and "stream" in registry.parameters(factory):
+        params.setdefault("stream", True)
+    return factory(entry.name, **registry.check_params(factory, params))
+
+
+def sampling(config: Config, entry: ModelConfig) -> dict[str, Any]:
+    """The sampling parameters of a model. How an answer comes does not change it: `stream` is the model's."""
+    return {key: value for key, value in {**config.sample_params, **entry.inference}.items() if key != "stream"}
 
 
 def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
