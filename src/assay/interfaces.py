@@ -107,7 +107,8 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a lane allows itself, and what it pays: a price that is None is unknown."""
+    """What a lane allows itself, and what it pays: a price that is None is unknown. `steady`: always as many calls in
+    flight as it allows itself, whatever the server says to that."""
 
     max_concurrency: int = 64
     timeout: float = 300.0
@@ -115,6 +116,7 @@ class Limits(msgspec.Struct, frozen=True):
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
+    steady: bool = False
 
 
 class Prompt(Protocol):
