@@ -5,6 +5,7 @@ stream without its end mark is not an answer, whatever came of it: it is worth a
 error has the status that the server would have answered with.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,7 +21,9 @@ Arrivals = list[tuple[int, float]]  # how much of the body had come, and when
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _BOM = b"\xef\xbb\xbf"
+_BEGINNING = re.compile(rb"(\xef\xbb\xbf)?[\r\n]*(data|event|id|retry|error)?:")
 _LINE_ENDS = b"\r\n"
+_MOST_LINES = 2_000_000  # an answer that is all line ends must not fill the memory
 _DONE: dict[str, Any] = {}
 _TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal"})
 _HEAD = ("id", "model", "system_fingerprint", "usage")
@@ -51,11 +54,13 @@ Join = Callable[[bytes, Secrets], Joined]
 
 def is_stream(body: bytes) -> bool:
     """Whether a body has events: some servers answer at once whatever they are asked."""
-    return body.lstrip()[:1] not in (b"{", b"[")
+    return _BEGINNING.match(body) is not None
 
 
 def events(body: bytes) -> Iterator[tuple[bytes, int]]:
     """The data of each event and where it ends. The last may lack its empty line: a torn one is not JSON anyway."""
+    if body.count(b"\n") + body.count(b"\r") > 2 * _MOST_LINES:
+        raise TransientError("the stream has too many lines")
     end = len(_BOM) if body.startswith(_BOM) else 0
     lines: list[bytes] = []
     for line in body[end:].splitlines(keepends=True):
@@ -86,24 +91,34 @@ def _decoded(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], in
         yield event, end
 
 
-def _ended_early(body: bytes) -> TransientError:
-    what = "the stream ended before the answer did" if body.strip() else "the stream is empty"
-    return TransientError(what)
+def _ended_early() -> TransientError:
+    return TransientError("the stream ended before the answer did")
+
+
+def _body(answer: Any) -> bytes:
+    try:
+        return _encode(answer)
+    except UNREADABLE:
+        raise TransientError("the events of the stream are nested too deeply") from None
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _failed(event: dict[str, Any]) -> Joined:
     """The answer that an error event stands for."""
-    error = event["error"] if isinstance(event.get("error"), dict) else event
+    error = _fields(event.get("error")) or event
     code = next((error[key] for key in ("code", "status", "http_code") if isinstance(error.get(key), int)), 0)
     named = _STATUSES.get(str(error.get("type")), _STATUSES.get(str(error.get("code")), 500))
-    return Joined(code if 400 <= code < 600 else named, _encode(event))
+    return Joined(code if 400 <= code < 600 else named, _body(event))
 
 
 def join_chat(body: bytes, secrets: Secrets) -> Joined:
     """The chunks of chat and text completions as one completion. Its end mark is `[DONE]` or a finish reason."""
     head: dict[str, Any] = {}
     texts: dict[str, list[str]] = {}
-    calls: list[dict[str, Any]] = []
+    calls: dict[int, dict[str, Any]] = {}
     logprobs: dict[str, list[Any]] = {}
     finish = None
     done = is_chosen = False
@@ -119,21 +134,21 @@ def join_chat(body: bytes, secrets: Secrets) -> Joined:
         if choice is None:
             continue
         is_chosen = True
-        finish = choice.get("finish_reason") or finish
+        if isinstance(reason := choice.get("finish_reason"), str):
+            finish = reason or finish
         if _add_delta(choice, texts, calls):
             marks.append(end)
-        if isinstance(found := choice.get("logprobs"), dict):
-            for key, values in found.items():
-                if isinstance(values, list):
-                    logprobs.setdefault(key, []).extend(values)
+        for key, values in _fields(choice.get("logprobs")).items():
+            if isinstance(values, list):
+                logprobs.setdefault(key, []).extend(values)
     if not done and finish is None:
-        raise _ended_early(body)
+        raise _ended_early()
     message: dict[str, Any] = {key: "".join(parts) for key, parts in texts.items() if key != "text"}
-    message["tool_calls"] = [{key: call[key] for key in call if key != "index"} for call in calls] or None
+    message["tool_calls"] = list(calls.values()) or None
     whole = {"message": message, "finish_reason": finish, "logprobs": logprobs or None}
     if "text" in texts:
         whole["text"] = "".join(texts["text"])
-    answer = _encode({**head, "choices": [whole] if is_chosen else []})
+    answer = _body({**head, "choices": [whole] if is_chosen else []})
     is_told = any(key.startswith("reasoning") for key in texts)
     return Joined(200, answer, marks, 0 if is_told else _hidden(head.get("usage")))
 
@@ -146,48 +161,41 @@ def _first_choice(choices: Any) -> dict[str, Any] | None:
     return None
 
 
-def _add_delta(choice: dict[str, Any], texts: dict[str, list[str]], calls: list[dict[str, Any]]) -> bool:
+def _add_delta(choice: dict[str, Any], texts: dict[str, list[str]], calls: dict[int, dict[str, Any]]) -> bool:
     """Take up what one chunk brings; whether it brings any of the answer."""
     brought = False
-    delta: Any = choice.get("delta")
-    if isinstance(delta, dict):
-        for key, value in delta.items():
-            if value is None:
-                continue
-            if key in _TEXTS:
-                texts.setdefault(key, []).append(value if isinstance(value, str) else content_text(value))
-                brought = brought or bool(value)
-            elif key == "tool_calls" and isinstance(value, list):
-                for call in value:
-                    brought = _add_call(call, calls) or brought
-    if (text := choice.get("text")) is not None:
-        texts.setdefault("text", []).append(str(text))
+    for key, value in _fields(choice.get("delta")).items():
+        if key == "content" and value is not None and not isinstance(value, str):
+            value = content_text(value)
+        if key in _TEXTS and isinstance(value, str):
+            texts.setdefault(key, []).append(value)
+            brought = brought or bool(value)
+        elif key == "tool_calls" and isinstance(value, list):
+            for part in value:
+                brought = _add_call(_fields(part), calls) or brought
+    if isinstance(text := choice.get("text"), str):
+        texts.setdefault("text", []).append(text)
         brought = brought or bool(text)
     return brought
 
 
-def _add_call(part: Any, calls: list[dict[str, Any]]) -> bool:
+def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
     """Parts of a call have its `index`; servers that send whole calls may leave it out."""
-    if not isinstance(part, dict):
-        return False
-    index, id = part.get("index"), part.get("id")
-    place = next((at for at, call in enumerate(calls) if call["index"] == index), None) if index is not None else None
-    if place is None and (index is not None or id or not calls):
-        calls.append({"index": index, "function": {}})
-    call = calls[-1 if place is None else place]
+    index: Any = part.get("index")
+    if not isinstance(index, int):
+        index = len(calls) if part.get("id") or not calls else next(reversed(calls))
+    call = calls.setdefault(index, {})
     call |= {key: value for key, value in part.items() if key not in ("index", "function") and value is not None}
-    function: Any = part.get("function")
-    if isinstance(function, dict):
-        own = call["function"]
-        own["name"] = own.get("name") or function.get("name")
-        own["arguments"] = own.get("arguments", "") + str(function.get("arguments") or "")
-    return True
+    if function := _fields(part.get("function")):
+        own = call.setdefault("function", {"name": None, "arguments": ""})
+        own["name"] = own["name"] or function.get("name")
+        own["arguments"] += str(function.get("arguments") or "")
+    return bool(part)
 
 
 def _hidden(usage: Any) -> int:
     """Tokens of reasoning that the server counts and keeps for itself."""
-    details: Any = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    count: Any = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    count: Any = _fields(_fields(usage).get("completion_tokens_details")).get("reasoning_tokens")
     return count if isinstance(count, int) else 0
 
 
@@ -197,8 +205,8 @@ _PARTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 def join_messages(body: bytes, secrets: Secrets) -> Joined:
     """The events of Anthropic's API as one message. Its end mark is `message_stop`."""
     answer: dict[str, Any] = {}
-    blocks: dict[Any, dict[str, Any]] = {}
-    parts: dict[tuple[Any, str], list[str]] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    parts: dict[tuple[int, str], list[str]] = {}
     done = False
     marks: list[int] = []
     for event, end in _decoded(body, secrets):
@@ -207,28 +215,28 @@ def join_messages(body: bytes, secrets: Secrets) -> Joined:
                 return _failed(event)
             case {"type": "message_start", "message": dict(message)}:
                 answer = message
-            case {"type": "content_block_start", "index": index, "content_block": dict(block)}:
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
                 blocks[index] = block
-            case {"type": "content_block_delta", "index": index, "delta": {"type": str(kind), **delta}}:
+            case {"type": "content_block_delta", "index": int(index), "delta": {"type": str(kind), **delta}}:
                 key = _PARTS.get(kind, "")
                 if text := delta.get(key):
                     blocks.setdefault(index, {"type": key})
                     parts.setdefault((index, key), []).append(str(text))
                     marks.append(end)
             case {"type": "message_delta", "delta": dict(delta)}:
-                usage = {**(answer.get("usage") or {}), **(event.get("usage") or {})}
+                usage = {**_fields(answer.get("usage")), **_fields(event.get("usage"))}
                 answer = {**answer, **delta, "usage": usage}
             case {"type": "message_stop"}:
                 done = True
             case _:  # a ping, and what a later version adds
                 pass
     if not done:
-        raise _ended_early(body)
+        raise _ended_early()
     for (index, key), texts in parts.items():
         text = "".join(texts)
         blocks[index] |= {"input": _arguments(text)} if key == "partial_json" else {key: text}
     answer["content"] = list(blocks.values())
-    return Joined(200, _encode(answer), marks)
+    return Joined(200, _body(answer), marks)
 
 
 def _arguments(text: str) -> Any:

@@ -107,12 +107,18 @@ class HttpModel:
         arrivals: Arrivals = []
         body, sent = self.body(request), time.monotonic()
         reply = await self._transport.post(body, timeout=request.timeout, arrivals=arrivals)
+        if self.learns_from(reply):
+            return await self._streamed(request)
         if not 200 <= reply.status < 300 or not is_stream(reply.body):
             return await self._read(reply)
         joined = self.join_events(reply.body, self._secrets)
         completion = await self._read(Reply(joined.status, {}, joined.body))
         completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
         return completion
+
+    def learns_from(self, reply: Reply) -> bool:
+        """Whether a refusal says what to leave out of streamed requests from now on."""
+        return False
 
     async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
@@ -149,6 +155,7 @@ class OpenAIModel(HttpModel):
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._params: dict[str, Any] | None = None
         self._start = b""
+        self._counts = True
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:
@@ -160,6 +167,13 @@ class OpenAIModel(HttpModel):
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
         path = "/chat/completions" if self.chat else "/completions"
         self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
+
+    def learns_from(self, reply: Reply) -> bool:
+        """Some servers do not know `stream_options`: they are not asked to count tokens any more."""
+        if not self._counts or reply.status not in (400, 422) or b"stream_options" not in reply.body:
+            return False
+        self._counts, self._params = False, None
+        return True
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
@@ -179,7 +193,7 @@ class OpenAIModel(HttpModel):
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
         if self.stream:
-            sent = {"stream": True, "stream_options": {"include_usage": True}, **sent}
+            sent = {"stream": True, **({"stream_options": {"include_usage": True}} if self._counts else {}), **sent}
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
