@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from assay.analysis.look.load import Load, LoadLevel, Quantiles
+from assay.analysis.look.load import Load, LoadLevel, LoadTest, Quantiles
+from assay.engine.calls.stop import Stop
+from assay.errors import UserError
 from assay.reports.charts import Chart, Point, curve
 from assay.reports.charts import Line as Curve
 from assay.reports.sheet import Line, Sheet, Table, columns_of
@@ -89,11 +91,15 @@ def _time(level: LoadLevel, time: str, share: str) -> Point:
     return Point(x=level.level, y=getattr(times, share), low=low, high=high)
 
 
-def draw(load: Load) -> list[Path]:
-    """Write the pictures beside the levels' folders; a file that somebody else made stays, and is an error."""
+async def finish(test: LoadTest, stop: Stop | None = None) -> Load:
+    """Run a load test; then write its pictures beside the levels' folders, unless somebody else's files are there."""
+    load = await test.run(stop)
     files = {Path(load.folder) / f"{chart.title.split()[0].lower()}.svg": chart.svg for chart in pictures(load)}
-    for file in files:
-        check_replaceable(file)
-    for file, svg in files.items():
-        write_named(file, svg.encode(), private=False)
-    return list(files)
+    try:
+        for file in files:
+            check_replaceable(file)
+        for file, svg in files.items():
+            write_named(file, svg.encode(), private=False)
+    except UserError as error:
+        load.notes.append(f"the pictures were not written: {error.what} ({error.where})")
+    return load
