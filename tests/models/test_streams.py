@@ -423,11 +423,20 @@ def test_a_server_that_answers_at_once_has_no_times(ask: Ask) -> None:
     assert not is_stream(b"")
 
 
+async def both(body: bytes) -> list[str]:
+    with canned(body, b"stream_options") as url:
+        model, request = openai("m", endpoint=url, stream=True), Request([{"role": "user", "content": "x"}])
+        answers = await asyncio.gather(model.complete(request), model.complete(request))
+        await model.close()
+    return [answer.text for answer in answers]
+
+
 def test_a_server_that_does_not_count(ask: Ask) -> None:
     with canned(said(delta(content="a"), delta(content="b"), delta("stop")), b"stream_options") as url:
         answer = ask(openai("m", endpoint=url, stream=True), "x")
     assert isinstance(answer.stream, dict)
     assert (answer.text, answer.completion_tokens, answer.stream["pieces"]) == ("ab", None, 2)
+    assert asyncio.run(both(said(delta(content="c"), delta("stop")))) == ["c", "c"], "refused side by side"
     with canned(b"", b"messages") as url, pytest.raises(PermanentError, match="unknown field"):
         ask(openai("m", endpoint=url, stream=True), "x")
 

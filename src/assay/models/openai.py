@@ -54,7 +54,9 @@ class HttpModel:
     filtered = frozenset[str]()  # codes of a prompt that the server's filter stopped
     read_answer = staticmethod(read_answer)
     join_events: Join = staticmethod(join_chat)
+    counted = False  # whether streams are asked for the number of tokens
     base: str
+    _params: Mapping[str, Any] | None = None  # those that the beginning of a body was made for
     _transport: Transport
     _secrets: Secrets  # in no error
     _keys: Secrets | None  # in no answer
@@ -103,11 +105,13 @@ class HttpModel:
         raise await self._failure(reply)
 
     async def _streamed(self, request: Request) -> Completion:
-        """The answer that the events make, with their times; one that came at once has none."""
+        """The answer that the events make, with their times; one that came at once has none. A server that does not
+        know `stream_options` is not asked to count tokens any more."""
         arrivals: Arrivals = []
-        body, sent = self.body(request), time.monotonic()
+        body, counted, sent = self.body(request), self.counted, time.monotonic()
         reply = await self._transport.post(body, timeout=request.timeout, arrivals=arrivals)
-        if self.learns_from(reply):
+        if counted and reply.status in (400, 422) and b"stream_options" in reply.body:
+            self.counted, self._params = False, None
             return await self._streamed(request)
         if not 200 <= reply.status < 300 or not is_stream(reply.body):
             return await self._read(reply)
@@ -115,10 +119,6 @@ class HttpModel:
         completion = await self._read(Reply(joined.status, {}, joined.body))
         completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
         return completion
-
-    def learns_from(self, reply: Reply) -> bool:
-        """Whether a refusal says what to leave out of streamed requests from now on."""
-        return False
 
     async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
@@ -150,12 +150,11 @@ class OpenAIModel(HttpModel):
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
         self.stream = self.stream or stream
+        self.counted = True
         self.chat = api == "chat"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
-        self._params: dict[str, Any] | None = None
         self._start = b""
-        self._counts = True
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:
@@ -167,13 +166,6 @@ class OpenAIModel(HttpModel):
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
         path = "/chat/completions" if self.chat else "/completions"
         self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
-
-    def learns_from(self, reply: Reply) -> bool:
-        """Some servers do not know `stream_options`: they are not asked to count tokens any more."""
-        if not self._counts or reply.status not in (400, 422) or b"stream_options" not in reply.body:
-            return False
-        self._counts, self._params = False, None
-        return True
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
@@ -193,7 +185,7 @@ class OpenAIModel(HttpModel):
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
         if self.stream:
-            sent = {"stream": True, **({"stream_options": {"include_usage": True}} if self._counts else {}), **sent}
+            sent = {"stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {}), **sent}
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
