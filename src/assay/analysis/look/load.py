@@ -104,7 +104,7 @@ class LoadTest:
                 self.progress.notes += [line for failures in result.failures for line in failures.lines()]
                 load.levels.append(measured(experiment.store, model, level, experiment.config.ci_level))
         load.notes = list(dict.fromkeys([*self.progress.notes, *_notes(load.levels)]))
-        load.failed = [f"{found.model} at {found.level}" for found in load.levels if found.latency is None]
+        load.failed = [f"{found.model} at {found.level}" for found in load.levels if found.errors == found.requests > 0]
         return load
 
     def _at(self, model: str, level: int) -> Experiment:
@@ -112,7 +112,7 @@ class LoadTest:
         own: dict[str, Any] = {"mode": "inference", "models": [model], "output_dir": str(place), "limit": self._limit}
         options = msgspec.structs.replace(self._experiment.options, **own, steady=level)
         experiment = Experiment(self._left(place), options, environ=self._experiment.environ)
-        experiment.progress = _LevelProgress(self.progress, level)
+        experiment.progress = _LevelProgress(self.progress, model, level)
         return experiment
 
     def _left(self, place: Path) -> Config:
@@ -134,17 +134,17 @@ class LoadTest:
 
 
 class _LevelProgress(Progress):
-    """The progress of a level, whose lanes are shown beside those of the others."""
+    """The progress of a level, whose lane is shown beside those of the others."""
 
-    def __init__(self, shown: Progress, level: int) -> None:
+    def __init__(self, shown: Progress, model: str, level: int) -> None:
         super().__init__(notes=shown.notes)
-        self._shown = shown
-        self._level = level
+        self._shown, self._model, self._level = shown, model, level
 
     def lane(self, name: str) -> LaneProgress:
         lane = self.lanes.setdefault((self.step, name), LaneProgress(f"{name} at {self._level}"))
-        self._shown.step = self.step
-        self._shown.lanes[self.step, lane.name] = lane
+        if name == self._model:
+            self._shown.step = self.step
+            self._shown.lanes[self.step, lane.name] = lane
         return lane
 
 
