@@ -63,13 +63,19 @@ LENGTHS = (
 )
 
 
+CLIENTS = 12
+STREAMED = 8  # clients from here on ask for events
+
+
 class Script(NamedTuple):
-    """What the server writes; `status` is None where the head may be broken, `text` is what a whole answer says."""
+    """What the server writes; `status` is None where the head may be broken, `text` is what a whole answer says. What
+    `fails` came whole and is no whole stream."""
 
     pieces: list[bytes]
     status: int | None
     text: str | None
     ends: str  # "stays", "closes" or "silent"
+    fails: bool = False
 
 
 def answer_of(text: str) -> bytes:
@@ -99,6 +105,33 @@ def bodies(text: str) -> list[bytes]:
     ]
 
 
+def stream_of(text: str, chance: random.Random) -> list[bytes]:
+    """The same as events, good for both providers."""
+    events: list[Any] = [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": letter},
+            "choices": [{"delta": {"content": letter}}],
+        }
+        for letter in text
+    ]
+    events.append({"type": "message_stop", "choices": [{"delta": {}, "finish_reason": "stop"}]})
+    end = chance.choice([b"\n", b"\r\n", b"\r"])
+    said = [b"data: " + json.dumps(event).encode() for event in events] + [b"data: [DONE]"]
+    noise = [b"", b"", b": ping" + end + end, b"id: 7" + end, b"event: odd" + end, b"retry: 1" + end]
+    return [chance.choice(noise) + event + end + end for event in said]
+
+
+def broken_stream(text: str, chance: random.Random) -> bytes:
+    """One that ends before its end mark, or has something else in the middle."""
+    events = stream_of(text, chance)
+    half = events[: chance.randrange(len(events) - 1)]
+    error = b'data: {"type":"error","error":{"type":"overloaded_error"}}\n\n'
+    rest = chance.choice([[], [], [b"data: {garbage\n\n", *events[len(half) :]], [error], [events[len(half)][:-20]]])
+    return b"".join([*half, *rest])
+
+
 def chunked(body: bytes, chance: random.Random) -> list[bytes]:
     parts: list[bytes] = []
     while body:
@@ -114,7 +147,11 @@ def script(case: int) -> Script:
     text = f"case {case}"
     status = chance.choice(STATUSES)
     is_whole = chance.random() < 0.5
-    body = answer_of(text) if is_whole else chance.choice(bodies(text))
+    is_streamed = case % CLIENTS >= STREAMED
+    if is_streamed:
+        body = b"".join(stream_of(text, chance)) if is_whole else broken_stream(text, chance)
+    else:
+        body = answer_of(text) if is_whole else chance.choice(bodies(text))
     fields = [b"Content-Type: application/json", *chance.choice([[], [b"retry-after: 7"], [b"x-b: \xe9\xff"]])]
     ends = "silent" if chance.random() < 0.004 else chance.choice(["stays", "closes"])
     framing = chance.choice(["length", "chunked", "end", "sizes", "lengths", "both", "cut", "bytes", "bytes", "bytes"])
@@ -146,7 +183,8 @@ def script(case: int) -> Script:
     is_sound = framing in ("length", "chunked", "end") and ends != "silent"
     if framing in ("lengths", "both"):
         return Script(cut(b"".join(whole), chance), None, None, ends)
-    return Script(cut(b"".join(whole), chance), status, text if is_sound and is_whole else None, ends)
+    fails = is_streamed and not is_whole
+    return Script(cut(b"".join(whole), chance), status, text if is_sound and is_whole else None, ends, fails)
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:

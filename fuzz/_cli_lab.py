@@ -126,6 +126,7 @@ CAMP = {
 LINES = [
     "run config.yaml --no-progress",
     "run config.json --json --limit 1",
+    "run config.yaml --load 1,2 --limit 2 --no-progress -o loaded",
     "plan config.yaml",
     "validate config.json",
     "evaluate out --no-progress",

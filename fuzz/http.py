@@ -21,7 +21,7 @@ from assay.models._reqwest import ReqwestClient
 from assay.models.anthropic import anthropic
 from assay.models.openai import HttpModel, openai
 from fuzz import Attack
-from fuzz._answers import Script, answer_of, script
+from fuzz._answers import CLIENTS, STREAMED, Script, answer_of, script
 
 PATIENCE = 0.002  # seconds until the server hangs up on a client that does not react
 TIMEOUT = 2.0
@@ -90,6 +90,8 @@ def problem(scripted: Script, result: Completion | BaseException) -> str | None:
     status = scripted.status
     if status is None:
         return None
+    if scripted.fails and isinstance(result, Completion):
+        return f"half a stream became an answer: {result}"
     if status < 300:
         is_right = isinstance(result, (Completion, TransientError))
     elif status in OVERLOADED:
@@ -107,8 +109,9 @@ class Client:
     def __init__(self, port: int) -> None:
         base = f"http://127.0.0.1:{port}/v1"
         self.models: list[HttpModel] = []
-        for index, make in enumerate([openai, openai, openai, openai, openai, openai, anthropic, anthropic]):
-            model = make("m", endpoint=base)
+        for index in range(CLIENTS):
+            make = anthropic if index in (6, 7, 10, 11) else openai
+            model = make("m", endpoint=base, stream=index >= STREAMED)
             assert isinstance(model, HttpModel)
             if index % 2:
                 model._transport._client = ReqwestClient({"content-type": "application/json"}, 1 << 26, no_proxy=True)

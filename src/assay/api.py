@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.analysis.judge.label import Labelling, label
     from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
     from assay.analysis.look.export import export
+    from assay.analysis.look.load import Load
     from assay.analysis.look.ls import ls
     from assay.analysis.look.plugins import list_plugins as list  # noqa: A004
     from assay.analysis.look.plugins import show
@@ -56,10 +57,11 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "MemoryStore", "Options", "Plan", "Result",
+    "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result",
     "RunRepository", "Runner", "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare",
     "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
-    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "ls",
+    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list",
+    "load_test", "ls",
     "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader",
     "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace",
     "trust", "validate", "view", "work", "writer",
@@ -74,6 +76,7 @@ _HOMES = {
     "analysis.judge.label": "Labelling label",
     "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
     "analysis.look.export": "export",
+    "analysis.look.load": "Load LoadTest=new_load_test",
     "analysis.look.ls": "ls",
     "analysis.look.plugins": "kinds list_plugins=list show",
     "analysis.look.sql": "ask frame sql sql=query",
@@ -98,6 +101,7 @@ _HOMES = {
     "registry": "dataset metric model nearest prompt reader scorer task writer",
     "reports": "label_screen",
     "reports.junit": "junit",
+    "reports.load": "finish=finish_load",
     "reports.progress": "emit for_programs watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.documents": "csv_lines",
@@ -185,6 +189,16 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
         for note in await to_thread(write_outputs, step.config, result.folder):
             step.progress.note(note)  # the result's notes are the progress's
     return result
+
+
+def load_test(source: "Source | None" = None, *, levels: Sequence[int], **options: Any) -> "Load":
+    """Run a config's models with these numbers of calls in flight, one after another, and measure throughput and
+    latency; arguments as those of `experiment`. The same call resumes where it stopped."""
+    from assay.analysis.look.load import LoadTest
+    from assay.reports.load import finish
+    from assay.threads import run_blocking
+
+    return run_blocking(lambda: finish(LoadTest(experiment(source, **options), levels)))
 
 
 def plan(source: "Source | None" = None, **options: Any) -> "Plan":

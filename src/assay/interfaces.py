@@ -56,7 +56,8 @@ class Request(msgspec.Struct, gc=False):
 
 
 class Completion(msgspec.Struct, kw_only=True, gc=False):
-    """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key."""
+    """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key.
+    `stream`: the times of an answer that came in pieces, see docs/streaming.md."""
 
     text: str = ""
     finish_reason: str | None = None
@@ -72,6 +73,7 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
     cost: float | None = None
     logprobs: list[Any] | None = None
     masked: bool = False
+    stream: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Model(Protocol):
@@ -105,7 +107,8 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a lane allows itself, and what it pays: a price that is None is unknown."""
+    """What a lane allows itself, and what it pays: a price that is None is unknown. `steady`: always as many calls in
+    flight as it allows itself, whatever the server says to that."""
 
     max_concurrency: int = 64
     timeout: float = 300.0
@@ -113,6 +116,7 @@ class Limits(msgspec.Struct, frozen=True):
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     price: Price | None = None
+    steady: bool = False
 
 
 class Prompt(Protocol):

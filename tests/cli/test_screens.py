@@ -50,6 +50,7 @@ OTHERS = {  # what they show changes with each plug-in
     "evaluate": "evaluate output/run --no-progress",
     "init": "init --list",
     "list": "list",
+    "load": "run config.yaml --load 1,2 --no-progress -o loaded",
     "show": "show exact_match",
     "import": "import camp -o imported",
 }

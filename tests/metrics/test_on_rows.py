@@ -18,6 +18,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "percentile": {"percentile": 40},
     "elo": {"player": "x"},
 }
+STREAMED = ("ttft", "time_between_tokens", "generation_speed")
 
 
 def all_rows() -> list[Row]:
@@ -43,7 +44,14 @@ def rows_for(name: str) -> list[Row]:
 def test_called_on_rows_it_says_what_the_engine_says(name: str) -> None:
     function, params, given = metric.get(name), PARAMS.get(name, {}), rows_for(name)
     responses = [
-        {**row, "inference_time": 0.5 + at, "total_tokens": 10 * at, "prompt_tokens": at, "cost": 0.25}
+        {
+            **row,
+            "metadata": {**row["metadata"], "stream": dict.fromkeys(STREAMED, 1.0 + at)},
+            "inference_time": 0.5 + at,
+            "total_tokens": 10 * at,
+            "prompt_tokens": at,
+            "cost": 0.25,
+        }
         for at, row in enumerate(given)
     ]
     store = MemoryStore()

@@ -6,6 +6,7 @@ import pytest
 
 from assay.server import Options, running
 
+LONG = "What is 17 * 23? Think step by step."
 TOOL = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
 
 
@@ -30,12 +31,27 @@ def test_the_openai_client(url: str) -> None:
         )
         assert called.choices[0].message.tool_calls is not None
         assert called.choices[0].message.tool_calls[0].function.arguments == '{"answer":4}'
-        with pytest.raises(openai.BadRequestError, match="does not stream"):
-            client.completions.create(model="m", prompt="x", stream=True)
+        pieces = [chunk.choices[0].text for chunk in client.completions.create(model="m", prompt=LONG, stream=True)]
+        assert len(pieces) > 2
+        assert "".join(pieces) == client.completions.create(model="m", prompt=LONG).choices[0].text
+        asked = client.chat.completions.create(
+            model="m",
+            messages=[{"role": "user", "content": LONG}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        chunks = list(asked)
+        assert chunks[-1].usage is not None
+        assert chunks[-1].usage.completion_tokens == sum(bool(c.choices and c.choices[0].delta.content) for c in chunks)
 
 
 def test_the_anthropic_client(url: str) -> None:
     with anthropic.Anthropic(base_url=url, api_key="none") as client:
+        asked: list[anthropic.types.MessageParam] = [{"role": "user", "content": LONG}]
+        with client.messages.stream(model="m", max_tokens=64, messages=asked) as stream:
+            streamed = stream.get_final_message()
+        whole = client.messages.create(model="m", max_tokens=64, messages=asked)
+        assert streamed.model_dump(exclude={"id"}) == whole.model_dump(exclude={"id"})
         answer = client.messages.create(
             model="m", max_tokens=64, system="Be brief.", messages=[{"role": "user", "content": "What is 17 * 23?"}]
         )

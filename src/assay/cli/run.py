@@ -8,7 +8,18 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import cluster_options, config_of, config_options
 from assay.cli._output import format_option, show
-from assay.cli._running import failure_as_event, run_and_show
+from assay.cli._running import failure_as_event, load_and_show, run_and_show
+from assay.errors import UserError
+
+
+def _levels(ctx: click.Context, param: click.Parameter, text: str | None) -> list[int] | None:
+    """`1,2,4` as numbers."""
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdecimal() and len(word) <= 4 and int(word) for word in words):
+        raise UserError(f"--load takes numbers from 1 to 9999 with commas, got {text!r}", fix="--load 1,2,4,8")
+    return [int(word) for word in words]
 
 
 @click.command("run", cls=Command)
@@ -19,20 +30,29 @@ from assay.cli._running import failure_as_event, run_and_show
     help="How much of the flow; default full.",
 )
 @click.option("-j", "--max-concurrency", type=click.IntRange(min=1), help="Calls in flight, per model.")
+@click.option(
+    "--load", "levels", metavar="N,N,…", callback=_levels, help="Measure throughput and latency with N calls in flight."
+)
 @click.option("--max-error-rate", type=click.FloatRange(0, 1), help="Fail if a larger share of responses are errors.")
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
 @format_option
 @click.option("--no-progress", is_flag=True, help="No progress display.")
-def command(dry_run: bool, form: str, as_json: bool, no_progress: bool, **options: Any) -> None:
+def command(
+    dry_run: bool, form: str, as_json: bool, no_progress: bool, levels: list[int] | None, **options: Any
+) -> None:
     """Run CONFIG: every model × prompt × item × sample, then scoring and metrics.
 
     The same command resumes where an earlier one stopped. With --json events are printed as JSON lines, and the last
-    line is the result.
+    line is the result. With --load nothing is scored: every level is a run of its own in the folder's `load`.
     """
     with failure_as_event(as_json):
         config, chosen = config_of(**options)
-        if dry_run:
+        if levels is not None:
+            if dry_run:
+                raise UserError("--load and --dry-run do not go together", fix="leave one of them out")
+            load_and_show(api.new_load_test(api.experiment(config, **chosen), levels), form, as_json, no_progress)
+        elif dry_run:
             show(api.plan(config, **chosen), form, as_json=as_json)
         else:
             run_and_show(api.experiment(config, **chosen), form, as_json=as_json, no_progress=no_progress)

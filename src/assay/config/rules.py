@@ -20,7 +20,6 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 _OTHER_NAMES = {
     "n": "use `num_samples`: each sample is a call of its own, so that it can be resumed",
-    "stream": "remove it: answers are read whole",
 }
 
 
@@ -190,6 +189,8 @@ def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> 
     for name, value in params.items():
         if name in _OTHER_NAMES:
             document.report(f"{name!r} is not a sample parameter here", (*key, name), _OTHER_NAMES[name])
+        if name == "stream" and not isinstance(value, bool):
+            document.report(f"stream must be true or false, got {shown(value)}", (*key, name))
         if name not in _RANGES or value is None:
             continue
         low, high = _RANGES[name]

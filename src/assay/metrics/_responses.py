@@ -24,6 +24,7 @@ def once(group: Group, name: str) -> tuple[Any, Any]:
     return group.item[rows], np.array([given[at] for at in rows], dtype=np.float64)
 
 
+STREAM = "metadata.stream"
 Statistic = Literal["mean", "median", "p95", "p99"]
 _SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99}
 
@@ -63,3 +64,11 @@ def statistics(group: Group, name: str, fields: dict[str, Any], statistic: Stati
     if statistic != "mean":
         return with_interval(fields[statistic], fields, intervals[statistic])
     return Values(value=float(values.mean()), fields=fields, per_item=item_contributions(items, values), items=items)
+
+
+def streamed(group: Group, name: str, statistic: Statistic) -> Values:
+    """The same of a time that only streamed answers have."""
+    values = statistics(group, f"{STREAM}.{name}", {}, statistic)
+    if values.value is None:
+        values.reason = f"no response behind these rows has {name!r}: it needs `stream: true` and a server that streams"
+    return values

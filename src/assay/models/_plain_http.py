@@ -68,12 +68,15 @@ class PlainClient:
         self._starts: dict[tuple[str, str], bytes] = {}
         self._fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode("latin-1")
 
-    async def send(self, method: str, url: str, body: bytes, timeout: float) -> Answer:
-        """The answer; of one that is not 2xx as much as came. Raises TimeoutError, OSError, Broken or TooLarge."""
+    async def send(
+        self, method: str, url: str, body: bytes, timeout: float, arrivals: list[tuple[int, float]] | None = None
+    ) -> Answer:
+        """The answer; of one that is not 2xx as much as came. `arrivals` gets the size and the time of each piece.
+        Raises TimeoutError, OSError, Broken or TooLarge."""
         connection = self._free() or await self._connect(min(timeout, CONNECT_TIMEOUT))
         start = self._starts.get((method, url)) or self._start(method, url)
         request = b"%bcontent-length: %d\r\n\r\n%b" % (start, len(body), body)
-        answer = connection.send(request, timeout)
+        answer = connection.send(request, timeout, arrivals)
         try:
             result = await answer
         except BaseException:
@@ -129,8 +132,9 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._answer: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._left = 0.0
+        self._left = self._now = 0.0
         self._share: Share | None = None
+        self._arrivals: list[tuple[int, float]] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -152,8 +156,11 @@ class _Connection(asyncio.Protocol):
         """Whether nothing came since the last answer: neither an end, nor bytes that the next one would begin with."""
         return not self.closed and not self._socket.poll(0)
 
-    def send(self, request: bytes, timeout: float) -> "asyncio.Future[Answer]":
+    def send(
+        self, request: bytes, timeout: float, arrivals: list[tuple[int, float]] | None
+    ) -> "asyncio.Future[Answer]":
         self._begin()
+        self._arrivals = arrivals
         self._answer = self._loop.create_future()
         self._timer = self._loop.call_later(timeout, self._fail, TimeoutError())
         self._transport.write(request)
@@ -179,6 +186,7 @@ class _Connection(asyncio.Protocol):
             self.abort()
             return
         before = self._size
+        self._now = self._loop.time()  # pieces that come together have one time
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
@@ -222,6 +230,8 @@ class _Connection(asyncio.Protocol):
         if not self._ended:
             self._size += len(piece)
             self._pieces.append(piece)
+            if self._arrivals is not None:
+                self._arrivals.append((self._size, self._now))
 
     def on_message_complete(self) -> None:
         if self._status and not self._ended and self._size <= self._most:

@@ -38,11 +38,14 @@ class ReqwestClient:
         self._errors: Any = exceptions
         self._client: Any = builder.default_headers(dict(headers)).build()
 
-    async def send(self, method: str, url: str, body: bytes, timeout: float) -> Answer:
-        """The answer; of one that is not 2xx as much as came. Raises TimeoutError, Broken, TooLarge or LaneError."""
+    async def send(
+        self, method: str, url: str, body: bytes, timeout: float, arrivals: list[tuple[int, float]] | None = None
+    ) -> Answer:
+        """The answer; of one that is not 2xx as much as came. `arrivals` gets the size and the time of each piece.
+        Raises TimeoutError, Broken, TooLarge or LaneError."""
         request = self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
         request = request.streamed_read_buffer_limit(0)  # else a broken body would cost the status too
-        reading = _Reading(self._max_body)
+        reading = _Reading(self._max_body, arrivals)
         try:
             async with asyncio.timeout(timeout) as deadline, request.build_streamed() as response:
                 reading.begin(response)
@@ -74,8 +77,9 @@ class ReqwestClient:
 class _Reading:
     """What came of one answer."""
 
-    def __init__(self, max_body: int) -> None:
+    def __init__(self, max_body: int, arrivals: list[tuple[int, float]] | None) -> None:
         self.status = 0
+        self.arrivals = arrivals
         self.headers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
         self.share: Share | None = None
@@ -94,7 +98,7 @@ class _Reading:
         most = self._max_body if self.status < 300 else MAX_ERROR_BODY
         if stated > most:
             raise TooLarge(stated)
-        if self.status == 200 and 0 < stated <= SMALL:
+        if self.status == 200 and 0 < stated <= SMALL and self.arrivals is None:
             self.pieces.append((await response.bytes()).to_bytes())
             return
         size = 0
@@ -103,6 +107,8 @@ class _Reading:
         while (piece := await reader.read_chunk()) is not None:
             self.pieces.append(piece.to_bytes())
             size += len(piece)
+            if self.arrivals is not None:
+                self.arrivals.append((size, time.monotonic()))
             if size > most:
                 raise TooLarge(size)
             await self._wait(size, stated, deadline)

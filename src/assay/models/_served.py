@@ -60,6 +60,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     revision: the version of the model, as part of its identity
     extra_body: further keys of each request
     headers: further headers of each request
+    stream: whether answers come in pieces, so that rows have their times
     command: how a server is started; `{port}`, `{model_path}` and `{model_name}` in it are filled in
     docker: the container that a server is started in
     port: the port that the server listens on; any free one if null
@@ -73,6 +74,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     revision: str | None = None
     extra_body: dict[str, Any] | None = None
     headers: dict[str, str] | None = None
+    stream: bool = False
     command: str | list[str] | None = None
     docker: Docker | None = None
     port: int | None = None
@@ -155,6 +157,7 @@ def served_model(
         revision=settings.revision,
         extra_body=settings.extra_body or {},
         headers=settings.headers or {},
+        stream=settings.stream,
     )
 
 

@@ -41,18 +41,21 @@ class Transport:
         self._wanted = wanted
         self._client: PlainClient | ReqwestClient | None = None
 
-    async def post(self, body: bytes, *, timeout: float) -> Reply:
-        """Send a body to the server's address and read the whole answer, if it is of a sane size."""
-        return await self._exchange("POST", self.url, body, timeout)
+    async def post(self, body: bytes, *, timeout: float, arrivals: list[tuple[int, float]] | None = None) -> Reply:
+        """Send a body to the server's address and read the whole answer, if it is of a sane size. `arrivals` gets how
+        much of it had come, and when, for each piece."""
+        return await self._exchange("POST", self.url, body, timeout, arrivals)
 
     async def get(self, url: str, *, timeout: float) -> Reply:
         """Read another address of the same server."""
         return await self._exchange("GET", url, b"", timeout)
 
-    async def _exchange(self, method: str, url: str, body: bytes, timeout: float) -> Reply:
+    async def _exchange(
+        self, method: str, url: str, body: bytes, timeout: float, arrivals: list[tuple[int, float]] | None = None
+    ) -> Reply:
         try:
             client = self._client or self._open()
-            answer = await client.send(method, url, body, timeout)
+            answer = await client.send(method, url, body, timeout, arrivals)
         except ValueError:  # its text may hold the value of a header
             raise self._unusable() from None
         except TooLarge as error:

@@ -12,6 +12,7 @@ from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import check_depth, count
 from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
 from assay.models._secrets import NO_SECRETS, Secrets
+from assay.models._streams import join_messages
 from assay.models._transport import Transport
 from assay.models.openai import HttpModel, base_url
 from assay.registry import model
@@ -19,7 +20,7 @@ from assay.text.messages import content_text
 
 DEFAULT_MAX_TOKENS = 1024
 _HOST = "api.anthropic.com"
-_NOT_SENT = {"num_samples", "think", "seed", "stop", "tools", "tool_choice", "max_tokens"}
+_NOT_SENT = {"num_samples", "think", "seed", "stream", "stop", "tools", "tool_choice", "max_tokens"}
 _encode = msgspec.json.encode
 _FINISH = {
     "end_turn": "stop",
@@ -178,15 +179,17 @@ def anthropic(
     revision: str | None = None,
     extra_body: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
+    stream: bool = False,
 ) -> Model:
-    """A model behind the messages API; `version` is the API's, sent as the header `anthropic-version`."""
+    """A model behind the messages API; `version` is the API's, sent as the header `anthropic-version`. With `stream`
+    answers come in pieces, and rows have their times."""
     base = base_url(endpoint, where=f"model {name!r}")
     key = (api_key or "").strip()
     if not key and urlsplit(base).hostname == _HOST:
         key = os.environ.get("ANTHROPIC_API_KEY", "").strip()
     lowered = {header.lower(): value for header, value in (headers or {}).items()}
     sent = {"anthropic-version": version, **({"x-api-key": key} if key else {}), **lowered}
-    return AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {})
+    return AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {}, stream=stream)
 
 
 class AnthropicModel(HttpModel):
@@ -195,6 +198,7 @@ class AnthropicModel(HttpModel):
     owned = HttpModel.owned | {"system"}
     key_fix = "set the variable ANTHROPIC_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
     read_answer = staticmethod(read_answer)
+    join_events = staticmethod(join_messages)
 
     def __init__(
         self,
@@ -204,8 +208,11 @@ class AnthropicModel(HttpModel):
         headers: Mapping[str, str],
         revision: str | None,
         extra_body: dict[str, Any],
+        *,
+        stream: bool = False,
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="anthropic")
+        self.stream = self.stream or stream
         self.base = base
         self.protect(base, {key: value for key, value in headers.items() if key != "anthropic-version"})
         sent = {"content-type": "application/json", **headers}
@@ -223,6 +230,8 @@ class AnthropicModel(HttpModel):
             sent["tools"] = [tool(entry) for entry in tools]
         if (choice := params.get("tool_choice")) is not None:
             sent["tool_choice"] = tool_choice(choice)
+        if self.stream:
+            sent["stream"] = True
         system, turns = split_system(request.messages)
         if system:
             sent["system"] = system

@@ -1,6 +1,7 @@
 """Any server that speaks the OpenAI API, chat or completions, over HTTP."""
 
 import os
+import time
 from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -12,11 +13,12 @@ from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
 from assay.models._secrets import Secrets, is_secret, is_word
+from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import Reply, Transport
 from assay.registry import model
 from assay.text.messages import messages_text
 
-_NOT_SENT = {"num_samples", "think", "seed"}
+_NOT_SENT = {"num_samples", "think", "seed", "stream"}
 _LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
 _encode = msgspec.json.encode
@@ -33,11 +35,14 @@ def openai(
     revision: str | None = None,
     extra_body: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
+    stream: bool = False,
 ) -> Model:
-    """A model behind an OpenAI-compatible server; `model_name` is what the server calls it."""
+    """A model behind an OpenAI-compatible server; `model_name` is what the server calls it. With `stream` answers come
+    in pieces, and rows have their times."""
     if endpoint is None:
         endpoint = os.environ.get("OPENAI_BASE_URL") or _LOCAL
-    return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {})
+    body, sent = extra_body or {}, headers or {}
+    return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, body, sent, stream=stream)
 
 
 class HttpModel:
@@ -48,7 +53,10 @@ class HttpModel:
     key_fix = _KEY_FIX
     filtered = frozenset[str]()  # codes of a prompt that the server's filter stopped
     read_answer = staticmethod(read_answer)
+    join_events: Join = staticmethod(join_chat)
+    counted = False  # whether streams are asked for the number of tokens
     base: str
+    _params: Mapping[str, Any] | None = None  # those that the beginning of a body was made for
     _transport: Transport
     _secrets: Secrets  # in no error
     _keys: Secrets | None  # in no answer
@@ -63,6 +71,7 @@ class HttpModel:
         own: dict[str, Any] = {"name": name, "model_name": model_name, "revision": revision, "extra_body": extra_body}
         self.identity: Mapping[str, Any] = {**identity, **own}
         self._extra = extra_body
+        self.stream = extra_body.get("stream") is True  # not in the identity: it changes no answer
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request."""
@@ -79,17 +88,37 @@ class HttpModel:
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
         try:
-            reply = await self._transport.post(self.body(request), timeout=request.timeout)
-            if 200 <= reply.status < 300:
-                completion = self.read_answer(reply.body, self._secrets)
-                return completion if self._keys is None else self._keys.hidden(completion, reply.body)
-            if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
-                return Completion(finish_reason="content_filter", refused=True)
-            raise await self._failure(reply)
+            if self.stream:
+                return await self._streamed(request)
+            return await self._read(await self._transport.post(self.body(request), timeout=request.timeout))
         except CallError as error:
             error.what = self._secrets.text(error.what)
             error.where = error.where or self._transport.shown
             raise
+
+    async def _read(self, reply: Reply) -> Completion:
+        if 200 <= reply.status < 300:
+            completion = self.read_answer(reply.body, self._secrets)
+            return completion if self._keys is None else self._keys.hidden(completion, reply.body)
+        if reply.status == 400 and server_message(reply.body)[0] in self.filtered:
+            return Completion(finish_reason="content_filter", refused=True)
+        raise await self._failure(reply)
+
+    async def _streamed(self, request: Request) -> Completion:
+        """The answer that the events make, with their times; one that came at once has none. A server that does not
+        know `stream_options` is not asked to count tokens any more."""
+        arrivals: Arrivals = []
+        body, counted, sent = self.body(request), self.counted, time.monotonic()
+        reply = await self._transport.post(body, timeout=request.timeout, arrivals=arrivals)
+        if counted and reply.status in (400, 422) and b"stream_options" in reply.body:
+            self.counted, self._params = False, None
+            return await self._streamed(request)
+        if not 200 <= reply.status < 300 or not is_stream(reply.body):
+            return await self._read(reply)
+        joined = self.join_events(reply.body, self._secrets)
+        completion = await self._read(Reply(joined.status, {}, joined.body))
+        completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
+        return completion
 
     async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
@@ -116,12 +145,15 @@ class OpenAIModel(HttpModel):
         revision: str | None,
         extra_body: dict[str, Any],
         headers: Mapping[str, str],
+        *,
+        stream: bool = False,
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
+        self.stream = self.stream or stream
+        self.counted = True
         self.chat = api == "chat"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
-        self._params: dict[str, Any] | None = None
         self._start = b""
         self.connect(endpoint)
 
@@ -152,6 +184,8 @@ class OpenAIModel(HttpModel):
         sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
+        if self.stream:
+            sent = {"stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {}), **sent}
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.look.trace import Match, Sample, Trace
+from assay.records import find
 from assay.reports.sheet import Line, Sheet
 from assay.text.messages import content_text
 
@@ -137,6 +138,8 @@ def _add_tool_calls(tree: _Tree, depth: int, calls: Any) -> None:
 
 def _facts(row: dict[str, Any]) -> str:
     facts = [str(row.get("outcome", "ok")), f"{row.get('inference_time') or 0:.3g} s"]
+    if isinstance(first := find(row, "metadata.stream.ttft"), float):
+        facts.append(f"first token after {first:.3g} s")
     if row.get("total_tokens") is not None:
         facts.append(f"{row['total_tokens']:,} tokens")
     if row.get("cost") is not None:

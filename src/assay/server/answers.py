@@ -19,6 +19,7 @@ from assay.demo.solver import count_tokens, respond
 from assay.errors import UserError
 from assay.server import messages_api
 from assay.server.options import Options
+from assay.server.streams import events_of
 from assay.text.messages import messages_text
 
 MODEL = "assay-demo"
@@ -35,6 +36,7 @@ class CompletionRequest(msgspec.Struct):
     prompt: str | list[str] | None = None
     seed: int | None = None
     stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
     n: int | None = None
     tools: list[Any] | None = None
     tool_choice: Any = None
@@ -42,10 +44,13 @@ class CompletionRequest(msgspec.Struct):
 
 
 class Reply(NamedTuple):
+    """An answer; `events` are sent in place of the body where there are any."""
+
     body: bytes
     status: int = 200
     content_type: bytes = _JSON
     headers: tuple[tuple[str, str], ...] = ()
+    events: tuple[bytes, ...] = ()
 
 
 _decode = msgspec.json.Decoder(CompletionRequest).decode
@@ -87,8 +92,16 @@ class Answers:
             request = read(body)
         except (msgspec.DecodeError, ValueError) as error:
             return refusal(f"the request is not what this server reads: {error}")
-        if request.stream:
-            return refusal("this server does not stream; send stream: false")
+        reply = self._answer(request, body, write, missing)
+        if not request.stream or reply.status != 200 or reply.content_type != _JSON:
+            return reply
+        usage = bool(request.stream_options and request.stream_options.get("include_usage"))
+        try:
+            return reply._replace(events=tuple(events_of(reply.body, usage=usage)))
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):  # a user's answer of another shape
+            return reply
+
+    def _answer(self, request: CompletionRequest, body: bytes, write: Writer, missing: str) -> Reply:
         if request.n not in (None, 1):
             return refusal("this server gives one choice; send n: 1 and ask again for more")
         messages = request.messages

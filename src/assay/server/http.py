@@ -5,6 +5,7 @@ length, and a single write for the answer.
 """
 
 import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ MAX_BODY = 256 * 1024 * 1024
 HUGE_BODY = 200 * 1000 * 1000
 _PIECE = b"a" * 65536
 _OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n%b\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -159,6 +161,33 @@ class Connection(asyncio.Protocol):
         whole = encode(reply)
         self.transport.write(whole[: len(whole) - len(reply.body) // 2 - 1])
         self.drop()
+
+    def stream(self, events: Sequence[bytes], pause: float, then: Callable[[], None], *, tear: bool = False) -> None:
+        """Send events as chunks, with a pause before each but the first; with `tear` hang up in place of the end."""
+        self.transport.write(_STREAM % (b"connection: close\r\n" if self.last else b""))
+        chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
+        if not pause:
+            self.transport.write(b"".join(chunks))
+            self._end_stream(then, tear)
+        else:
+            self._send_next(iter(chunks), pause, then, tear)
+
+    def _send_next(self, chunks: Iterator[bytes], pause: float, then: Callable[[], None], tear: bool) -> None:
+        chunk = None if self.transport.is_closing() else next(chunks, None)
+        if chunk is None:
+            self._end_stream(then, tear)
+            self.resume()
+            return
+        self.transport.write(chunk)
+        asyncio.get_running_loop().call_later(pause, self._send_next, chunks, pause, then, tear)
+
+    def _end_stream(self, then: Callable[[], None], tear: bool) -> None:
+        then()
+        if tear:
+            self.drop()
+        else:
+            self.transport.write(b"0\r\n\r\n")
+            self.done()
 
     def flood(self) -> None:
         """A well-formed answer of 200 MB, made while it is sent, so that it is never held."""

@@ -4,16 +4,21 @@ import msgspec
 
 from assay.errors import UserError
 
-RATES = ("rate_429", "rate_500", "rate_drop", "rate_torn", "rate_huge")
+RATES = (
+    "rate_429", "rate_500", "rate_drop", "rate_torn", "rate_huge",
+    "rate_garbage", "rate_unfinished", "rate_error_event",
+)  # fmt: skip
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates are shares (0 to 1) of requests that fail so, drawn from the seed and the request's number."""
+    """Rates are shares (0 to 1) of requests that fail so, drawn from the seed and the request's number; the last three
+    spoil streams alone. `token_ms` is the pause between the pieces of a stream."""
 
     port: int = 0
     seed: int = 0
     skill: float = 0.8
     latency_ms: float = 0.0
+    token_ms: float = 0.0
     capacity: int = 0
     retry_after: float = 1.0
     rate_429: float = 0.0
@@ -21,6 +26,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rate_drop: float = 0.0
     rate_torn: float = 0.0
     rate_huge: float = 0.0
+    rate_garbage: float = 0.0
+    rate_unfinished: float = 0.0
+    rate_error_event: float = 0.0
     answers: str = ""
     processes: int = 1
 
@@ -33,9 +41,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError(f"the fault rates add up to {sum(rates.values()):g}", fix="keep their sum at most 1")
         if not 0 <= self.port < 65536:
             raise UserError(f"port {self.port} does not exist", fix="give 0 (any free one) to 65535")
-        for name, value in {"latency_ms": self.latency_ms, "retry_after": self.retry_after}.items():
-            if value < 0:
-                raise UserError(f"{name} is {value!r}", fix="give 0 or more")
+        for name in ("latency_ms", "token_ms", "retry_after"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{name} is {getattr(self, name)!r}", fix="give 0 or more")
         if self.processes < 1 or self.capacity < 0:
             raise UserError("processes must be at least 1, capacity at least 0 (0 = no limit)")
 

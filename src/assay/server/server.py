@@ -11,8 +11,10 @@ from assay.errors import UserError
 from assay.server.answers import MODEL, Answers, Reply, error_body, refusal
 from assay.server.http import Connection
 from assay.server.options import Faults, Options
+from assay.server.streams import spoiled
 
 HOST = "127.0.0.1"
+_INSTEAD = ("429", "500", "drop", "huge")  # faults in place of an answer
 
 
 class MockServer:
@@ -31,6 +33,7 @@ class MockServer:
         self.failures: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._delay = self.options.latency_ms / 1000
+        self._pause = self.options.token_ms / 1000
         self._loop: asyncio.AbstractEventLoop
         routes = {
             b"/chat/completions": self.answers.chat,
@@ -48,7 +51,7 @@ class MockServer:
     async def start(self, *, share_port: bool = False) -> None:
         """Listen; with `share_port` several processes may listen on the same port."""
         self._loop = asyncio.get_running_loop()
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: asyncio sets no delay
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if share_port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -102,17 +105,32 @@ class MockServer:
         connection.resume()
 
     def _finish(self, connection: Connection, handler: Any, body: bytes, fault: str) -> None:
+        reply = None if fault in _INSTEAD else handler(body)
+        if reply is not None and reply.events and not connection.transport.is_closing():
+            self._stream(connection, reply, fault)
+            return
         self.in_flight -= 1
-        if fault:
-            self._fail(connection, handler, body, fault)
+        if reply is None or fault == "torn":
+            self._fail(connection, reply, fault)
         else:
-            self._answer(connection, handler(body))
+            self._answer(connection, reply)
+
+    def _stream(self, connection: Connection, reply: Reply, fault: str) -> None:
+        """Events count as one request in flight until the last was sent."""
+        self.statuses[200] += 1
+        self.failures.update([fault] if fault else [])
+
+        def over() -> None:
+            self.in_flight -= 1
+
+        events = spoiled(list(reply.events), fault) if fault else reply.events
+        connection.stream(events, self._pause, over, tear=fault == "torn")
 
     def _answer(self, connection: Connection, reply: Reply) -> None:
         self.statuses[reply.status] += 1
         connection.write(reply)
 
-    def _fail(self, connection: Connection, handler: Any, body: bytes, fault: str) -> None:
+    def _fail(self, connection: Connection, reply: Reply | None, fault: str) -> None:
         self.failures[fault] += 1
         if connection.transport.is_closing():
             return
@@ -122,8 +140,8 @@ class MockServer:
             self._answer(connection, Reply(error_body("the mock server is set to fail", "server_error"), 500))
         elif fault == "drop":
             connection.drop()
-        elif fault == "torn":
-            connection.tear(handler(body))
+        elif reply is not None:
+            connection.tear(reply)
         else:
             connection.flood()
 

@@ -14,7 +14,7 @@ from assay.config import Config, FewShotConfig, TaskConfig
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
 from assay.engine.experiment.dataset import open_dataset as open_dataset
-from assay.engine.experiment.models import Problems
+from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
 from assay.interfaces import Model, Prompt, Task
 from assay.store.items import normalise_placed
@@ -66,7 +66,7 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
     for entry in config.models:
         if entry.helper:
             continue
-        params = {**config.sample_params, **entry.inference}
+        params = sampling(config, entry)
         for prompt in prompts:
             timeout = entry.timeout or config.timeout
             tasks.append(make_prompt_task(prompt, models[entry.name], params=params, samples=count, timeout=timeout))
@@ -89,7 +89,7 @@ def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) 
     """A graph with the config's models, which keep their own sampling parameters."""
     make = registry.task.get("graph")
     params = registry.check_params(make, entry.params, reserved=["name", "models", "inference"])
-    inference = {model.name: {**config.sample_params, **model.inference} for model in config.models}
+    inference = {model.name: sampling(config, model) for model in config.models}
     return make(entry.graph, name=entry.name, models=models, inference=inference, **params)
 
 

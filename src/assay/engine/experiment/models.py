@@ -65,7 +65,15 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
 
 def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
     factory = registry.model.get(entry.type, base=Path(config.base))
-    return factory(entry.name, **registry.check_params(factory, _with_secrets(entry.params, variables)))
+    params = _with_secrets(entry.params, variables)
+    if {**config.sample_params, **entry.inference}.get("stream") and "stream" in registry.parameters(factory):
+        params.setdefault("stream", True)
+    return factory(entry.name, **registry.check_params(factory, params))
+
+
+def sampling(config: Config, entry: ModelConfig) -> dict[str, Any]:
+    """The sampling parameters of a model. How an answer comes does not change it: `stream` is the model's."""
+    return {key: value for key, value in {**config.sample_params, **entry.inference}.items() if key != "stream"}
 
 
 def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
@@ -87,9 +95,12 @@ def _revealed(reference: str, variables: Mapping[str, str]) -> str:
     return value
 
 
-def bind_limits(config: Config) -> dict[str, Limits]:
-    """By lane. The command line's and the config's own concurrency bound each model's."""
-    return {entry.name: _limits(config, entry) for entry in config.models}
+def bind_limits(config: Config, steady: int | None = None) -> dict[str, Limits]:
+    """By lane. The command line's and the config's own concurrency bound each model's; `steady` takes their place."""
+    limits = {entry.name: _limits(config, entry) for entry in config.models}
+    if steady is None:
+        return limits
+    return {lane: msgspec.structs.replace(own, max_concurrency=steady, steady=True) for lane, own in limits.items()}
 
 
 def default_limits(config: Config) -> Limits:

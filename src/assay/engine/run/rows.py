@@ -43,6 +43,8 @@ def response_of(
         metadata["response_id"] = done.response_id
         if done.masked:
             metadata["masked"] = True
+        if done.stream:
+            metadata["stream"] = done.stream
         row.total_tokens = done.total_tokens
         row.prompt_tokens = done.prompt_tokens
         row.completion_tokens = done.completion_tokens

@@ -7,7 +7,7 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
 from assay.engine.calls.executor import Executor, Shared, close_artefact
@@ -142,6 +142,7 @@ class _RunJob:
                 await self._run_lanes(list(self._lanes(selection, lanes)), around)
         finally:
             self.sync.close()
+            self._count_retries(lanes, old)
             self._close_manifest()
             for lane in progress.of("run"):
                 lane.ended = lane.ended or time.monotonic()
@@ -197,7 +198,7 @@ class _RunJob:
         self, lane: Lane, missing: Iterator[Cell], total: int, around: Surroundings
     ) -> list[asyncio.Task[None]]:
         # Those who wait before they try again hold no place in the lane: others use it meanwhile.
-        count = min(2 * lane.limits.max_concurrency, max(1, total))
+        count = min(lane.limits.max_concurrency * (1 if lane.limits.steady else 2), max(1, total))
         return [asyncio.create_task(self._work(lane, missing, around)) for _ in range(count)]
 
     async def _work(self, lane: Lane, missing: Iterator[Cell], around: Surroundings) -> None:
@@ -255,6 +256,16 @@ class _RunJob:
         seconds = time.perf_counter() - started
         context.write_trace(cell.key)
         return response_of(cell, answer, self.samples, seconds, error, kind)
+
+    def _count_retries(self, lanes: Lanes, old: Manifest | None) -> None:
+        """By lane, of this run and of those that it resumes."""
+        before: Any = old.metadata.get("retries") if old is not None else None
+        retries = dict(before) if isinstance(before, dict) else {}
+        for lane in lanes:
+            if lane.progress.retries:
+                retries[lane.name] = retries.get(lane.name, 0) + lane.progress.retries
+        if retries:
+            self.manifest.metadata["retries"] = retries
 
     def _close_manifest(self) -> None:
         self.manifest.counts = self.existing.counts()

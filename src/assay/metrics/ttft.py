@@ -1,0 +1,18 @@
+"""How soon answers begin."""
+
+from assay.interfaces import Group, Values
+from assay.metrics._responses import STREAM, Statistic, columns, streamed
+from assay.registry import metric
+
+
+@metric(columns=columns(f"{STREAM}.ttft"), verdicts=False, lower_is_better=True)
+def ttft(group: Group, *, statistic: Statistic = "mean") -> Values:
+    """The time to the first token of a response in seconds, from sending the request: mean, sum, min, median, p95, p99,
+    max and std, and `intervals` of the quantiles.
+
+    Every streamed response behind the rows counts once; a response that failed does not count.
+
+    Parameters:
+    statistic: which number is the value
+    """
+    return streamed(group, "ttft", statistic)

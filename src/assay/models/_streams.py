@@ -1,0 +1,268 @@
+"""Answers that come as server-sent events: put together to the body that the same server sends at once, and timed.
+
+Whatever reads an answer reads the joined body, so a streamed answer is what an unstreamed one would have been. A
+stream without its end mark is not an answer, whatever came of it: it is worth another try. An event that reports an
+error has the status that the server would have answered with.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+
+from assay.errors import TransientError
+from assay.models._failures import UNREADABLE, excerpt
+from assay.models._secrets import Secrets
+from assay.text.messages import content_text
+
+Arrivals = list[tuple[int, float]]  # how much of the body had come, and when
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+_BOM = b"\xef\xbb\xbf"
+_BEGINNING = re.compile(rb"(\xef\xbb\xbf)?[\r\n]*(data|event|id|retry|error)?:")
+_LINE_ENDS = b"\r\n"
+_MOST_LINES = 2_000_000  # an answer that is all line ends must not fill the memory
+_DONE: dict[str, Any] = {}
+_TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal"})
+_HEAD = ("id", "model", "system_fingerprint", "usage")
+_STATUSES = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "invalid_request_error": 400,
+}
+
+
+class Joined(NamedTuple):
+    """The whole answer. `marks` are the places in the stream where events ended that brought some of it; `hidden` is
+    how many of its tokens were counted and not sent."""
+
+    status: int
+    body: bytes
+    marks: list[int] = []
+    hidden: int = 0
+
+
+Join = Callable[[bytes, Secrets], Joined]
+
+
+def is_stream(body: bytes) -> bool:
+    """Whether a body has events: some servers answer at once whatever they are asked."""
+    return _BEGINNING.match(body) is not None
+
+
+def events(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """The data of each event and where it ends. The last may lack its empty line: a torn one is not JSON anyway."""
+    if body.count(b"\n") + body.count(b"\r") > 2 * _MOST_LINES:
+        raise TransientError("the stream has too many lines")
+    end = len(_BOM) if body.startswith(_BOM) else 0
+    lines: list[bytes] = []
+    for line in body[end:].splitlines(keepends=True):
+        end += len(line)
+        if line.startswith(b"data:"):
+            lines.append(line[5:].strip(b" \r\n"))
+        elif line.startswith(b"error:"):  # as llama.cpp reports one
+            lines.append(b'{"error":%b}' % line[6:].strip())
+        elif lines and line[0] in _LINE_ENDS:
+            yield (lines[0] if len(lines) == 1 else b"\n".join(lines)), end
+            lines = []
+    if lines:
+        yield b"\n".join(lines), end
+
+
+def _decoded(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], int]]:
+    """Each event as JSON, up to and with `[DONE]`."""
+    for data, end in events(body):
+        if data == b"[DONE]":
+            yield _DONE, end
+            return
+        try:
+            event = _decode(data)
+        except UNREADABLE:
+            event = None
+        if not isinstance(event, dict):
+            raise TransientError(f"an event of the stream is not JSON: {excerpt(secrets.scrubbed(data))}")
+        yield event, end
+
+
+def _ended_early() -> TransientError:
+    return TransientError("the stream ended before the answer did")
+
+
+def _body(answer: Any) -> bytes:
+    try:
+        return _encode(answer)
+    except UNREADABLE:
+        raise TransientError("the events of the stream are nested too deeply") from None
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _failed(event: dict[str, Any]) -> Joined:
+    """The answer that an error event stands for."""
+    error = _fields(event.get("error")) or event
+    code = next((error[key] for key in ("code", "status", "http_code") if isinstance(error.get(key), int)), 0)
+    named = _STATUSES.get(str(error.get("type")), _STATUSES.get(str(error.get("code")), 500))
+    return Joined(code if 400 <= code < 600 else named, _body(event))
+
+
+def join_chat(body: bytes, secrets: Secrets) -> Joined:
+    """The chunks of chat and text completions as one completion. Its end mark is `[DONE]` or a finish reason."""
+    head: dict[str, Any] = {}
+    texts: dict[str, list[str]] = {}
+    calls: dict[int, dict[str, Any]] = {}
+    logprobs: dict[str, list[Any]] = {}
+    finish = None
+    done = is_chosen = False
+    marks: list[int] = []
+    for chunk, end in _decoded(body, secrets):
+        if chunk.get("error"):
+            return _failed(chunk)
+        done = chunk is _DONE
+        for key in _HEAD:
+            if (value := chunk.get(key)) is not None:
+                head[key] = value
+        choice = _first_choice(chunk.get("choices"))
+        if choice is None:
+            continue
+        is_chosen = True
+        if isinstance(reason := choice.get("finish_reason"), str):
+            finish = reason or finish
+        if _add_delta(choice, texts, calls):
+            marks.append(end)
+        for key, values in _fields(choice.get("logprobs")).items():
+            if isinstance(values, list):
+                logprobs.setdefault(key, []).extend(values)
+    if not done and finish is None:
+        raise _ended_early()
+    message: dict[str, Any] = {key: "".join(parts) for key, parts in texts.items() if key != "text"}
+    message["tool_calls"] = list(calls.values()) or None
+    whole = {"message": message, "finish_reason": finish, "logprobs": logprobs or None}
+    if "text" in texts:
+        whole["text"] = "".join(texts["text"])
+    answer = _body({**head, "choices": [whole] if is_chosen else []})
+    is_told = any(key.startswith("reasoning") for key in texts)
+    return Joined(200, answer, marks, 0 if is_told else _hidden(head.get("usage")))
+
+
+def _first_choice(choices: Any) -> dict[str, Any] | None:
+    if isinstance(choices, list):
+        for choice in choices:
+            if isinstance(choice, dict) and not choice.get("index"):
+                return choice
+    return None
+
+
+def _add_delta(choice: dict[str, Any], texts: dict[str, list[str]], calls: dict[int, dict[str, Any]]) -> bool:
+    """Take up what one chunk brings; whether it brings any of the answer."""
+    brought = False
+    for key, value in _fields(choice.get("delta")).items():
+        if key == "content" and value is not None and not isinstance(value, str):
+            value = content_text(value)
+        if key in _TEXTS and isinstance(value, str):
+            texts.setdefault(key, []).append(value)
+            brought = brought or bool(value)
+        elif key == "tool_calls" and isinstance(value, list):
+            for part in value:
+                brought = _add_call(_fields(part), calls) or brought
+    if isinstance(text := choice.get("text"), str):
+        texts.setdefault("text", []).append(text)
+        brought = brought or bool(text)
+    return brought
+
+
+def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
+    """Parts of a call have its `index`; servers that send whole calls may leave it out."""
+    index: Any = part.get("index")
+    if not isinstance(index, int):
+        index = len(calls) if part.get("id") or not calls else next(reversed(calls))
+    call = calls.setdefault(index, {})
+    call |= {key: value for key, value in part.items() if key not in ("index", "function") and value is not None}
+    if function := _fields(part.get("function")):
+        own = call.setdefault("function", {"name": None, "arguments": ""})
+        own["name"] = own["name"] or function.get("name")
+        own["arguments"] += str(function.get("arguments") or "")
+    return bool(part)
+
+
+def _hidden(usage: Any) -> int:
+    """Tokens of reasoning that the server counts and keeps for itself."""
+    count: Any = _fields(_fields(usage).get("completion_tokens_details")).get("reasoning_tokens")
+    return count if isinstance(count, int) else 0
+
+
+_PARTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def join_messages(body: bytes, secrets: Secrets) -> Joined:
+    """The events of Anthropic's API as one message. Its end mark is `message_stop`."""
+    answer: dict[str, Any] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    parts: dict[tuple[int, str], list[str]] = {}
+    done = False
+    marks: list[int] = []
+    for event, end in _decoded(body, secrets):
+        match event:
+            case {"type": "error"}:
+                return _failed(event)
+            case {"type": "message_start", "message": dict(message)}:
+                answer = message
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                blocks[index] = block
+            case {"type": "content_block_delta", "index": int(index), "delta": {"type": str(kind), **delta}}:
+                key = _PARTS.get(kind, "")
+                if text := delta.get(key):
+                    blocks.setdefault(index, {"type": key})
+                    parts.setdefault((index, key), []).append(str(text))
+                    marks.append(end)
+            case {"type": "message_delta", "delta": dict(delta)}:
+                usage = {**_fields(answer.get("usage")), **_fields(event.get("usage"))}
+                answer = {**answer, **delta, "usage": usage}
+            case {"type": "message_stop"}:
+                done = True
+            case _:  # a ping, and what a later version adds
+                pass
+    if not done:
+        raise _ended_early()
+    for (index, key), texts in parts.items():
+        text = "".join(texts)
+        blocks[index] |= {"input": _arguments(text)} if key == "partial_json" else {key: text}
+    answer["content"] = list(blocks.values())
+    return Joined(200, _body(answer), marks)
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return _decode(text)
+    except UNREADABLE:  # a call that was cut off by the limit of tokens
+        return {"arguments": text}
+
+
+def times(joined: Joined, arrivals: Sequence[tuple[int, float]], sent: float, tokens: int | None) -> dict[str, float]:
+    """What a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
+    those are counted by the server where it does."""
+    moments: list[float] = []
+    coming = iter(arrivals)
+    size, moment = 0, sent
+    for mark in joined.marks:
+        while size < mark:
+            size, moment = next(coming)
+        moments.append(moment)
+    measured: dict[str, float] = {"seconds": arrivals[-1][1] - sent, "pieces": len(moments)}
+    if moments:
+        measured["ttft"] = moments[0] - sent
+        count = tokens - joined.hidden if tokens is not None and tokens > joined.hidden else len(moments)
+        generation = moments[-1] - moments[0]
+        if count > 1 and generation > 0:
+            measured["time_between_tokens"] = generation / (count - 1)
+            measured["generation_speed"] = (count - 1) / generation
+            measured["longest_pause"] = max(late - early for early, late in pairwise(moments))
+    return {name: round(value, 6) for name, value in measured.items()}
