@@ -38,9 +38,13 @@ class ReqwestClient:
         self._errors: Any = exceptions
         self._client: Any = builder.default_headers(dict(headers)).build()
 
-    async def send(self, method: str, url: str, body: bytes, timeout: float) -> Answer:
+    async def send(
+        self, method: str, url: str, body: bytes, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         """The answer; of one that is not 2xx as much as came. Raises TimeoutError, Broken, TooLarge or LaneError."""
         request = self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
+        if headers:
+            request = request.headers(dict(headers))
         request = request.streamed_read_buffer_limit(0)  # else a broken body would cost the status too
         reading = _Reading(self._max_body)
         try:

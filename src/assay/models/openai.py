@@ -1,4 +1,4 @@
-"""Any server that speaks the OpenAI API, chat or completions, over HTTP."""
+"""Any server that speaks the OpenAI API, chat, completions or responses, over HTTP."""
 
 import os
 from collections.abc import Mapping
@@ -7,10 +7,12 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from assay.config.environment import FromEnvironment
 from assay.errors import CallError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
-from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
+from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
+from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._transport import Reply, Transport
 from assay.registry import model
@@ -19,7 +21,9 @@ from assay.text.messages import messages_text
 _NOT_SENT = {"num_samples", "think", "seed"}
 _LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+_PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 _encode = msgspec.json.encode
+Api = Literal["chat", "completions", "responses"]
 
 
 @model
@@ -28,16 +32,20 @@ def openai(
     *,
     model_name: str | None = None,
     endpoint: str | None = None,
-    api: Literal["chat", "completions"] = "chat",
+    api: Api = "chat",
     api_key: str | None = None,
     revision: str | None = None,
     extra_body: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
+    rename: dict[str, str] | None = None,
 ) -> Model:
-    """A model behind an OpenAI-compatible server; `model_name` is what the server calls it."""
+    """A model behind an OpenAI-compatible server; `model_name` is what the server calls it, and `rename` what it calls
+    parameters, such as `max_tokens: max_completion_tokens`."""
     if endpoint is None:
         endpoint = os.environ.get("OPENAI_BASE_URL") or _LOCAL
-    return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {})
+    return OpenAIModel(
+        name, model_name or name, endpoint, api, api_key, revision, extra_body or {}, headers or {}, rename or {}
+    )
 
 
 class HttpModel:
@@ -76,10 +84,13 @@ class HttpModel:
         keys = [value for name, value in headers.items() if is_secret(name, value)]
         self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
+    async def post(self, request: Request) -> Reply:
+        return await self._transport.post(self.body(request), timeout=request.timeout)
+
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
         try:
-            reply = await self._transport.post(self.body(request), timeout=request.timeout)
+            reply = await self.post(request)
             if 200 <= reply.status < 300:
                 completion = self.read_answer(reply.body, self._secrets)
                 return completion if self._keys is None else self._keys.hidden(completion, reply.body)
@@ -94,7 +105,18 @@ class HttpModel:
     async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
         error = failure(reply, model_name=self.model_name, where=where, key_fix=self.key_fix, secrets=self._secrets)
-        return await unknown_model(reply, self._transport, self.base, self.model_name, error, self._secrets)
+        return await unknown_model(reply, self.models, self.model_name, error)
+
+    async def models(self) -> list[str]:
+        """What the server says it has. Raises CallError."""
+        reply = await self.list_models()
+        if reply.status != 200:
+            where = self._transport.shown
+            raise failure(reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets)
+        return model_names(self._secrets.masked(reply.body))
+
+    async def list_models(self) -> Reply:
+        return await self._transport.get(f"{self.base}/models", timeout=10)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -105,20 +127,28 @@ class OpenAIModel(HttpModel):
 
     owned = HttpModel.owned | {"prompt"}
     filtered = frozenset({"content_filter", "content_policy_violation"})
+    query = ""  # of every address
 
     def __init__(
         self,
         name: str,
         model_name: str,
         endpoint: str,
-        api: Literal["chat", "completions"],
+        api: Api,
         api_key: str | None,
         revision: str | None,
         extra_body: dict[str, Any],
         headers: Mapping[str, str],
+        rename: Mapping[str, str] = {},
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
-        self.chat = api == "chat"
+        self.api = api
+        self.rename = rename
+        if api == "responses":
+            self.read_answer = read_response
+        if isinstance(api_key, FromEnvironment):
+            self.key_fix = f"check what {api_key.reference} holds"
+        self._seed = _encode(rename.get("seed", "seed")) + b":%b,"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._params: dict[str, Any] | None = None
@@ -132,19 +162,20 @@ class OpenAIModel(HttpModel):
         bearer = {"authorization": f"Bearer {key}"} if key else {}
         self.protect(self.base, {**bearer, **self._headers})
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
-        path = "/chat/completions" if self.chat else "/completions"
-        self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
+        self._transport = Transport(self.base + _PATHS[self.api] + self.query, self.sent, wanted=WANTED_HEADERS)
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
         params = request.params
+        if self.api == "responses":
+            return responses_body(self.model_name, request, self._extra)
         if params != self._params:
             self._params, self._start = dict(params), self._encode_start(params)
         start = self._start
         seed = params.get("seed")
         if seed is not None:
-            start += b'"seed":%b,' % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
-        if self.chat:
+            start += self._seed % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
+        if self.api == "chat":
             return start + b'"messages":' + _encode(request.messages) + b"}"
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
@@ -152,6 +183,9 @@ class OpenAIModel(HttpModel):
         sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
+        for ours in self.rename.keys() & sent.keys():
+            sent.setdefault(self.rename[ours], sent[ours])
+            del sent[ours]
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
