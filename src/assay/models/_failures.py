@@ -19,6 +19,8 @@ LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
 _RETRY = (408, 409, 425)
 _OVERLOAD = (503, 529)
 _LISTED = 20  # model names in an error
+_TEXTS = ("message", "Message", "detail", "error")  # where servers say what is wrong
+_LISTS = ("data", "models", "publisherModels", "modelSummaries")  # where providers put them
 _TOO_LONG = re.compile(
     r"context[ _](length|size|window)|exceed_context|maximum context|prompt is too long|(input|prompt) (is )?too long",
     re.I,
@@ -91,9 +93,11 @@ def model_names(body: bytes) -> list[str]:
         content: Any = msgspec.json.decode(body)
         rows: Any = content
         if isinstance(content, dict):
-            rows = next(content[key] for key in ("data", "models", "modelSummaries") if key in content)
+            rows = next(
+                content[key] for key in ("data", "models", "publisherModels", "modelSummaries") if key in content
+            )
         names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
-        return [excerpt(name.removeprefix("models/").encode()) for name in names]
+        return [excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names]
     except (*UNREADABLE, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
         raise TransientError(f"the server's answer is not a list of models: {excerpt(body)}") from None
 
@@ -128,7 +132,9 @@ def server_message(body: bytes) -> tuple[str, str]:
         if not isinstance(error, dict):
             return "", excerpt(str(error).encode(), 1000)
         fields: dict[str, Any] = error
-        text = next((fields[key] for key in ("message", "detail", "error") if isinstance(fields.get(key), str)), None)
+        text = next(
+            (fields[key] for key in ("message", "Message", "detail", "error") if isinstance(fields.get(key), str)), None
+        )
         return str(fields.get("code") or fields.get("type") or ""), excerpt((text or str(fields)).encode(), 1000)
     except UNREADABLE:
         return "", excerpt(body)

@@ -57,6 +57,7 @@ class HttpModel:
     filtered = frozenset[str]()  # codes of a prompt that the server's filter stopped
     read_answer = staticmethod(read_answer)
     base: str
+    listing = ""  # the address of the list of models, if it is not `base` and /models
     _transport: Transport
     _secrets: Secrets  # in no error
     _keys: Secrets | None  # in no answer
@@ -116,7 +117,7 @@ class HttpModel:
         return model_names(self._secrets.masked(reply.body))
 
     async def list_models(self) -> Reply:
-        return await self._transport.get(f"{self.base}/models", timeout=10)
+        return await self._transport.get(self.listing or f"{self.base}/models", timeout=10)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -189,8 +190,8 @@ class OpenAIModel(HttpModel):
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
-def base_url(endpoint: str, *, where: str = "") -> str:
-    """The address that paths are added to: an endpoint without a path means its `/v1`."""
+def base_url(endpoint: str, *, where: str = "", version: str = "/v1") -> str:
+    """The address that paths are added to: an endpoint without a path means its `/v1`, or what its API begins with."""
     parts = urlsplit(endpoint)
     try:
         sane = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -203,7 +204,7 @@ def base_url(endpoint: str, *, where: str = "") -> str:
             fix="write it like `endpoint: http://localhost:1234/v1`",
         )
     base = endpoint.rstrip("/")
-    return base if parts.path.strip("/") else f"{base}/v1"
+    return base if parts.path.strip("/") else base + version
 
 
 def _key_for(base: str) -> str:
