@@ -17,7 +17,7 @@ from assay.config.environment import names_secret, secret
 from assay.errors import UserError
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedModel(msgspec.Struct, frozen=True):
     """What a model costs, in US dollars per million tokens, and how many tokens it takes at most."""
 
     input: float
@@ -36,7 +36,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     variables: dict[str, list[str]] = {}
     rename: dict[str, str] = {}
     local: bool = False
-    models: dict[str, Listed] = {}
+    models: dict[str, ListedModel] = {}
 
 
 class _Table(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """OpenAI's models on Azure: the OpenAI client at a resource's own address, where `model_name` is a deployment."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -34,7 +35,7 @@ def azure(
         fix = "set AZURE_OPENAI_ENDPOINT to https://RESOURCE.openai.azure.com, or write `endpoint:`"
         raise UserError("Azure needs the resource, and AZURE_OPENAI_ENDPOINT is not set", where=where, fix=fix)
     address = endpoint if "://" in endpoint else f"https://{endpoint}.openai.azure.com"
-    root = base_url(address, where=where, version="").partition("/openai")[0] if "://" in address else address
+    root = re.sub(r"(?<=[^/])/openai(/.*)?$", "", base_url(address, where=where, version=""))
     deployment = model_name or name
     sent = {**({"api-key": api_key.strip()} if api_key else {}), **(headers or {})}
     made = AzureModel(
