@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import assay.registry as registry  # `from assay import …` would import the whole engine first
 from assay.errors import UserError
@@ -49,6 +49,12 @@ class PlugIn(NamedTuple):
     origin: str
 
 
+@overload
+def list_plugins(kind: Literal["providers"]) -> "list[ProviderEntry]": ...
+@overload
+def list_plugins(kind: str = "") -> list[PlugIn]: ...
+@overload
+def list_plugins(kind: str, provider: str) -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]": ...
 def list_plugins(kind: str = "", provider: str = "") -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]":
     """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of their docs; `providers`;
     or the models that a provider has, which asks its server."""
