@@ -84,12 +84,12 @@ def _from_text(text: str) -> dict[str, Any]:
     kind, _, name = model["name"].partition(":")
     if not name:
         return model
-    if kind in registry.model.names():
+    if kind in _WITHOUT_VERSION or (kind in providers() and kind not in registry.model.names() and not address):
+        model.update(type=kind, model_name=name)  # the whole is its name: what another provider serves is another model
+    elif kind in registry.model.names():
         model.update(type=kind, name=name)
         if kind == "openai" and not address:
             model.update(endpoint=providers()["openai"].endpoint)
-    elif kind in providers() and not address:  # the whole is its name: what another provider serves is another model
-        model.update(type=kind, model_name=name)
     return model
 
 

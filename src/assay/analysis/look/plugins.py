@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import assay.registry as registry  # `from assay import …` would import the whole engine first
 from assay.errors import UserError
@@ -49,8 +49,6 @@ class PlugIn(NamedTuple):
     origin: str
 
 
-@overload
-def list_plugins(kind: Literal["providers"]) -> "list[ProviderEntry]": ...
 @overload
 def list_plugins(kind: str = "") -> list[PlugIn]: ...
 @overload
