@@ -5,7 +5,7 @@ import json
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -45,12 +45,14 @@ class Fake:
         self.answers = answers or ANSWERS
         self.asked: list[Asked] = []
         self.tunnels: list[str] = []
+        self.open: list[asyncio.StreamWriter] = []
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open.append(writer)
         while True:
             try:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-            except (asyncio.IncompleteReadError, ConnectionError):
+            except (asyncio.IncompleteReadError, OSError):
                 break
             method, path, _ = head[0].split(" ")
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
@@ -67,6 +69,7 @@ class Fake:
         _, target, _ = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode().split(" ")
         self.tunnels.append(target)
         inner, outer = await asyncio.open_connection("127.0.0.1", port)
+        self.open += [writer, outer]
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         await asyncio.gather(_pump(reader, outer), _pump(inner, writer))
 
@@ -76,7 +79,7 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         while piece := await source.read(65536):
             target.write(piece)
             await target.drain()
-    except ConnectionError:
+    except OSError:
         pass
     target.close()
 
@@ -99,9 +102,12 @@ def faked(fake: Fake, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     async def stop(servers: list[asyncio.Server]) -> None:
         for server in servers:
             server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(0.01)
+        for writer in fake.open:
+            writer.close()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        for writer in fake.open:
+            with suppress(OSError):
+                await writer.wait_closed()
 
     servers, port = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
     try:
