@@ -49,14 +49,20 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
 
 def _check_prefix(model: Mapping[str, Any], key: Key, document: Document) -> None:
     """What stands before a colon is a provider, unless an address says where the model is."""
-    prefix, _, name = str(model["name"]).partition(":")
-    if not prefix or not name or _SAYS_WHERE & model.keys():
-        return
+    if not _SAYS_WHERE & model.keys() and (problem := unknown_prefix(str(model["name"]))):
+        document.report(problem[0], key, problem[1])
+
+
+def unknown_prefix(text: str) -> tuple[str, str] | None:
+    """What is wrong with a name of the form `prefix:name`, and what to do; None for a name of another form."""
+    prefix, _, name = text.partition(":")
+    if not prefix or not name:
+        return None
     names = sorted({*providers(), *registry.model.names()})
     close = difflib.get_close_matches(prefix.lower(), names, n=3, cutoff=0.5)
     nearest = f"did you mean {' or '.join(repr(f'{provider}:{name}') for provider in close)}? " if close else ""
-    fix = f"{nearest}`assay list providers` has all; a server's own name needs its address: {prefix}:{name}@URL"
-    document.report(f"{prefix!r} is not a provider", key, fix)
+    fix = f"{nearest}`assay list providers` has all; a server's own name needs its address: {text}@URL"
+    return f"{prefix!r} is not a provider", fix
 
 
 def with_version(endpoint: str) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import assay.registry as registry
 from assay.config import parse_model
 from assay.config.environment import variables_in
-from assay.config.providers import Provider, is_own, provided, provider_of, providers
+from assay.config.providers import ListedModel, Provider, is_own, provided, provider_of, providers
 from assay.errors import UserError
 from assay.models.openai import HttpModel
 from assay.threads import run_blocking
@@ -49,21 +49,20 @@ def _entry(name: str, provider: Provider, variables: Mapping[str, str]) -> Provi
 
 def list_served(source: str) -> list[ServedModelEntry]:
     """What a provider, or the server at an address, says it has."""
-    name, at, address = source.partition("@") if "://" not in source.partition("@")[0] else ("", "@", source)
-    types = {*providers(), *registry.model.names()}
-    if name and name not in types:
+    is_address = "://" in source.partition("@")[0]
+    name, _, address = ("openai", "", source) if is_address else source.partition("@")
+    if name not in {*providers(), *registry.model.names()}:
         raise UserError(f"there is no provider {name!r}", fix=registry.nearest(name, providers()))
-    entry = parse_model({"name": "any", "type": name or "openai", **({"endpoint": address} if at else {})})
-    params = dict(entry.params)
-    if name == "openai" and not at:
-        params["endpoint"] = providers()["openai"].endpoint
-    type, filled = provided(entry.type, params, variables_in(Path.cwd()))
+    if name == "openai" and not address:
+        address = providers()["openai"].endpoint
+    entry = parse_model({"name": "any", "type": name, **({"endpoint": address} if address else {})})
+    type, params = provided(entry.type, entry.params, variables_in(Path.cwd()))
     factory = registry.model.get(type)
-    model = factory("any", **registry.check_params(factory, filled))
+    model = factory("any", **registry.check_params(factory, params))
     if not isinstance(model, HttpModel):
         raise UserError(f"a model of the type {type!r} has no server that could be asked", fix="assay list providers")
-    provider = provider_of(entry.type, params)
-    known = provider.models if provider and is_own(provider, params) else {}
+    provider = provider_of(entry.type, entry.params)
+    known = provider.models if provider and is_own(provider, entry.params) else {}
 
     async def ask() -> list[str]:
         try:
@@ -71,9 +70,11 @@ def list_served(source: str) -> list[ServedModelEntry]:
         finally:
             await model.close()
 
-    return [
-        ServedModelEntry(served, listed.input, listed.output, listed.context)
-        if (listed := known.get(served))
-        else ServedModelEntry(served, None, None, None)
-        for served in sorted(run_blocking(ask))
-    ]
+    names = sorted(run_blocking(ask))
+    if not names:
+        raise UserError("the server has no models at all", where=model.base, fix="load one")
+    return [_served(served, known.get(served)) for served in names]
+
+
+def _served(name: str, known: ListedModel | None) -> ServedModelEntry:
+    return ServedModelEntry(name, *((known.input, known.output, known.context) if known else (None, None, None)))
