@@ -160,6 +160,8 @@ LINES = [
     "dataset verify stored",
     "init started --example qa",
     "list scorer",
+    "list providers",
+    "list models http://127.0.0.1:9",
     "show exact_match",
     "schema -o schema.json",
     "completion bash",

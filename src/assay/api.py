@@ -145,7 +145,7 @@ def experiment(
     """A config bound to its folder, not yet run, with the options of `assay run` (see Options, `cluster.place`).
 
     Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
-    `type:name[@url]` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
+    `provider:name` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
     it says; only models that are all texts choose among the config's, as `-m` does.
     """
     from assay.config import Config, has_objects, load

@@ -51,6 +51,7 @@ OTHERS = {  # what they show changes with each plug-in
     "init": "init --list",
     "list": "list",
     "load": "run config.yaml --load 1,2 --no-progress -o loaded",
+    "list-providers": "list providers",
     "show": "show exact_match",
     "import": "import camp -o imported",
 }

@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 from assay import registry
 from assay.analysis.look.plugins import kinds, summary
 from assay.cli import COMMANDS, group
+from assay.config.providers import providers
 from assay.errors import AssayError
+from tests.models.fake_providers import Fake, faked
 
 
 def said(*words: str) -> str:
@@ -160,3 +162,64 @@ def test_a_verb_that_needs_no_engine_imports_none(words: list[str], tmp_path: Pa
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True).stdout
     heavy = {"numpy", "jinja2", "rich", "pyreqwest", "duckdb", "asyncio"}
     assert {name for name in heavy if f"'{name}'" in out.splitlines()[-1]} == set()
+
+
+def test_providers_and_their_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for provider in providers().values():
+        for name in (*provider.key, "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS"):
+            monkeypatch.delenv(name, raising=False)
+    lines = said("list", "providers").splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [*providers()]
+    assert {line.split()[-1] for line in lines[1:]} == {"no", "needed"}
+    monkeypatch.setenv("GROQ_API_KEY", "key-0123456789")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKID-0123456789")
+    (tmp_path / ".env").write_text("GOOGLE_API_KEY=key-0123456789\n")
+    shown = said("list", "providers")
+    assert [line.split()[0] for line in shown.splitlines()[1:4]] == ["google", "bedrock", "groq"]
+    assert "GOOGLE_API_KEY" in shown.splitlines()[1]
+    entries = [json.loads(line) for line in said("list", "provider", "--json").splitlines()]
+    assert {entry["name"] for entry in entries if entry["is_set"]} == {"google", "bedrock", "groq"}
+    assert "0123456789" not in shown + json.dumps(entries)
+
+
+def test_the_models_that_a_server_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {
+        "/v1/models": {"data": [{"id": "b"}, {"id": "a\u001b[31m"}]},
+        "/v1beta/models": {"models": [{"name": "models/gemini-2.5-pro"}]},
+        "/foundation-models": {"modelSummaries": [{"modelId": "org.m-v1:0"}]},
+    }
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKID")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-0123456789")
+    with faked(fake := Fake(pages)) as url:
+        assert said("list", "models", url).split() == ["model", "a", "[31m", "b"]
+        assert said("list", "models", f"anthropic@{url}").split() == ["model", "a", "[31m", "b"]
+        assert said("list", "models", f"gemini@{url}").split() == ["model", "gemini-2.5-pro"]
+        row = {"name": "org.m-v1:0", "input": None, "output": None, "context": None}
+        assert json.loads(said("list", "model", f"bedrock@{url}", "--json")) == row
+    paths = ["/v1/models", "/v1/models?limit=1000", "/v1beta/models?pageSize=1000"]
+    assert [asked.path for asked in fake.asked] == [*paths, "/foundation-models?byOutputModality=TEXT"]
+    assert fake.asked[3].headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKID/")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ({"data": []}, "the server has no models at all"),
+        ({"data": [{}]}, "not a list of models"),
+        ([1], "not a list of models"),
+        ((401, {}), "the server refused the API key"),
+    ],
+)
+def test_servers_that_tell_no_models(answer: Any, problem: str) -> None:
+    with faked(Fake({"/models": answer})) as url:
+        assert problem in refused("list", "models", url)
+
+
+def test_providers_that_cannot_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GROQ_API_KEY", raising=False)
+    assert "GROQ_API_KEY is not set" in refused("list", "models", "groq")
+    assert "did you mean 'mistral'?" in refused("list", "models", "mistrall")
+    assert "has no server that could be asked" in refused("list", "models", "demo")
+    assert "assay list models groq" in refused("list", "scorers", "groq")

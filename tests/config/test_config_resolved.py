@@ -12,7 +12,7 @@ from assay.config import Config, load, resolved, schema, to_yaml
 
 Loaded = Callable[..., Config]
 
-names = st.text(min_size=1, max_size=6).filter(lambda name: ".py:" not in name and "@http" not in name)
+names = st.text(min_size=1, max_size=6).filter(lambda name: ":" not in name)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda children: st.lists(children, max_size=2) | st.dictionaries(st.text(max_size=5), children, max_size=2),

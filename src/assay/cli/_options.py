@@ -55,7 +55,7 @@ config_options = _all_of(  # of `run`, `plan` and `validate`
             "models",
             multiple=True,
             metavar="MODEL",
-            help="Only this model: a name in the config, type:name[@url], or file.py:function.",
+            help="Only this model: a name in the config, provider:name, type:name[@url], or file.py:function.",
         ),
         click.option("--limit", type=click.IntRange(min=0), help="Only the first N items."),
         click.option("--num-samples", type=click.IntRange(min=1), help="Only the first N samples of each item."),

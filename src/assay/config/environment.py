@@ -67,6 +67,11 @@ def environment(config: Config, environ: Mapping[str, str] | None = None) -> dic
     return _with_env_vars(config.env_vars, outer)
 
 
+def variables_in(folder: Path) -> dict[str, str]:
+    """The environment and the folder's `.env`."""
+    return _with_dotenv(folder, None, None)
+
+
 def secret(reference: str, environ: Mapping[str, str]) -> str | None:
     """The text that `${VAR}` (or `Bearer ${VAR}`) stands for; None if a variable is not set or empty."""
     missing = [name for _, name, default in _VARIABLE.findall(reference) if not environ.get(name) and not default]

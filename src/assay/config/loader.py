@@ -12,7 +12,7 @@ import msgspec
 from assay.config.check import build
 from assay.config.environment import check_secrets, environment_of, eval_variables, expand
 from assay.config.inline import ARGUMENTS, without_objects
-from assay.config.models import FIELDS, is_bare_name
+from assay.config.models import FIELDS, is_bare_name, unknown_prefix
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
@@ -55,13 +55,14 @@ def parse_model(
     *,
     environ: Mapping[str, str] | None = None,
 ) -> ModelConfig:
-    """A known model by its name, or a new one: `type:name[@url]`, `file.py:function`, or a mapping."""
+    """A known model by its name, or a new one: `provider:name`, `type:name[@url]`, `file.py:function`, or a mapping."""
     match = next((entry for entry in known if entry.name == model), None)
     if match is not None:
         return match
     if isinstance(model, str) and known and is_bare_name(model):
-        fix = f"{nearest(model, [entry.name for entry in known])}; or write type:name[@url] or file.py:function"
-        raise UserError(f"there is no model {model!r}", fix=fix)
+        names = nearest(model, [entry.name for entry in known])
+        what, fix = unknown_prefix(model) or ("", "or write provider:name, type:name[@url] or file.py:function")
+        raise UserError(f"there is no model {model!r}{what and f', and {what}'}", fix=f"{names}; {fix}")
     document = Document({"models": [dict(model) if isinstance(model, Mapping) else model]})
     document.data = expand(document.data, (), environment_of(document, environ), document)
     normalise(document)

@@ -1,4 +1,4 @@
-"""The ways to write a model: a name, `type:name[@url]`, `file.py:function`, or a mapping of keys."""
+"""The ways to write a model: a name, `provider:name`, `type:name[@url]`, `file.py:function`, or a mapping of keys."""
 
 import difflib
 import re
@@ -10,16 +10,15 @@ import msgspec
 
 import assay.registry as registry
 from assay.config.environment import PLACEHOLDERS
+from assay.config.providers import provider_of, providers
 from assay.config.source import Document, Key
 from assay.config.types import ModelConfig
 
 LOCAL_ENDPOINT = "http://localhost:1234/v1"
 FIELDS = {field.name for field in msgspec.structs.fields(ModelConfig)} - {"params"}
-_OTHER_PROVIDERS = {
-    *("azure", "bedrock", "cohere", "deepseek", "fireworks", "gemini", "google", "grok", "groq", "hf", "huggingface"),
-    *("mistral", "ollama", "openrouter", "together", "vertex", "xai"),
-}
+_WITHOUT_VERSION = {"azure", "bedrock", "gemini", "vertex"}  # types that make their own paths
 _FUNCTION_KEYS = {"path", "function_name", "function"}
+_SAYS_WHERE = {"type", "endpoint", "model_name"}
 
 
 def is_bare_name(text: str) -> bool:
@@ -31,30 +30,39 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     """A model with the engine's keys on top and all for its factory in `params`; null means not given."""
     if isinstance(entry, str):
         entry = _from_text(entry)
-        _check_provider(entry, key, document)
     if not isinstance(entry, Mapping):
         return entry
     merged = {name: value for name, value in _merged(entry, key, document).items() if value is not None}
+    if isinstance(merged.get("name"), str) and not _SAYS_WHERE & merged.keys():
+        merged |= _from_text(merged["name"])
+        _check_prefix(merged, key, document)
     model: dict[str, Any] = {name: merged.pop(name) for name in list(merged) if name in FIELDS}
     _name_key_variable(merged, key, document)
-    if model.get("type", "openai") == "openai":
+    type = model.get("type", "openai")
+    if type == "openai":
         merged.setdefault("endpoint", LOCAL_ENDPOINT)
-    if isinstance(merged.get("endpoint"), str):
+    provider = provider_of(type, merged) if isinstance(type, str) else None
+    if isinstance(merged.get("endpoint"), str) and (provider.type if provider else type) not in _WITHOUT_VERSION:
         merged["endpoint"] = with_version(merged["endpoint"])
     return {**model, "params": merged}
 
 
-def _check_provider(model: Mapping[str, Any], key: Key, document: Document) -> None:
-    """`qwen3:8b` is a name at a local server; what stands before the colon may also be meant as a provider."""
-    prefix, _, name = str(model["name"]).partition(":")
-    types = registry.model.names()
-    if not name or len(model) > 1:
-        return
-    close = difflib.get_close_matches(prefix.lower(), types, n=1, cutoff=0.75)
-    if close or prefix.lower() in _OTHER_PROVIDERS:
-        meant = f"did you mean '{close[0]}:{name}'? " if close else ""
-        fix = f"{meant}valid: {', '.join(types)}; of any server that speaks OpenAI's API: openai:{name}@URL"
-        document.report(f"{prefix!r} is not a provider", key, fix)
+def _check_prefix(model: Mapping[str, Any], key: Key, document: Document) -> None:
+    """What stands before a colon is a provider, unless an address says where the model is."""
+    if not _SAYS_WHERE & model.keys() and (problem := unknown_prefix(str(model["name"]))):
+        document.report(problem[0], key, problem[1])
+
+
+def unknown_prefix(text: str) -> tuple[str, str] | None:
+    """What is wrong with a name of the form `prefix:name`, and what to do; None for a name of another form."""
+    prefix, _, name = text.partition(":")
+    if not prefix or not name:
+        return None
+    names = sorted({*providers(), *registry.model.names()})
+    close = difflib.get_close_matches(prefix.lower(), names, n=3, cutoff=0.5)
+    nearest = f"did you mean {' or '.join(repr(f'{provider}:{name}') for provider in close)}? " if close else ""
+    fix = f"{nearest}`assay list providers` has all; a server's own name needs its address: {text}@URL"
+    return f"{prefix!r} is not a provider", fix
 
 
 def with_version(endpoint: str) -> str:
@@ -80,8 +88,14 @@ def _from_text(text: str) -> dict[str, Any]:
     if address:
         model = {"name": address[1], "endpoint": address[2]}
     kind, _, name = model["name"].partition(":")
-    if name and kind in registry.model.names():
+    if not name:
+        return model
+    if kind in _WITHOUT_VERSION or (kind in providers() and kind not in registry.model.names() and not address):
+        model.update(type=kind, model_name=name)  # the whole is its name: what another provider serves is another model
+    elif kind in registry.model.names():
         model.update(type=kind, name=name)
+        if kind == "openai" and not address:
+            model.update(endpoint=providers()["openai"].endpoint)
     return model
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import assay.registry as registry
 from assay.config.environment import shown
 from assay.config.prompts import check_prompt
+from assay.config.providers import providers
 from assay.config.source import Document, Key
 from assay.config.types import Config, DatasetConfig, GateConfig, MethodConfig, MetricConfig
 
@@ -83,7 +84,8 @@ def _check_need(config: Config, document: Document, need: Need | None) -> None:
 def _check_models(config: Config, document: Document) -> None:
     for n, model in enumerate(config.models):
         key: Key = ("models", n)
-        _check_name(model.type, registry.model, (*key, "type"), document)
+        if model.type not in providers():
+            _check_name(model.type, registry.model, (*key, "type"), document)
         _check_sampling(model.inference, (*key, "inference"), document)
         if "num_samples" in model.inference:
             fix = "set `num_samples` for the whole config"

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.models._secrets import Secrets
-from assay.models._transport import Reply, Transport
+from assay.models._transport import Reply
 from assay.registry import nearest
 
 WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
@@ -19,14 +19,19 @@ LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
 _RETRY = (408, 409, 425)
 _OVERLOAD = (503, 529)
 _LISTED = 20  # model names in an error
+_TEXTS = ("message", "Message", "detail", "error")  # where servers say what is wrong
+_LISTS = ("data", "models", "publisherModels", "modelSummaries")  # where providers put them
 _TOO_LONG = re.compile(
     r"context[ _](length|size|window)|exceed_context|maximum context|prompt is too long|(input|prompt) (is )?too long",
     re.I,
 )
 _USER = re.compile(r"//[^/?#@]*@")
 _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
+_NO_KEY = re.compile(r"api key (not valid|expired)", re.I)  # what Gemini says with a 400
 _NO_MODEL = re.compile(
-    r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)", re.I | re.S
+    r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)"
+    r"|model identifier is invalid",
+    re.I | re.S,
 )
 
 
@@ -44,7 +49,7 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
         return TransientError(summary, where=where, overload=True, retry_after=retry_after(reply.headers))
     if status in _RETRY or status >= 500:
         return TransientError(summary, where=where, retry_after=retry_after(reply.headers))
-    if status in (401, 403):
+    if status in (401, 403) or (status == 400 and _NO_KEY.search(message)):
         return LaneError(f"the server refused the API key ({summary})", where=where, fix=key_fix)
     if status == 404:
         return LaneError(
@@ -63,7 +68,7 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
 
 
 async def unknown_model(
-    reply: Reply, transport: Transport, base: str, model_name: str, error: CallError, secrets: Secrets
+    reply: Reply, models: Callable[[], Awaitable[list[str]]], model_name: str, error: CallError
 ) -> CallError:
     """The error of a server that knows no such model, with the names that it does know, if it tells them.
 
@@ -72,16 +77,29 @@ async def unknown_model(
     if reply.status != 404 and not (reply.status == 400 and _NO_MODEL.search(error.what)):
         return error
     try:
-        listed = await transport.get(f"{base}/models", timeout=10)
-        content: Any = msgspec.json.decode(secrets.masked(listed.body))
-        names = [excerpt(entry["id"].encode()) for entry in content["data"]]
-    except (CallError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        names = await models()
+    except CallError:
         return error
     if model_name in names:
         return error
     fix = nearest(model_name, names[:_LISTED]) if names else "it has no models at all: load one"
     summary = error.what if reply.status == 404 else f"the server does not know the model {model_name!r} ({error.what})"
     return LaneError(summary, where=error.where, fix=fix)
+
+
+def model_names(body: bytes) -> list[str]:
+    """The names in a server's list of models; providers put them under different keys."""
+    try:
+        content: Any = msgspec.json.decode(body)
+        rows: Any = content
+        if isinstance(content, dict):
+            rows = next(
+                content[key] for key in ("data", "models", "publisherModels", "modelSummaries") if key in content
+            )
+        names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
+        return [excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names]
+    except (*UNREADABLE, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
+        raise TransientError(f"the server's answer is not a list of models: {excerpt(body)}") from None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -114,7 +132,9 @@ def server_message(body: bytes) -> tuple[str, str]:
         if not isinstance(error, dict):
             return "", excerpt(str(error).encode(), 1000)
         fields: dict[str, Any] = error
-        text = next((fields[key] for key in ("message", "detail", "error") if isinstance(fields.get(key), str)), None)
+        text = next(
+            (fields[key] for key in ("message", "Message", "detail", "error") if isinstance(fields.get(key), str)), None
+        )
         return str(fields.get("code") or fields.get("type") or ""), excerpt((text or str(fields)).encode(), 1000)
     except UNREADABLE:
         return "", excerpt(body)

@@ -63,18 +63,23 @@ class PlainClient:
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             lines.setdefault("authorization", f"Basic {b64encode(pair).decode()}")
-        if any(not (name + value).isprintable() for name, value in lines.items()):  # a line end would begin a new field
-            raise ValueError("a header holds characters that it must not")
         self._starts: dict[tuple[str, str], bytes] = {}
-        self._fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode("latin-1")
+        self._fields = _fields(lines)
 
     async def send(
-        self, method: str, url: str, body: bytes, timeout: float, arrivals: list[tuple[int, float]] | None = None
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        arrivals: list[tuple[int, float]] | None = None,
     ) -> Answer:
-        """The answer; of one that is not 2xx as much as came. `arrivals` gets the size and the time of each piece.
-        Raises TimeoutError, OSError, Broken or TooLarge."""
+        """The answer; of one that is not 2xx as much as came. `headers` are those of this request alone; `arrivals` gets
+        the size and the time of each piece. Raises TimeoutError, OSError, Broken or TooLarge."""
+        more = _fields(headers) if headers else b""
         connection = self._free() or await self._connect(min(timeout, CONNECT_TIMEOUT))
-        start = self._starts.get((method, url)) or self._start(method, url)
+        start = (self._starts.get((method, url)) or self._start(method, url)) + more
         request = b"%bcontent-length: %d\r\n\r\n%b" % (start, len(body), body)
         answer = connection.send(request, timeout, arrivals)
         try:
@@ -118,6 +123,12 @@ class PlainClient:
             connection.abort()
         self._all.clear()
         self._idle.clear()
+
+
+def _fields(headers: Mapping[str, str]) -> bytes:
+    if any(not (name + value).isprintable() for name, value in headers.items()):  # a line end would begin a new field
+        raise ValueError("a header holds characters that it must not")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("latin-1")
 
 
 class _Connection(asyncio.Protocol):

@@ -39,11 +39,19 @@ class ReqwestClient:
         self._client: Any = builder.default_headers(dict(headers)).build()
 
     async def send(
-        self, method: str, url: str, body: bytes, timeout: float, arrivals: list[tuple[int, float]] | None = None
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        arrivals: list[tuple[int, float]] | None = None,
     ) -> Answer:
-        """The answer; of one that is not 2xx as much as came. `arrivals` gets the size and the time of each piece.
-        Raises TimeoutError, Broken, TooLarge or LaneError."""
+        """The answer; of one that is not 2xx as much as came. `headers` are those of this request alone; `arrivals` gets
+        the size and the time of each piece. Raises TimeoutError, Broken, TooLarge or LaneError."""
         request = self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
+        if headers:
+            request = request.headers(dict(headers))
         request = request.streamed_read_buffer_limit(0)  # else a broken body would cost the status too
         reading = _Reading(self._max_body, arrivals)
         try:

@@ -41,21 +41,34 @@ class Transport:
         self._wanted = wanted
         self._client: PlainClient | ReqwestClient | None = None
 
-    async def post(self, body: bytes, *, timeout: float, arrivals: list[tuple[int, float]] | None = None) -> Reply:
-        """Send a body to the server's address and read the whole answer, if it is of a sane size. `arrivals` gets how
-        much of it had come, and when, for each piece."""
-        return await self._exchange("POST", self.url, body, timeout, arrivals)
+    async def post(
+        self,
+        body: bytes,
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        arrivals: list[tuple[int, float]] | None = None,
+    ) -> Reply:
+        """Send a body to the server's address and read the whole answer, if it is of a sane size. `headers` are those
+        of this request alone; `arrivals` gets how much of the answer had come, and when, for each piece."""
+        return await self._exchange("POST", self.url, body, timeout, headers, arrivals)
 
-    async def get(self, url: str, *, timeout: float) -> Reply:
+    async def get(self, url: str, *, timeout: float, headers: Mapping[str, str] | None = None) -> Reply:
         """Read another address of the same server."""
-        return await self._exchange("GET", url, b"", timeout)
+        return await self._exchange("GET", url, b"", timeout, headers)
 
     async def _exchange(
-        self, method: str, url: str, body: bytes, timeout: float, arrivals: list[tuple[int, float]] | None = None
+        self,
+        method: str,
+        url: str,
+        body: bytes,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        arrivals: list[tuple[int, float]] | None = None,
     ) -> Reply:
         try:
             client = self._client or self._open()
-            answer = await client.send(method, url, body, timeout, arrivals)
+            answer = await client.send(method, url, body, timeout, headers, arrivals)
         except ValueError:  # its text may hold the value of a header
             raise self._unusable() from None
         except TooLarge as error:
@@ -73,8 +86,8 @@ class Transport:
             raise
         if answer.status == 200:
             return Reply(200, {}, answer.body)
-        headers = ((name, answer.header(name.encode())) for name in self._wanted)
-        named = {name: value.decode("latin-1") for name, value in headers if value is not None}
+        came = ((name, answer.header(name.encode())) for name in self._wanted)
+        named = {name: value.decode("latin-1") for name, value in came if value is not None}
         return Reply(answer.status, named, answer.body)
 
     def _open(self) -> PlainClient | ReqwestClient:

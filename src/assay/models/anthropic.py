@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from assay.config.environment import FromEnvironment
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import check_depth, count
@@ -189,7 +190,10 @@ def anthropic(
         key = os.environ.get("ANTHROPIC_API_KEY", "").strip()
     lowered = {header.lower(): value for header, value in (headers or {}).items()}
     sent = {"anthropic-version": version, **({"x-api-key": key} if key else {}), **lowered}
-    return AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {}, stream=stream)
+    made = AnthropicModel(name, model_name or name, base, sent, revision, extra_body or {}, stream=stream)
+    if isinstance(api_key, FromEnvironment):
+        made.key_fix = f"check what {api_key.reference} holds"
+    return made
 
 
 class AnthropicModel(HttpModel):
@@ -212,8 +216,9 @@ class AnthropicModel(HttpModel):
         stream: bool = False,
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="anthropic")
-        self.stream = self.stream or stream
+        self.stream = stream or extra_body.get("stream") is True
         self.base = base
+        self.listing = f"{base}/models?limit=1000"
         self.protect(base, {key: value for key, value in headers.items() if key != "anthropic-version"})
         sent = {"content-type": "application/json", **headers}
         self._transport = Transport(f"{base}/messages", sent, wanted=WANTED_HEADERS)

@@ -1,4 +1,4 @@
-"""Any server that speaks the OpenAI API, chat or completions, over HTTP."""
+"""Any server that speaks the OpenAI API, chat, completions or responses, over HTTP."""
 
 import os
 import time
@@ -8,10 +8,12 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from assay.config.environment import FromEnvironment
 from assay.errors import CallError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
-from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
+from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
+from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import Reply, Transport
@@ -21,7 +23,9 @@ from assay.text.messages import messages_text
 _NOT_SENT = {"num_samples", "think", "seed", "stream"}
 _LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+_PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 _encode = msgspec.json.encode
+Api = Literal["chat", "completions", "responses"]
 
 
 @model
@@ -30,19 +34,23 @@ def openai(
     *,
     model_name: str | None = None,
     endpoint: str | None = None,
-    api: Literal["chat", "completions"] = "chat",
+    api: Api = "chat",
     api_key: str | None = None,
     revision: str | None = None,
     extra_body: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
+    rename: dict[str, str] | None = None,
     stream: bool = False,
 ) -> Model:
-    """A model behind an OpenAI-compatible server; `model_name` is what the server calls it. With `stream` answers come
-    in pieces, and rows have their times."""
+    """A model behind an OpenAI-compatible server; `model_name` is what the server calls it, and `rename` what it calls
+    parameters, such as `max_tokens: max_completion_tokens`. With `stream` answers come in pieces, and rows have their
+    times."""
     if endpoint is None:
         endpoint = os.environ.get("OPENAI_BASE_URL") or _LOCAL
     body, sent = extra_body or {}, headers or {}
-    return OpenAIModel(name, model_name or name, endpoint, api, api_key, revision, body, sent, stream=stream)
+    return OpenAIModel(
+        name, model_name or name, endpoint, api, api_key, revision, body, sent, rename or {}, stream=stream
+    )
 
 
 class HttpModel:
@@ -55,8 +63,10 @@ class HttpModel:
     read_answer = staticmethod(read_answer)
     join_events: Join = staticmethod(join_chat)
     counted = False  # whether streams are asked for the number of tokens
+    stream = False  # not in the identity: it changes no answer
     base: str
     _params: Mapping[str, Any] | None = None  # those that the beginning of a body was made for
+    listing = ""  # the address of the list of models, if it is not `base` and /models
     _transport: Transport
     _secrets: Secrets  # in no error
     _keys: Secrets | None  # in no answer
@@ -71,7 +81,6 @@ class HttpModel:
         own: dict[str, Any] = {"name": name, "model_name": model_name, "revision": revision, "extra_body": extra_body}
         self.identity: Mapping[str, Any] = {**identity, **own}
         self._extra = extra_body
-        self.stream = extra_body.get("stream") is True  # not in the identity: it changes no answer
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request."""
@@ -85,12 +94,15 @@ class HttpModel:
         keys = [value for name, value in headers.items() if is_secret(name, value)]
         self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
+    async def post(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+        return await self._transport.post(self.body(request), timeout=request.timeout, arrivals=arrivals)
+
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
         try:
             if self.stream:
                 return await self._streamed(request)
-            return await self._read(await self._transport.post(self.body(request), timeout=request.timeout))
+            return await self._read(await self.post(request))
         except CallError as error:
             error.what = self._secrets.text(error.what)
             error.where = error.where or self._transport.shown
@@ -108,8 +120,8 @@ class HttpModel:
         """The answer that the events make, with their times; one that came at once has none. A server that does not
         know `stream_options` is not asked to count tokens any more."""
         arrivals: Arrivals = []
-        body, counted, sent = self.body(request), self.counted, time.monotonic()
-        reply = await self._transport.post(body, timeout=request.timeout, arrivals=arrivals)
+        counted, sent = self.counted, time.monotonic()
+        reply = await self.post(request, arrivals)
         if counted and reply.status in (400, 422) and b"stream_options" in reply.body:
             self.counted, self._params = False, None
             return await self._streamed(request)
@@ -123,7 +135,18 @@ class HttpModel:
     async def _failure(self, reply: Reply) -> CallError:
         where = self._transport.shown
         error = failure(reply, model_name=self.model_name, where=where, key_fix=self.key_fix, secrets=self._secrets)
-        return await unknown_model(reply, self._transport, self.base, self.model_name, error, self._secrets)
+        return await unknown_model(reply, self.models, self.model_name, error)
+
+    async def models(self) -> list[str]:
+        """What the server says it has. Raises CallError."""
+        reply = await self.list_models()
+        if reply.status != 200:
+            where = self._transport.shown
+            raise failure(reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets)
+        return model_names(self._secrets.masked(reply.body))
+
+    async def list_models(self) -> Reply:
+        return await self._transport.get(self.listing or f"{self.base}/models", timeout=10)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -134,24 +157,35 @@ class OpenAIModel(HttpModel):
 
     owned = HttpModel.owned | {"prompt"}
     filtered = frozenset({"content_filter", "content_policy_violation"})
+    query = ""  # of every address
 
     def __init__(
         self,
         name: str,
         model_name: str,
         endpoint: str,
-        api: Literal["chat", "completions"],
+        api: Api,
         api_key: str | None,
         revision: str | None,
         extra_body: dict[str, Any],
         headers: Mapping[str, str],
+        rename: Mapping[str, str] = {},
         *,
         stream: bool = False,
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
-        self.stream = self.stream or stream
+        self.stream = stream or extra_body.get("stream") is True
         self.counted = True
-        self.chat = api == "chat"
+        self.api = api
+        self.rename = rename
+        if api == "responses":
+            self.read_answer = read_response
+            if self.stream:
+                fix = "leave out `stream`, or use `api: chat`"
+                raise UserError("answers of the Responses API are not streamed", where=f"model {name!r}", fix=fix)
+        if isinstance(api_key, FromEnvironment):
+            self.key_fix = f"check what {api_key.reference} holds"
+        self._seed = _encode(rename.get("seed", "seed")) + b":%b,"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._start = b""
@@ -164,19 +198,20 @@ class OpenAIModel(HttpModel):
         bearer = {"authorization": f"Bearer {key}"} if key else {}
         self.protect(self.base, {**bearer, **self._headers})
         self.sent = {"content-type": "application/json", **bearer, **self._headers}
-        path = "/chat/completions" if self.chat else "/completions"
-        self._transport = Transport(self.base + path, self.sent, wanted=WANTED_HEADERS)
+        self._transport = Transport(self.base + _PATHS[self.api] + self.query, self.sent, wanted=WANTED_HEADERS)
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; its beginning is made again only when the parameters change."""
         params = request.params
+        if self.api == "responses":
+            return responses_body(self.model_name, request, self._extra)
         if params != self._params:
             self._params, self._start = dict(params), self._encode_start(params)
         start = self._start
         seed = params.get("seed")
         if seed is not None:
-            start += b'"seed":%b,' % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
-        if self.chat:
+            start += self._seed % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
+        if self.api == "chat":
             return start + b'"messages":' + _encode(request.messages) + b"}"
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
@@ -184,13 +219,16 @@ class OpenAIModel(HttpModel):
         sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]
+        for ours in self.rename.keys() & sent.keys():
+            sent.setdefault(self.rename[ours], sent[ours])
+            del sent[ours]
         if self.stream:
             sent = {"stream": True, **({"stream_options": {"include_usage": True}} if self.counted else {}), **sent}
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
-def base_url(endpoint: str, *, where: str = "") -> str:
-    """The address that paths are added to: an endpoint without a path means its `/v1`."""
+def base_url(endpoint: str, *, where: str = "", version: str = "/v1") -> str:
+    """The address that paths are added to: an endpoint without a path means its `/v1`, or what its API begins with."""
     parts = urlsplit(endpoint)
     try:
         sane = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -203,7 +241,7 @@ def base_url(endpoint: str, *, where: str = "") -> str:
             fix="write it like `endpoint: http://localhost:1234/v1`",
         )
     base = endpoint.rstrip("/")
-    return base if parts.path.strip("/") else f"{base}/v1"
+    return base if parts.path.strip("/") else base + version
 
 
 def _key_for(base: str) -> str:

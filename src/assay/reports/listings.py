@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assay.analysis.look.dataset import StoredDataset
     from assay.analysis.look.ls import Listed
     from assay.analysis.look.plugins import Described, PlugIn
+    from assay.analysis.look.providers import ProviderEntry, ServedModelEntry
     from assay.analysis.look.sql import QueryAnswer
 
 _MOST_METRICS = 3
@@ -141,6 +142,43 @@ def plug_ins(plug_ins: "Sequence[PlugIn]") -> Sheet:
             )
         )
     return Sheet(parts=parts)
+
+
+def providers(entries: "Sequence[ProviderEntry]") -> Sheet:
+    """Those that have a key first: they can be used."""
+    ordered = sorted(entries, key=lambda entry: not entry.is_set)
+    table = Table(
+        columns=columns_of("<provider", "<what it is", "<variable of its key", "<set"),
+        rows=[[entry.name, entry.about, entry.key or "–", _is_set(entry)] for entry in ordered],
+        compact=True,
+        data=(entries[0]._fields, ordered),
+    )
+    return Sheet(parts=[table])
+
+
+def _is_set(entry: "ProviderEntry") -> str | Cell:
+    if entry.is_set:
+        return "yes"
+    return Cell("not needed" if entry.local else "no", "quiet")
+
+
+def served_models(entries: "Sequence[ServedModelEntry]") -> Sheet:
+    """Prices and context lengths are columns only where one is known."""
+    known = any(entry.input is not None for entry in entries)
+    columns = ["<model", *(["context", "$ in", "$ out"] if known else [])]
+    table = Table(
+        columns=columns_of(*columns),
+        rows=[[entry.name, *(_known(entry) if known else ())] for entry in entries],
+        compact=True,
+        data=(entries[0]._fields, entries),
+    )
+    return Sheet(parts=[table])
+
+
+def _known(entry: "ServedModelEntry") -> list[str | Cell]:
+    context = Cell("–", "quiet") if entry.context is None else f"{entry.context:,}"
+    prices = [Cell("–", "quiet") if price is None else f"{price:g}" for price in (entry.input, entry.output)]
+    return [context, *prices]
 
 
 def descriptions(plug_ins: "Sequence[Described]") -> Sheet:

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from assay.config.providers import table
 from assay.engine.calls.failures import Failures
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
 from assay.engine.experiment.import_rows import Imported
-from assay.engine.experiment.models import price_list
 from assay.engine.experiment.plan import CallPlan, Plan
 from assay.engine.run.evidence import PARTIAL
 from assay.records import MetricRow
@@ -191,7 +191,7 @@ def _call(call: CallPlan) -> str:
 def _price_note(plan: Plan) -> str:
     if plan.usd is None:
         return "a price is missing: add `price:` to the model"
-    return f"list prices are of {price_list()['as_of']}; a config's own win" if plan.usd else ""
+    return f"list prices are of {table().as_of}; a config's own win" if plan.usd else ""
 
 
 def _time(seconds: float | None) -> str:

@@ -226,10 +226,12 @@ _VIEWS = {  # of each type the module and the function
     "Load": "load.view",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
+    "ProviderEntry": "listings.providers",
     "QueryAnswer": "listings.answer",
     "Ranking": "rank.view",
     "Result": "run.result_view",
     "RunStatus": "status.view",
+    "ServedModelEntry": "listings.served_models",
     "StoredDataset": "listings.datasets",
     "Trace": "trace.view",
 }

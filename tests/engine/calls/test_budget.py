@@ -1,15 +1,17 @@
 """Budgets, prices and limits per minute: nothing is sent that does not fit, and nothing paid is lost."""
 
 import asyncio
+from datetime import date
 from typing import Any
 
 import pytest
 
 from assay.config import load
+from assay.config.providers import providers, table
 from assay.engine.calls.budget import Budget, Spent, cost_of, spent_before
 from assay.engine.calls.lanes import Lane
 from assay.engine.calls.progress import LaneProgress
-from assay.engine.experiment.models import price_list, price_of
+from assay.engine.experiment.models import price_of
 from assay.engine.experiment.plan import plan
 from assay.errors import BudgetError, ConfigError
 from assay.interfaces import Completion, Limits, Price, Request
@@ -144,11 +146,18 @@ def test_spending_includes_calls_and_rows_set_aside(lab: Lab) -> None:
         ({"name": "gpt-4o-mini", "endpoint": "https://api.openai.com/v1"}, Price(0.15, 0.6)),
         ({"name": "x", "model_name": "gpt-4o-2024-08-06", "endpoint": "https://api.openai.com/v1"}, Price(2.5, 10.0)),
         ({"name": "gpt-4o-mini", "endpoint": "http://127.0.0.1:1/v1"}, None),
+        ("openai:gpt-4o-mini", Price(0.15, 0.6)),
+        ("anthropic:claude-sonnet-4-5-20250929", Price(3.0, 15.0)),
+        ("google:gemini-2.5-flash", Price(0.3, 2.5)),
+        ("groq:openai/gpt-oss-20b", Price(0.075, 0.3)),
+        ("deepseek:deepseek-chat", Price(0.28, 0.42)),
+        ({"name": "c", "type": "cohere", "model_name": "command-r-08-2024", "endpoint": "http://127.0.0.1:1"}, None),
+        ("hf:openai/gpt-oss-20b", None),
         ({"name": "gpt-4o-mini", "endpoint": "http://127.0.0.1:1/v1", "price": {"input": 7, "output": 8}}, Price(7, 8)),
         ({"name": "listed", "endpoint": "http://127.0.0.1:1/v1"}, Price(1, 2)),
     ],
 )
-def test_where_a_price_comes_from(lab: Lab, model: dict[str, Any], expected: Price | None) -> None:
+def test_where_a_price_comes_from(lab: Lab, model: Any, expected: Price | None) -> None:
     lab.write("items.jsonl", '{"question": "1"}\n')
     lab.config |= {"models": [model], "prices": {"listed": {"input": 1, "output": 2}}}
     config = load(lab.config)
@@ -156,9 +165,11 @@ def test_where_a_price_comes_from(lab: Lab, model: dict[str, Any], expected: Pri
 
 
 def test_the_list_has_a_date_and_sane_prices() -> None:
-    assert price_list()["as_of"] >= "2025"
-    prices = [price for models in price_list()["providers"].values() for price in models.values()]
-    assert all(0 < price["input"] <= price["output"] for price in prices)
+    assert date.fromisoformat(table().as_of) > date(2026, 1, 1)
+    listed = [model for provider in providers().values() for model in provider.models.values()]
+    assert len(listed) > 50
+    assert all(0 < model.input <= model.output for model in listed)
+    assert all(model.context is None or 4096 <= model.context < 1e7 for model in listed)
 
 
 def test_what_the_server_says_of_the_cost_wins() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import assay
+from assay.config.providers import providers
 from assay.errors import ConfigError
 from assay.registry import scorer as scorers
 from assay.store.items import normalise
@@ -148,16 +149,52 @@ def test_what_is_sent_without_a_template(config: dict[str, Any], row: dict[str, 
     assert asked == [sent]
 
 
-@pytest.mark.parametrize("name", ["opnai:gpt-4o", "google:gemini-2.5-pro", "antropic:claude"])
-def test_a_prefix_that_is_no_provider(config: dict[str, Any], name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("opnai:gpt-4o", "did you mean 'openai:gpt-4o'"),
+        ("antropic:claude", "did you mean 'anthropic:claude'"),
+        ("goggle:x", "did you mean 'google:x'"),
+        ("qwen3:8b", "qwen3:8b@URL"),
+        ({"name": "qwen3:8b", "timeout": 9}, "`assay list providers`"),
+    ],
+)
+def test_a_prefix_that_is_no_provider(config: dict[str, Any], name: Any, nearest: str) -> None:
     config["models"] = [name]
     (problem,) = problems(assay.plan, config)
-    assert problem.startswith(f"{name.partition(':')[0]!r} is not a provider")
+    prefix = (name if isinstance(name, str) else name["name"]).partition(":")[0]
+    assert problem.startswith(f"{prefix!r} is not a provider")
+    assert nearest in problem
 
 
-def test_a_name_with_a_colon_is_a_name(config: dict[str, Any]) -> None:
-    config["models"] = ["qwen3:8b"]
+def test_an_address_makes_a_name_with_a_colon_a_name(config: dict[str, Any]) -> None:
+    config["models"] = ["qwen3:8b@http://127.0.0.1:9"]
     assert assay.plan(**config).missing == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("openai:gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic:claude", "ANTHROPIC_API_KEY"),
+        ("groq:m", "GROQ_API_KEY"),
+        ("google:gemini-2.5-pro", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ({"name": "m", "type": "mistral"}, "MISTRAL_API_KEY"),
+        ({"name": "m", "endpoint": "https://api.x.ai/v1"}, "XAI_API_KEY"),
+        ({"name": "m", "type": "groq", "api_key": "${MINE}"}, "${MINE}"),
+        ({"name": "r", "type": "record", "of": {"type": "hf"}, "path": "r.jsonl"}, "HF_TOKEN"),
+    ],
+)
+def test_a_missing_key_names_its_variable(
+    config: dict[str, Any], name: Any, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for provider in providers().values():
+        for key in provider.key:
+            monkeypatch.delenv(key, raising=False)
+    config["models"] = [name]
+    (problem,) = problems(assay.plan, config)
+    assert variable in problem
+    assert "is not set" in problem
 
 
 def test_names_of_other_tools(config: dict[str, Any]) -> None:

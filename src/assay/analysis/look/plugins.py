@@ -6,11 +6,14 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import assay.registry as registry  # `from assay import …` would import the whole engine first
 from assay.errors import UserError
 from assay.registry import _FILES, Registry, nearest
+
+if TYPE_CHECKING:
+    from assay.analysis.look.providers import ProviderEntry, ServedModelEntry
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -46,8 +49,19 @@ class PlugIn(NamedTuple):
     origin: str
 
 
-def list_plugins(kind: str = "") -> list[PlugIn]:
-    """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of their docs."""
+@overload
+def list_plugins(kind: str = "") -> list[PlugIn]: ...
+@overload
+def list_plugins(kind: str, provider: str) -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]": ...
+def list_plugins(kind: str = "", provider: str = "") -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]":
+    """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of their docs; `providers`;
+    or the models that a provider has, which asks its server."""
+    if kind in ("provider", "providers") or provider:
+        from assay.analysis.look.providers import list_providers, list_served
+
+        if provider and kind.removesuffix("s") != "model":
+            raise UserError(f"{kind!r} are not those of a provider", fix=f"assay list models {provider}")
+        return list_served(provider) if provider else list_providers()
     chosen = [_kind(kind)] if kind else kinds().values()
     return [PlugIn(plug_ins.kind, name, *_about(plug_ins, name)) for plug_ins in chosen for name in plug_ins.names()]
 
@@ -83,7 +97,7 @@ def _kind(name: str) -> Registry:
     """The registry of a kind; its plural is understood, too."""
     plug_ins = kinds().get(name) or kinds().get(name.removesuffix("s"))
     if plug_ins is None:
-        raise UserError(f"there is no kind of plug-in {name!r}", fix=nearest(name, kinds()))
+        raise UserError(f"there is no kind of plug-in {name!r}", fix=nearest(name, [*kinds(), "providers"]))
     return plug_ins
 
 

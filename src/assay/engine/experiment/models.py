@@ -9,22 +9,19 @@ so when they are called.
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from assay import registry
 from assay.config import Config, ModelConfig, environment, secret, where
+from assay.config.providers import is_own, provided, provider_of
 from assay.errors import AssayError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Limits, Model, Price, Request
 
 DEFAULT_CONCURRENCY = 64
 FREE_TYPES = {"demo", "replay"}
-HOSTS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
 _SUFFIX = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
@@ -64,8 +61,8 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
 
 
 def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
-    factory = registry.model.get(entry.type, base=Path(config.base))
-    params = _with_secrets(entry.params, variables)
+    type, params = provided(entry.type, _with_secrets(entry.params, variables), variables)
+    factory = registry.model.get(type, base=Path(config.base))
     if {**config.sample_params, **entry.inference}.get("stream") and "stream" in registry.parameters(factory):
         params.setdefault("stream", True)
     return factory(entry.name, **registry.check_params(factory, params))
@@ -83,8 +80,11 @@ def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> di
         found["api_key"] = _revealed(found["api_key"], variables)
     if isinstance(found.get("headers"), dict):
         found["headers"] = {name: _revealed(text, variables) for name, text in found["headers"].items()}
-    if isinstance(found.get("of"), dict):
-        found["of"] = _with_secrets(found["of"], variables)
+    if isinstance(wrapped := found.get("of"), dict):
+        found["of"] = _with_secrets(wrapped, variables)
+        if isinstance(type := wrapped.get("type"), str):
+            type, params = provided(type, found["of"], variables)
+            found["of"] = {**params, "type": type}
     return found
 
 
@@ -134,12 +134,6 @@ def check_budget(config: Config) -> None:
     problems.raise_any()
 
 
-@cache
-def price_list() -> dict[str, Any]:
-    """The list that ships with Assay: `as_of`, and prices by provider and model."""
-    return msgspec.json.decode((files("assay") / "data" / "prices.json").read_bytes())
-
-
 def price_of(config: Config, model: ModelConfig) -> Price | None:
     """The price of a config's model, or None if it is unknown."""
     name = str(model.params.get("model_name") or model.name)
@@ -148,11 +142,10 @@ def price_of(config: Config, model: ModelConfig) -> Price | None:
         return Price(given.input, given.output)
     if model.type in FREE_TYPES:
         return Price(0.0, 0.0)
-    host = urlsplit(str(model.params.get("endpoint", ""))).hostname or ""
-    provider = HOSTS.get(host, "anthropic" if model.type == "anthropic" and not host else "")
-    listed = price_list()["providers"].get(provider, {})
+    provider = provider_of(model.type, model.params)
+    listed = provider.models if provider and is_own(provider, model.params) else {}
     found = listed.get(name) or listed.get(_SUFFIX.sub("", name))
-    return Price(found["input"], found["output"]) if found else None
+    return Price(found.input, found.output) if found else None
 
 
 class Unusable:

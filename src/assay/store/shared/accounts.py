@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Callable
-from configparser import ConfigParser, Error
 from datetime import timedelta
 from typing import Any
 
 from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
 
 from assay.errors import StoreError
+from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
 
 KEYS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE (docs/storage.md has the others)"
-_FROM_PROGRAMS = {"sso_start_url", "sso_session", "role_arn", "credential_process"}
 _NAMES = {
     "aws_access_key_id": "access_key_id",
     "aws_secret_access_key": "secret_access_key",
@@ -43,24 +42,9 @@ def _s3(bucket: str) -> S3Store:
 
 def _profile() -> dict[str, str]:
     """The keys of a profile in the files of AWS's own tools, which obstore does not read."""
-    name = os.environ.get("AWS_PROFILE") or "default"
-    values: dict[str, str] = {}
-    for variable, file, section in (
-        ("AWS_CONFIG_FILE", "~/.aws/config", name if name == "default" else f"profile {name}"),
-        ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name),
-    ):
-        path = os.path.expanduser(os.environ.get(variable) or file)
-        parser = ConfigParser(interpolation=None, strict=False)
-        try:
-            parser.read(path, encoding="utf-8")
-        except (OSError, Error, UnicodeDecodeError):
-            fix = "correct it, or set AWS_ACCESS_KEY_ID"
-            raise StoreError("this file cannot be read", where=path, fix=fix) from None
-        values |= dict(parser[section]) if parser.has_section(section) else {}
-    if not values and os.environ.get("AWS_PROFILE"):
-        raise StoreError(f"there is no profile {name!r}", where="AWS_PROFILE", fix="name one of ~/.aws/config")
+    name, values = aws_profile(os.environ.get("AWS_PROFILE"))
     if "aws_access_key_id" not in values:
-        if _FROM_PROGRAMS & values.keys():
+        if FROM_PROGRAMS & values.keys():
             fix = 'eval "$(aws configure export-credentials --format env)"'
             raise StoreError(f"the keys of the profile {name!r} come from a program", where="AWS_PROFILE", fix=fix)
         elsewhere = any(key.startswith(("AWS_CONTAINER_", "AWS_WEB_IDENTITY_")) for key in os.environ)

@@ -1,0 +1,160 @@
+"""OpenAI's Responses API: what is sent and what comes back, in the chat API's terms.
+
+Nothing is stored at the server: a run has its own rows. The API has no seed: samples differ by its own randomness.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from assay.errors import TransientError
+from assay.interfaces import Completion, Message, Request
+from assay.models._chat_answer import check_depth, count
+from assay.models._failures import UNREADABLE, excerpt, server_message
+from assay.models._secrets import NO_SECRETS, Secrets
+from assay.text.messages import content_text
+
+_NOT_SENT = {"num_samples", "think", "seed", "max_tokens", "max_completion_tokens", "logprobs"}
+_encode = msgspec.json.encode
+
+
+# ---- what is sent
+
+
+def responses_body(model_name: str, request: Request, extra: Mapping[str, Any]) -> bytes:
+    """The JSON of a request; the parameters of the chat API are given their names here."""
+    params = request.params
+    sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}
+    limit = params.get("max_completion_tokens") or params.get("max_tokens")
+    if isinstance(limit, int) and limit > 0:
+        sent["max_output_tokens"] = limit
+    if (effort := sent.pop("reasoning_effort", None)) is not None:
+        sent["reasoning"] = {"effort": effort}
+    if (form := sent.pop("response_format", None)) is not None:
+        sent["text"] = {"format": _flat(form, "json_schema")}
+    if tools := sent.get("tools"):
+        sent["tools"] = [_flat(tool, "function") for tool in tools]
+    if "tool_choice" in sent:
+        sent["tool_choice"] = _flat(sent["tool_choice"], "function")
+    if params.get("logprobs"):
+        sent["include"] = ["message.output_text.logprobs"]
+    items = [item for message in request.messages for item in _items(message)]
+    return _encode({"model": model_name, "store": False, **sent, **extra, "input": items})
+
+
+def _flat(value: Any, kind: str) -> Any:
+    """`{type: kind, kind: {…}}` without the inner mapping."""
+    inner: Any = value.get(kind) if isinstance(value, dict) else None
+    return {"type": kind, **inner} if isinstance(inner, dict) else value
+
+
+def _items(message: Message) -> list[dict[str, Any]]:
+    role, content = message.get("role"), message.get("content")
+    if role == "tool":
+        output = {"type": "function_call_output", "call_id": message.get("tool_call_id")}
+        return [{**output, "output": content_text(content)}]
+    items: list[dict[str, Any]] = []
+    if isinstance(content, list):
+        kind = "output_text" if role == "assistant" else "input_text"
+        items.append({"role": role, "content": [_part(part, kind) for part in content]})
+    elif content:
+        items.append({"role": role, "content": content})
+    for call in message.get("tool_calls") or ():
+        function: Any = call.get("function") or {}
+        called = {"name": function.get("name"), "arguments": function.get("arguments") or "{}"}
+        items.append({"type": "function_call", "call_id": call.get("id"), **called})
+    return items
+
+
+def _part(part: Any, kind: str) -> Any:
+    if isinstance(part, dict) and part.get("type") == "text":
+        return {"type": kind, "text": part.get("text")}
+    if isinstance(part, dict) and part.get("type") == "image_url":
+        image: Any = part.get("image_url")
+        return {"type": "input_image", "image_url": image.get("url") if isinstance(image, dict) else image}
+    if isinstance(part, dict) and isinstance(file := part.get("file"), dict):
+        return {"type": "input_file", **file}
+    return part
+
+
+# ---- what comes back
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+class _Reason(msgspec.Struct):
+    reason: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    output: list[dict[str, Any]]
+    id: str | None = None
+    model: str | None = None
+    status: str | None = None
+    incomplete_details: _Reason | None = None
+    usage: _Usage | None = None
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+_FINISH = {"max_output_tokens": "length"}
+
+
+def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
+    """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
+    try:
+        answer = _decode(body)
+        check_depth(answer.output)
+    except msgspec.ValidationError:
+        raise TransientError(
+            f"the server's answer is not a response: {server_message(secrets.scrubbed(body))[1]}"
+        ) from None
+    except UNREADABLE:
+        message = excerpt(secrets.scrubbed(body)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    if answer.status in ("failed", "cancelled"):
+        raise TransientError(f"the server gave up: {server_message(secrets.scrubbed(body))[1]}")
+    parts = [part for item in answer.output if item.get("type") == "message" for part in _list(item.get("content"))]
+    refusal = _joined(parts, "refusal", "refusal")
+    calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
+    why = (answer.incomplete_details or _Reason()).reason
+    finish = _FINISH.get(why or "", why) or ("tool_calls" if calls else "stop")
+    usage = answer.usage or _Usage()
+    thoughts = [part for item in answer.output if item.get("type") == "reasoning" for part in _thoughts(item)]
+    logprobs = [entry for part in parts for entry in _list(part.get("logprobs"))]
+    return Completion(
+        text=_joined(parts, "output_text", "text") or refusal,
+        finish_reason=finish,
+        response_id=answer.id,
+        prompt_tokens=count(usage.input_tokens),
+        completion_tokens=count(usage.output_tokens),
+        total_tokens=count(usage.total_tokens),
+        served_model=answer.model,
+        reasoning="\n\n".join(thoughts) or None,
+        tool_calls=calls or None,
+        refused=bool(refusal) or finish == "content_filter",
+        logprobs=logprobs or None,
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _thoughts(item: dict[str, Any]) -> list[str]:
+    """Its own words where the server shows them, else their summary."""
+    parts = _list(item.get("content")) or _list(item.get("summary"))
+    return [str(part["text"]) for part in parts if part.get("text")]
+
+
+def _joined(parts: list[dict[str, Any]], kind: str, key: str) -> str:
+    return "".join(str(part.get(key) or "") for part in parts if part.get("type") == kind)
+
+
+def _tool_call(item: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": item.get("name"), "arguments": item.get("arguments") or "{}"}
+    return {"id": item.get("call_id"), "type": "function", "function": function}

@@ -1,0 +1,64 @@
+"""OpenAI's models on Azure: the OpenAI client at a resource's own address, where `model_name` is a deployment."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from assay.config.environment import FromEnvironment
+from assay.errors import UserError
+from assay.interfaces import Model
+from assay.models.openai import Api, OpenAIModel, base_url
+from assay.registry import model
+
+_RENAME = {"max_tokens": "max_completion_tokens"}
+
+
+@model
+def azure(
+    name: str,
+    *,
+    model_name: str | None = None,
+    endpoint: str | None = None,
+    api_version: str | None = None,
+    api: Api = "chat",
+    api_key: str | None = None,
+    revision: str | None = None,
+    extra_body: dict[str, Any] | None = None,
+    headers: dict[str, str] | None = None,
+    rename: dict[str, str] | None = None,
+    stream: bool = False,
+) -> Model:
+    """A deployment; `endpoint` is the resource's address or its name. With `api_version` the older addresses are used,
+    which have the deployment in their path."""
+    where = f"model {name!r}"
+    if not endpoint:
+        fix = "set AZURE_OPENAI_ENDPOINT to https://RESOURCE.openai.azure.com, or write `endpoint:`"
+        raise UserError("Azure needs the resource, and AZURE_OPENAI_ENDPOINT is not set", where=where, fix=fix)
+    address = endpoint if "://" in endpoint else f"https://{endpoint}.openai.azure.com"
+    root = re.sub(r"(?<=[^/])/openai(/.*)?$", "", base_url(address, where=where, version=""))
+    deployment = model_name or name
+    sent = {**({"api-key": api_key.strip()} if api_key else {}), **(headers or {})}
+    made = AzureModel(
+        *(name, deployment, f"{root}/openai/v1", api, None, revision, extra_body or {}, sent),
+        _RENAME if rename is None else rename,
+        stream=stream,
+    )
+    made.identity = {**made.identity, "type": "azure"}
+    if isinstance(api_key, FromEnvironment):
+        made.key_fix = f"check what {api_key.reference} holds"
+    if api_version:
+        made.use_version(root, api_version)
+    return made
+
+
+class AzureModel(OpenAIModel):
+    key_fix = "set the variable AZURE_OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+    identity: Mapping[str, Any]
+
+    def use_version(self, root: str, version: str) -> None:
+        """Talk to the addresses that a dated version of the API has."""
+        self.query = f"?api-version={quote(version)}"
+        self.listing = f"{root}/openai/models{self.query}"
+        deployment = f"/deployments/{quote(self.model_name, safe='')}" if self.api != "responses" else ""
+        self.connect(f"{root}/openai{deployment}")

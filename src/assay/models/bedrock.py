@@ -1,0 +1,294 @@
+"""Amazon Bedrock's Converse API, with the same rows, errors and tool calls as every other model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from assay.errors import PermanentError, StoreError, TransientError, UserError
+from assay.interfaces import Completion, Message, Model, Request
+from assay.models._chat_answer import check_depth, count
+from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
+from assay.models._gemini_request import arguments, inline
+from assay.models._secrets import NO_SECRETS, Secrets
+from assay.models._sigv4 import Keys, signed
+from assay.models._streams import Arrivals
+from assay.models._transport import Reply, Transport
+from assay.models.openai import HttpModel, base_url
+from assay.registry import model
+from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
+from assay.text.messages import content_text
+
+_SERVICE = "bedrock"
+_NAMES = {"max_tokens": "maxTokens", "max_completion_tokens": "maxTokens", "top_p": "topP", "stop": "stopSequences"}
+_INFERENCE = {"maxTokens", "temperature", "topP", "stopSequences"}
+_NOT_SENT = {"num_samples", "think", "seed", "tools", "tool_choice"}
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "guardrail_intervened": "content_filter",
+    "content_filtered": "content_filter",
+}
+_CHOICES = {"auto": "auto", "required": "any"}
+_KEYS_FIX = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or AWS_BEARER_TOKEN_BEDROCK; those that a program "
+    'makes: eval "$(aws configure export-credentials --format env)"'
+)
+_encode = msgspec.json.encode
+
+
+# ---- what is sent
+
+
+def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """The system prompt, and the turns that remain; the API wants users and assistants to take turns."""
+    system: list[str] = []
+    made: list[dict[str, Any]] = []
+    for message in messages:
+        role, content = message.get("role"), message.get("content")
+        if role in ("system", "developer"):
+            system.append(content_text(content))
+            continue
+        if role == "tool":
+            result = {"toolUseId": message.get("tool_call_id"), "content": [{"text": content_text(content)}]}
+            blocks = [{"toolResult": result}]
+        else:
+            blocks = [_block(part) for part in (content if isinstance(content, list) else [content or ""])]
+            blocks = [block for block in blocks if block != {"text": ""}]
+            blocks += [_tool_use(call) for call in message.get("tool_calls") or ()]
+        speaker = "assistant" if role == "assistant" else "user"
+        if made and made[-1]["role"] == speaker:
+            made[-1]["content"] += blocks
+        else:
+            made.append({"role": speaker, "content": blocks})
+    return "\n\n".join(filter(None, system)), made
+
+
+def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
+    function: Any = call.get("function") or {}
+    return {"toolUse": {"toolUseId": call.get("id"), "name": function.get("name"), "input": arguments(function)}}
+
+
+def _block(part: Any) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"text": part}
+    if not isinstance(part, dict) or part.get("type") not in ("text", "image_url", "file"):
+        return part
+    if part["type"] == "text":
+        return {"text": part.get("text")}
+    found = inline(part)
+    if found is None:
+        raise PermanentError("Bedrock takes no media by address", fix="give the file by its path")
+    form = found[0].rpartition("/")[2]
+    if part["type"] == "image_url":
+        return {"image": {"format": form, "source": {"bytes": found[1]}}}
+    return {"document": {"format": form, "name": "document", "source": {"bytes": found[1]}}}
+
+
+def tools(given: Sequence[Any], choice: Any) -> dict[str, Any]:
+    """The `toolConfig`; a tool that already has this API's shape stays."""
+    specs: list[Any] = []
+    for entry in given:
+        function: Any = entry.get("function") if isinstance(entry, dict) else None
+        if isinstance(function, dict):
+            kept = {key: function[key] for key in ("name", "description") if key in function}
+            schema = {"inputSchema": {"json": function.get("parameters") or {"type": "object"}}}
+            entry = {"toolSpec": {**kept, **schema}}
+        specs.append(entry)
+    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
+        choice = {"tool": {"name": choice["function"].get("name")}}
+    elif isinstance(choice, str):
+        choice = {_CHOICES.get(choice, choice): {}}
+    return {"tools": specs, **({"toolChoice": choice} if choice is not None else {})}
+
+
+# ---- what comes back
+
+
+class _Message(msgspec.Struct):
+    content: list[dict[str, Any]]
+
+
+class _Output(msgspec.Struct):
+    message: _Message
+
+
+class _Usage(msgspec.Struct):
+    inputTokens: int | None = None
+    outputTokens: int | None = None
+    cacheReadInputTokens: int | None = None
+    cacheWriteInputTokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    output: _Output
+    stopReason: str | None = None
+    usage: _Usage | None = None
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
+    """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
+    try:
+        answer = _decode(body)
+        blocks = answer.output.message.content
+        check_depth(blocks)
+    except msgspec.ValidationError:
+        message = server_message(secrets.scrubbed(body))[1]
+        raise TransientError(f"the server's answer is not a message: {message}") from None
+    except UNREADABLE:
+        message = excerpt(secrets.scrubbed(body)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    usage = answer.usage or _Usage()
+    cached = (usage.cacheReadInputTokens or 0) + (usage.cacheWriteInputTokens or 0)
+    asked = None if usage.inputTokens is None else count(usage.inputTokens + cached)
+    given = count(usage.outputTokens)
+    finish = _FINISH.get(answer.stopReason or "", answer.stopReason)
+    return Completion(
+        text="".join(str(block["text"]) for block in blocks if "text" in block),
+        finish_reason=finish,
+        prompt_tokens=asked,
+        completion_tokens=given,
+        total_tokens=None if asked is None or given is None else asked + given,
+        reasoning="".join(map(_thought, blocks)) or None,
+        tool_calls=[_tool_call(block["toolUse"]) for block in blocks if isinstance(block.get("toolUse"), dict)] or None,
+        refused=finish == "content_filter",
+    )
+
+
+def _thought(block: Mapping[str, Any]) -> str:
+    content: Any = block.get("reasoningContent")
+    text: Any = content.get("reasoningText") if isinstance(content, dict) else None
+    return str(text.get("text") or "") if isinstance(text, dict) else ""
+
+
+def _tool_call(used: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": used.get("name"), "arguments": _encode(used.get("input") or {}).decode()}
+    return {"id": used.get("toolUseId"), "type": "function", "function": function}
+
+
+# ---- the model
+
+
+@model
+def bedrock(
+    name: str,
+    *,
+    model_name: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    endpoint: str | None = None,
+    api_key: str | None = None,
+    access_key_id: str | None = None,
+    secret_access_key: str | None = None,
+    session_token: str | None = None,
+    revision: str | None = None,
+    extra_body: dict[str, Any] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Model:
+    """A model or inference profile of Bedrock; `api_key` is one of Bedrock's own, otherwise requests are signed with
+    the access key of the environment, or of the `profile` in AWS's files."""
+    where = f"model {name!r}"
+    keys = Keys(access_key_id, secret_access_key, session_token) if access_key_id and secret_access_key else None
+    if (keys is None and not api_key) or not region:
+        keys, region = _of_profile(profile, keys, region, is_keyless=not api_key, where=where)
+    base = base_url(endpoint or f"https://bedrock-runtime.{region}.amazonaws.com", where=where, version="")
+    lowered = {header.lower(): value for header, value in (headers or {}).items()}
+    sent = {**({"authorization": f"Bearer {api_key.strip()}"} if api_key else {}), **lowered}
+    listing = base if endpoint else f"https://bedrock.{region}.amazonaws.com"
+    made = BedrockModel(name, model_name or name, base, sent, revision, extra_body or {})
+    made.listing = f"{listing}/foundation-models?byOutputModality=TEXT"
+    made.sign_with(None if api_key else keys, region)
+    return made
+
+
+def _of_profile(
+    profile: str | None, keys: Keys | None, region: str | None, *, is_keyless: bool, where: str
+) -> tuple[Keys | None, str]:
+    """What is missing of both, from AWS's files."""
+    try:
+        name, values = aws_profile(profile)
+    except StoreError as error:
+        raise UserError(error.what, where=f"{where}, {error.where}", fix=error.fix) from None
+    if keys is None and "aws_access_key_id" in values and "aws_secret_access_key" in values:
+        session = values.get("aws_session_token")
+        keys = Keys(values["aws_access_key_id"], values["aws_secret_access_key"], session)
+    if keys is None and is_keyless:
+        what = "Bedrock needs credentials, and AWS_ACCESS_KEY_ID is not set"
+        if FROM_PROGRAMS & values.keys():
+            what = f"the keys of the profile {name!r} come from a program"
+        raise UserError(what, where=where, fix=_KEYS_FIX)
+    region = region or values.get("region")
+    if not region:
+        what = "Bedrock needs the region, and AWS_REGION is not set"
+        raise UserError(what, where=where, fix="set AWS_REGION, or write `region:`")
+    return keys, region
+
+
+class BedrockModel(HttpModel):
+    """The API has no seed: samples differ by its own randomness."""
+
+    owned = HttpModel.owned | {"system"}
+    key_fix = _KEYS_FIX
+    read_answer = staticmethod(read_answer)
+    _signer: tuple[Keys, str] | None
+
+    def __init__(
+        self,
+        name: str,
+        model_name: str,
+        base: str,
+        headers: Mapping[str, str],
+        revision: str | None,
+        extra_body: dict[str, Any],
+    ) -> None:
+        super().__init__(name, model_name, revision, extra_body, type="bedrock")
+        self.base = base
+        self.protect(base, headers)
+        sent = {"content-type": "application/json", **headers}
+        self._transport = Transport(f"{base}/model/{quote(model_name, safe='')}/converse", sent, wanted=WANTED_HEADERS)
+
+    def sign_with(self, keys: Keys | None, region: str) -> None:
+        self._signer = None if keys is None else (keys, region)
+        if keys is not None:
+            self._secrets = self._keys = Secrets([part for part in keys if part])
+
+    def body(self, request: Request) -> bytes:
+        """The JSON of a request; the parameters of the chat API are given their names here."""
+        params = request.params
+        named = {_NAMES.get(key, key): value for key, value in params.items() if key not in _NOT_SENT}
+        if isinstance(stop := named.get("stopSequences"), str):
+            named["stopSequences"] = [stop]
+        if isinstance(limit := named.get("maxTokens"), int | float) and limit <= 0:
+            del named["maxTokens"]
+        system, messages = turns(request.messages)
+        common = {key: value for key, value in named.items() if key in _INFERENCE and value is not None}
+        others = {key: value for key, value in named.items() if key not in _INFERENCE and value is not None}
+        sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
+        if others:
+            sent["additionalModelRequestFields"] = others
+        if (offered := params.get("tools")) and params.get("tool_choice") != "none":
+            sent["toolConfig"] = tools(offered, params.get("tool_choice"))
+        if system:
+            sent["system"] = [{"text": system}]
+        return _encode({**sent, **self._extra, "messages": messages})
+
+    async def post(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+        body = self.body(request)
+        headers = self._headers_of("POST", self._transport.url, body)
+        return await self._transport.post(body, timeout=request.timeout, headers=headers, arrivals=arrivals)
+
+    async def list_models(self) -> Reply:
+        return await self._transport.get(self.listing, timeout=10, headers=self._headers_of("GET", self.listing, b""))
+
+    def _headers_of(self, method: str, url: str, body: bytes) -> dict[str, str] | None:
+        if self._signer is None:
+            return None
+        keys, region = self._signer
+        return signed(method, url, body, keys, region=region, service=_SERVICE)

@@ -1,0 +1,182 @@
+"""Gemini's own API (generateContent), with the same rows, errors and tool calls as every other model."""
+
+from collections.abc import Mapping
+from itertools import zip_longest
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from assay.config.environment import FromEnvironment
+from assay.errors import TransientError
+from assay.interfaces import Completion, Model, Request
+from assay.models._chat_answer import check_depth, count
+from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
+from assay.models._gemini_request import generation, tool_choice, tools, turns
+from assay.models._secrets import NO_SECRETS, Secrets
+from assay.models._transport import Transport
+from assay.models.openai import HttpModel, base_url
+from assay.registry import model
+
+_encode = msgspec.json.encode
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
+_FILTERS = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"}
+
+
+# ---- what comes back
+
+
+class _Content(msgspec.Struct):
+    parts: list[dict[str, Any]] = []
+
+
+class _Candidate(msgspec.Struct):
+    content: _Content | None = None
+    finishReason: str | None = None
+    logprobsResult: Any = None
+
+
+class _Usage(msgspec.Struct):
+    promptTokenCount: int | None = None
+    candidatesTokenCount: int | None = None
+    thoughtsTokenCount: int | None = None
+    totalTokenCount: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    candidates: list[_Candidate] = []
+    promptFeedback: dict[str, Any] | None = None
+    usageMetadata: _Usage | None = None
+    modelVersion: str | None = None
+    responseId: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
+    """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
+    try:
+        answer = _decode(body)
+        parts = [part for candidate in answer.candidates[:1] for part in (candidate.content or _Content()).parts]
+        check_depth([parts, *(candidate.logprobsResult for candidate in answer.candidates[:1])])
+    except msgspec.ValidationError:
+        message = server_message(secrets.scrubbed(body))[1]
+        raise TransientError(f"the server's answer is not Gemini's: {message}") from None
+    except UNREADABLE:
+        message = excerpt(secrets.scrubbed(body)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    blocked = (answer.promptFeedback or {}).get("blockReason")
+    if not answer.candidates and not blocked:
+        raise TransientError(f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}")
+    usage = answer.usageMetadata or _Usage()
+    written, thought = usage.candidatesTokenCount, usage.thoughtsTokenCount
+    calls = [
+        _tool_call(part, number) for number, part in enumerate(parts) if isinstance(part.get("functionCall"), dict)
+    ]
+    reason = answer.candidates[0].finishReason if answer.candidates else "SAFETY"
+    filtered = reason in _FILTERS
+    finish = "content_filter" if filtered else _FINISH.get(reason or "", reason)
+    return Completion(
+        text="".join(str(part["text"]) for part in parts if "text" in part and not part.get("thought")),
+        finish_reason="tool_calls" if calls and finish == "stop" else finish,
+        response_id=answer.responseId,
+        prompt_tokens=count(usage.promptTokenCount),
+        completion_tokens=None if written is None and thought is None else count((written or 0) + (thought or 0)),
+        total_tokens=count(usage.totalTokenCount),
+        served_model=answer.modelVersion,
+        reasoning="".join(str(part["text"]) for part in parts if "text" in part and part.get("thought")) or None,
+        tool_calls=calls or None,
+        refused=filtered,
+        logprobs=_logprobs(answer.candidates[0].logprobsResult) if answer.candidates else None,
+    )
+
+
+def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
+    call: Any = part["functionCall"]
+    function = {"name": call.get("name"), "arguments": _encode(call.get("args") or {}).decode()}
+    made: dict[str, Any] = {"id": call.get("id") or f"call_{number}", "type": "function", "function": function}
+    if signature := part.get("thoughtSignature"):
+        made["extra_content"] = {"google": {"thought_signature": signature}}
+    return made
+
+
+def _logprobs(found: Any) -> list[Any] | None:
+    """Token by token, as the chat API gives them."""
+    chosen = [_token(entry) for entry in _mappings(found, "chosenCandidates")]
+    tops = [[_token(entry) for entry in _mappings(top, "candidates")] for top in _mappings(found, "topCandidates")]
+    pairs = zip_longest(chosen, tops[: len(chosen)], fillvalue=[])
+    return [{**token, "top_logprobs": top} for token, top in pairs if isinstance(token, dict)] or None
+
+
+def _mappings(found: Any, key: str) -> list[dict[str, Any]]:
+    entries: Any = found.get(key) if isinstance(found, dict) else None
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _token(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"token": entry.get("token"), "logprob": entry.get("logProbability")}
+
+
+# ---- the model
+
+
+@model
+def gemini(
+    name: str,
+    *,
+    model_name: str | None = None,
+    endpoint: str = "https://generativelanguage.googleapis.com/v1beta",
+    api_key: str | None = None,
+    revision: str | None = None,
+    extra_body: dict[str, Any] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Model:
+    """A model behind Gemini's API; `extra_body` may hold `safetySettings`, `generationConfig` and whatever it has."""
+    base = base_url(endpoint, where=f"model {name!r}", version="/v1beta")
+    lowered = {header.lower(): value for header, value in (headers or {}).items()}
+    sent = {**({"x-goog-api-key": api_key.strip()} if api_key else {}), **lowered}
+    made = GeminiModel(name, model_name or name, f"{base}/models", sent, revision, extra_body or {})
+    if isinstance(api_key, FromEnvironment):
+        made.key_fix = f"check what {api_key.reference} holds"
+    return made
+
+
+class GeminiModel(HttpModel):
+    """`base` is the address of the list of models: a model's own is below it."""
+
+    owned = frozenset({"contents", "systemInstruction", "model"})
+    key_fix = "set the variable GEMINI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
+    read_answer = staticmethod(read_answer)
+
+    def __init__(
+        self,
+        name: str,
+        model_name: str,
+        base: str,
+        headers: Mapping[str, str],
+        revision: str | None,
+        extra_body: dict[str, Any],
+        type: str = "gemini",
+    ) -> None:
+        super().__init__(name, model_name.removeprefix("models/"), revision, extra_body, type=type)
+        self.base = base
+        self.listing = f"{base}?pageSize=1000"
+        self.protect(base, headers)
+        sent = {"content-type": "application/json", **headers}
+        url = f"{base}/{quote(self.model_name, safe='')}:generateContent"
+        self._transport = Transport(url, sent, wanted=WANTED_HEADERS)
+
+    def body(self, request: Request) -> bytes:
+        """The JSON of a request; the parameters of the chat API are given their names here."""
+        system, contents = turns(request.messages)
+        extra = dict(self._extra)
+        config = generation(request.params, request.sample_index, self.model_name) | extra.pop("generationConfig", {})
+        sent: dict[str, Any] = {"generationConfig": config} if config else {}
+        if offered := request.params.get("tools"):
+            sent["tools"] = tools(offered)
+        if (choice := request.params.get("tool_choice")) is not None:
+            sent["toolConfig"] = tool_choice(choice)
+        if system:
+            sent["systemInstruction"] = {"parts": [{"text": system}]}
+        return _encode({**sent, **extra, "contents": contents})
