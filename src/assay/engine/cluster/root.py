@@ -17,7 +17,7 @@ from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.responses import Bound
 from assay.engine.experiment.trust import CONFIG, is_trusted
-from assay.engine.run.plan import describe, plan_digest
+from assay.engine.run.plan import content_hash, describe, plan_digest
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote
 from assay.records import ROWS_FILE, Manifest
@@ -110,7 +110,7 @@ def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> d
     scorers = [planned(scorer) for scorer in bound.scorers]
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
-        plan |= describe(bound.tasks, bound.samples, dataset.digest if dataset else "")
+        plan |= describe(bound.tasks, bound.samples, content_hash(dataset) if dataset else "")
         for identity in (task["identity"] for task in plan["tasks"]):
             if isinstance(identity.get("prompt"), str):
                 identity["prompt"] = _AS_OF.sub("", identity["prompt"])
