@@ -97,12 +97,9 @@ def _params(row: dict[str, Any]) -> dict[str, Any]:
     if "tools" in row:
         row["tools"] = tools_in(row["tools"])
     for name in row.keys() & {"response_format", "tool_choice"}:
-        value = row[name]
-        if isinstance(value, str) and value.lstrip().startswith("{"):
-            try:
-                row[name] = msgspec.json.decode(value)
-            except msgspec.DecodeError:
-                raise UserError(f"`{name}` is not JSON", fix="correct this row") from None
+        row[name] = _parsed(row[name])
+    if not isinstance(row.get("response_format", {}), dict):
+        raise UserError("`response_format` is not an object", fix="write {type: json_schema, json_schema: {…}}")
     return row
 
 
@@ -113,11 +110,12 @@ def _placed(message: Message, media: Media) -> Message:
 
 def _refuse_leak(item: Item, sent: Any) -> None:
     """What would be sent whole must not hold what the answer is compared with."""
-    if not isinstance(sent, (dict, list)):
+    whole, truth = _parsed(sent), _parsed(item.ground_truth)
+    if not isinstance(whole, (dict, list)):
         return
-    fields: dict[str, Any] = sent if isinstance(sent, dict) else {}
-    leaks = [*answer_fields(fields), *(name for name, value in fields.items() if _holds(value, item.ground_truth))]
-    if item.ground_truth is not sent and not leaks and not _holds(sent, item.ground_truth):
+    fields: dict[str, Any] = whole if isinstance(whole, dict) else {}
+    leaks = [*answer_fields(fields), *(name for name, value in fields.items() if _holds(value, truth))]
+    if item.ground_truth is not sent and not leaks and not _holds(whole, truth):
         return
     shown = [name for name in fields if name not in leaks and str(name).isidentifier()]
     template = "\\n".join(f"{{{{{name}}}}}" for name in shown) or "{{…}}"
@@ -125,6 +123,16 @@ def _refuse_leak(item: Item, sent: Any) -> None:
         "there is no template, and the whole row would be sent, with the answer in it",
         fix=f'add `prompt_template: "{template}"`, with the fields that the model should see',
     )
+
+
+def _parsed(value: Any) -> Any:
+    """The value that a text stands for, if it is the JSON of an object or a list: a table's cell."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return value
 
 
 def _holds(value: Any, truth: Any) -> bool:

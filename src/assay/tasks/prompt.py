@@ -86,7 +86,7 @@ class PromptTask:
             if completion.tool_calls:
                 what = f"turn {number} was answered with a tool call, which nobody answers"
                 raise PermanentError(what, fix="write the conversation as a function task, or as a graph")
-            answered.append({"role": "assistant", "content": completion.text})
+            answered = [*answered, {"role": "assistant", "content": completion.text}]
         return [*answered, *last]
 
 

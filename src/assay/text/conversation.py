@@ -47,10 +47,10 @@ def conversation_in(fields: Mapping[str, Any]) -> tuple[str, list[Message]] | No
 
 def _listed(value: Any) -> list[Any]:
     """A list; also one that a table's cell holds as JSON."""
-    if isinstance(value, str) and value.lstrip().startswith("[{"):
+    if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = msgspec.json.decode(value)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return []
     return value if isinstance(value, list) else []
 
