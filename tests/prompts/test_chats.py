@@ -76,7 +76,8 @@ def test_a_conversation_is_sent_as_it_is(run: Run, ear: Ear) -> None:
 def test_keys_of_conversations_are_those_of_earlier_versions() -> None:
     task = prompt(jinja(""), Ear(), params={"temperature": 0.5})
     chat = [{"role": "system", "content": "Be kind."}, {"content": [{"type": "text", "text": "Hi"}], "role": "user"}]
-    keys = [task.prepare(Item(id="i", data=data)).fingerprint.hex() for data in ({"messages": chat}, {"question": "2"})]
+    asked = {"question": "2", "turns": ["a", "b"], "conversation": chat, "tools": [TOOL]}
+    keys = [task.prepare(Item(id="i", data=data)).fingerprint.hex() for data in ({"messages": chat}, asked)]
     assert keys == ["6f81e9700c2e18c687d85357f2d71828", "74aedec5aaa0a1ab701ff435f8d5938b"]
     assert task.name == "ear/a87ed620be04"
 
@@ -282,6 +283,12 @@ def test_no_form_of_dataset_sends_the_answer(
         assert ear.asked
         assert SECRET not in str([(request.messages, request.params) for request in ear.asked])
         assert SECRET not in json.dumps([[row["prompt"], row["messages"]] for row in rows])
+
+
+@pytest.mark.parametrize("text", ["[1, 2, 3]", '{"city": "Rome"}', "[INST] x", "{", "yes"])
+def test_a_question_that_looks_like_data_is_a_question(run: Run, ear: Ear, text: str) -> None:
+    run([{"data": {"question": text}, "ground_truth": "[1, 2, 3]"}, {"data": text, "ground_truth": "yes"}])
+    assert [request.messages[0]["content"] for request in ear.asked] == [text, text]
 
 
 def test_a_template_that_names_it_sends_it(run: Run, ear: Ear) -> None:

@@ -163,12 +163,34 @@ def test_what_is_too_large_is_refused(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_template_shows_what_a_field_names(folder: Path) -> None:
-    parts = [{"type": "text", "text": "{{q}}"}, {"type": "image", "field": "pictures"}]
+    parts = [{"type": "text", "text": "{{q}}"}, {"type": "image", "field": "pictures", "detail": "low"}]
     prompt = jinja([{"role": "user", "content": parts}], name="p", media_folder=str(folder))
     for value, count in ((["dot.png", "https://x.example/a.png"], 2), ("dot.png", 1), (None, 0), ("", 0)):
         (message,) = prompt.render(Item(id="i", data={"q": "?", "pictures": value}))
         assert len(message["content"]) == 1 + count
+        assert (
+            json.dumps(message["content"][2:]).count('{"url": "https://x.example/a.png", "detail": "low"}')
+            == count // 2
+        )
     assert "the template uses 'pictures'" in str(prompt.check(Item(id="i", data={"q": "?"})))
+
+
+def test_a_tables_picture_is_sent(folder: Path) -> None:
+    """As Hugging Face writes them: a struct of bytes and path."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    row = {"id": "i", "question": "What is it?", "image": {"bytes": png(), "path": "gone.png"}}
+    parquet.write_table(pyarrow.Table.from_pylist([row]), folder / "d.parquet")
+    content = [{"type": "text", "text": "{{question}}"}, {"type": "image", "field": "image"}]
+    eye = Eye()
+    assay.run(
+        {"name": "c", "dataset": str(folder / "d.parquet"), "output_dir": str(folder / "out")},
+        models=[eye],
+        prompts={"p": [{"role": "user", "content": content}]},
+    )
+    url = eye.seen[0].messages[0]["content"][1]["image_url"]["url"]
+    assert base64.b64decode(url.partition(",")[2]) == png()
 
 
 class Eye:

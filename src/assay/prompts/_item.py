@@ -58,6 +58,7 @@ class Conversation:
     def __init__(self, chat: Chat, where: str) -> None:
         self.chat = chat
         self._system = compiled(chat.system, where) if chat.system else None
+        self._adds = chat != Chat()
         if chat.turns == "each" and chat.prefill:
             raise UserError("an answer to each turn cannot be begun with `prefill`", fix="remove one of them")
 
@@ -81,14 +82,14 @@ class Conversation:
         names = self.chat.row_params
         if conversation is None:
             _refuse_leak(item, next((context[field] for field in DEFAULT_FIELDS if field in context), item.data))
-            return self.asked([{"role": "user", "content": question(context)}], context, names or ())
+            messages = [{"role": "user", "content": question(context)}]
+            return self.asked(messages, context, names or ()) if self._adds else Asked(messages)
         field, messages = conversation
         prefill = context.get("prefill") if names is None or "prefill" in names else None
         if messages[-1].get("role") == "assistant" and True not in (prefill, self.chat.prefill):
             raise UserError(f"the conversation in `{field}` ends with the assistant", fix=_ENDS)
         messages = [_placed(message, media) for message in messages]
-        if any(isinstance(message.get("content"), list) for message in messages):
-            separated(messages)  # which refuses data that are none, or too much
+        separated(messages)  # refuses data that are none, or too much
         return self.asked(messages, context, ROW_FIELDS if names is None else names, each=field == "turns")
 
 
@@ -115,7 +116,8 @@ def _refuse_leak(item: Item, sent: Any) -> None:
         return
     fields: dict[str, Any] = whole if isinstance(whole, dict) else {}
     leaks = [*answer_fields(fields), *(name for name, value in fields.items() if _holds(value, truth))]
-    if item.ground_truth is not sent and not leaks and not _holds(whole, truth):
+    listed = isinstance(whole, list) and any(_holds(entry, truth) for entry in whole if isinstance(entry, dict))
+    if item.ground_truth is not sent and not leaks and not listed:
         return
     shown = [name for name in fields if name not in leaks and str(name).isidentifier()]
     template = "\\n".join(f"{{{{{name}}}}}" for name in shown) or "{{…}}"

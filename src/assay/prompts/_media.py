@@ -56,7 +56,7 @@ class Media:
     def _field(self, kind: str, value: Any, detail: dict[str, str]) -> list[Message]:
         """What an item's field names: nothing, one file, or several."""
         sources: list[Any] = value if isinstance(value, list) else [] if value in (None, "") else [value]
-        return [self.placed({**part_of(kind, source), **detail}) for source in sources]
+        return [self.placed(part_of(kind, source, detail)) for source in sources]
 
     def placed(self, part: Any) -> Any:
         """A part of an item's message; one that names a file by its path becomes the file's reference."""
@@ -75,4 +75,4 @@ def _addressed(kind: str, url: str, detail: dict[str, str]) -> Message:
     if not url.startswith(("http://", "https://")):
         shown = url if len(url) <= 60 else f"{url[:57]}…"
         raise UserError(f"the {kind}'s url is {shown!r}", fix="begin it with https://, or give a file as `path:`")
-    return part_of(kind, {"url": url, **detail})
+    return part_of(kind, url, detail)

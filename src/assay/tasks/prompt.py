@@ -62,7 +62,7 @@ class PromptTask:
         params, each, model = self.params, False, self.model
         if isinstance(work.payload, Asking):
             messages, params, each = work.payload.messages, work.payload.params, work.payload.each
-        if work.messages is not None:
+        if work.messages is not None and work.messages is not messages:
             messages, data = separated(messages)
             data |= loaded(messages, self._files)
             model = Sending(model, data) if data else model

@@ -16,6 +16,7 @@ from assay.interfaces import Message
 from assay.text.expected import answer_fields
 from assay.text.media import KINDS, part_of
 from assay.text.messages import content_text
+from assay.text.template import DEFAULT_FIELDS
 
 HOLDERS = ("messages", "conversations", "conversation", "turns", "prompt")
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -32,9 +33,11 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def conversation_in(fields: Mapping[str, Any]) -> tuple[str, list[Message]] | None:
-    """The conversation among an item's fields, with the name of its field; None if there is none."""
-    for name in HOLDERS:
-        turns = _listed(fields.get(name))
+    """The conversation among an item's fields, with the name of its field; None if there is none. Beside a question
+    only `messages` are one."""
+    asks = [name for name in DEFAULT_FIELDS if isinstance(fields.get(name), str)]
+    for name in HOLDERS[:1] if asks else HOLDERS:
+        turns = _listed(fields[name]) if name in fields else None
         if not turns:
             continue
         if name == "turns" and all(isinstance(turn, str) for turn in turns):

@@ -7,6 +7,7 @@ file is called. `wire` is the one place that makes the parts of OpenAI's API, wh
 import base64
 import binascii
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -32,8 +33,9 @@ _STARTS = (
     (b"%PDF-", "application/pdf"),
 )
 _FORMATS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}  # as OpenAI calls them; others are called like their type
-_SOURCES = ("path", "url", "data", *KINDS, "image_url", "audio_url", "file_url", "file_data")
+_SOURCES = ("bytes", "path", "url", "data", *KINDS, "image_url", "audio_url", "file_url", "file_data")
 _HEAD = 64
+_ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
 # ---- what bytes are
@@ -102,18 +104,20 @@ def _digest(content: bytes) -> str:
 # ---- parts
 
 
-def part_of(kind: str, source: Any) -> Message:
+def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> Message:
     """A part by address or with data, as OpenAI's API has it; by path {type, path}, to be found by whoever knows the
     folder. `source` is a text, or a mapping with one of path, url, data."""
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = dict(detail or {})
     declared = ""
     if isinstance(source, Mapping):
         fields: Mapping[str, Any] = source
-        more = {name: fields[name] for name in ("detail", "name") if isinstance(fields.get(name), str)}
+        more = {name: fields[name] for name in ("detail", "name") if isinstance(fields.get(name), str)} | more
         declared = str(fields.get("media_type") or fields.get("format") or "")
-        name = next((name for name in _SOURCES if isinstance(fields.get(name), str)), "")
+        name = next((name for name in _SOURCES if isinstance(fields.get(name), (str, bytes))), "")
         source = fields.get(name)
-        if name == "data" and isinstance(source, str) and not source.startswith("data:"):
+        if name == "bytes":
+            source = base64.b64encode(source if isinstance(source, bytes) else _blob(str(source))).decode()
+        if name in ("data", "bytes") and isinstance(source, str) and not source.startswith("data:"):
             return wire({"type": kind, "media_type": _typed(source, declared, kind), **more}, source)
     if not isinstance(source, str) or not source:
         raise UserError(f"{_AN[kind]} is named by a path, an address or data", fix="write {type: …, path: …}")
@@ -127,6 +131,13 @@ def part_of(kind: str, source: Any) -> Message:
         fix = "begin it with https://, or give a file as `path:`"
         raise UserError(f"the {_NOUNS[kind]}'s url is {_short(source)!r}", fix=fix)
     return {"type": kind, "path": source, **more}
+
+
+def _blob(text: str) -> bytes:
+    """Binary data of a table as a row's JSON has them: as base64, or, from Parquet, bytes beyond ASCII as \\xNN."""
+    if "\\x" not in text:
+        return _decoded(text, "file")
+    return _ESCAPED.sub(lambda byte: bytes([int(byte[1], 16)]), text.encode())
 
 
 def _at_address(kind: str, url: str, more: Mapping[str, Any]) -> Message:
@@ -170,9 +181,12 @@ def wire(reference: Mapping[str, Any], data: str) -> Message:
 # ---- messages
 
 
-def separated(messages: Sequence[Message]) -> tuple[list[Message], dict[str, str]]:
-    """The messages with references in place of bytes, and these bytes as base64, by digest."""
+def separated(messages: list[Message]) -> tuple[list[Message], dict[str, str]]:
+    """The messages with references in place of bytes, and these bytes as base64, by digest. Plain texts come back as
+    the same object."""
     data: dict[str, str] = {}
+    if not any(isinstance(message.get("content"), list) for message in messages):
+        return messages, data
 
     def shown(part: Any) -> Any:
         inline = _inline(part)

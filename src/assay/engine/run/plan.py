@@ -109,5 +109,5 @@ def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool | None
 
 def estimated_tokens(work: Work) -> int:
     """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
-    messages = getattr(work.payload, "messages", work.payload)
+    messages = work.messages or getattr(work.payload, "messages", work.payload)  # the first without the bytes of files
     return text_tokens(messages) if isinstance(messages, list) else 0
