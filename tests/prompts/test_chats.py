@@ -82,6 +82,12 @@ def test_keys_of_conversations_are_those_of_earlier_versions() -> None:
     assert task.name == "ear/a87ed620be04"
 
 
+def test_nulls_of_a_table_are_not_sent(run: Run, ear: Ear) -> None:
+    part = {"type": "text", "text": "Hi", "image": None}
+    run([{"messages": [{**USER, "name": None, "tool_calls": None}, TOLD, {"role": "user", "content": [part]}]}])
+    assert ear.asked[0].messages == [USER, TOLD, {"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
+
+
 # ---- the end of a conversation
 
 
@@ -222,6 +228,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "chat": {"messages": [USER], "ground_truth": SECRET},
     "chat, beside": {"messages": [USER], "label": SECRET, "reference": SECRET},
     "chat, in a message": {"messages": [{**USER, "expected_output": SECRET}]},
+    "chat, in a part": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Q?", "label": SECRET}]}]},
     "chat, last message": {"messages": [USER, {"role": "assistant", "content": SECRET}]},
     "chat in data": {"data": {"conversations": [{"from": "human", "value": "Q?"}]}, "expected": SECRET},
     "turns": {"turns": ["Q?", "R?"], "reference": [SECRET, SECRET]},

@@ -66,6 +66,8 @@ class PromptTask:
             messages, data = separated(messages)
             data |= loaded(messages, self._files)
             model = Sending(model, data) if data else model
+        if self._ask is not None:
+            messages = [_without_nulls(message) for message in messages]
         answered = None
         if each:
             messages = answered = await self._answered(messages, model, params, context)
@@ -88,6 +90,13 @@ class PromptTask:
                 raise PermanentError(what, fix="write the conversation as a function task, or as a graph")
             answered = [*answered, {"role": "assistant", "content": completion.text}]
         return [*answered, *last]
+
+
+def _without_nulls(message: Message) -> Message:
+    """Rows of a table have a null for each key that another message has, which servers refuse."""
+    if None not in message.values():
+        return message
+    return {key: value for key, value in message.items() if value is not None or key == "content"}
 
 
 class Asking(msgspec.Struct):

@@ -123,13 +123,13 @@ def _split(message: Message, place: str) -> Iterator[Message]:
             parts.append(_part(part, place))
     yield from results
     if not results or parts:
-        rest = {**message, "content": _joined(parts, calls) if calls and not message.get("tool_calls") else parts}
+        rest = {**message, "content": _joined(parts) if calls and not message.get("tool_calls") else parts}
         yield {**rest, "tool_calls": calls} if calls else rest
 
 
-def _joined(parts: list[Any], calls: list[Any]) -> Any:
+def _joined(parts: list[Any]) -> Any:
     """The content beside calls: plain text, null where there is none."""
-    return parts if any("text" not in part for part in parts) else "\n".join(part["text"] for part in parts) or None
+    return parts if any("text" not in part for part in parts) else content_text(parts) or None
 
 
 def _part(part: Any, place: str) -> Any:
@@ -138,6 +138,8 @@ def _part(part: Any, place: str) -> Any:
         return {"type": "text", "text": part}
     if not isinstance(part, dict) or not isinstance(part.get("type"), str):
         raise UserError(f"{place} has a part without a type", fix="write {type: text, text: …}")
+    leaks = answer_fields(part)  # and tables have a null for each key that another part has
+    part = {key: value for key, value in part.items() if value is not None and key not in leaks}
     kind = part["type"]
     if kind in _TEXTS:
         return part if kind == "text" else {"type": "text", "text": part.get("text", "")}

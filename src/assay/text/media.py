@@ -173,7 +173,8 @@ def wire(reference: Mapping[str, Any], data: str) -> Message:
         return {"type": "input_audio", "input_audio": {"data": data, "format": format}}
     url = f"data:{found};base64,{data}"
     if kind == "file":
-        return {"type": "file", "file": {"filename": reference.get("name") or "document.pdf", "file_data": url}}
+        name = os.path.basename(reference.get("name") or "document.pdf")
+        return {"type": "file", "file": {"filename": name, "file_data": url}}
     detail = {"detail": reference["detail"]} if "detail" in reference else {}
     return {"type": "image_url", "image_url": {"url": url, **detail}}
 
