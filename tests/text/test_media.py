@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.errors import UserError
+from assay.errors import PermanentError, UserError
 from assay.interfaces import Completion, Request
 from assay.models.anthropic import anthropic
+from assay.models.openai import openai
 from assay.prompts.jinja import jinja
 from assay.records import Item
 from assay.text.media import described, loaded, media_type, part_of, restored, separated
@@ -240,6 +241,27 @@ def test_rows_and_logs_hold_no_bytes_and_an_edited_file_is_asked_again(folder: P
         run()
 
 
+def test_recorded_answers_are_found_again(folder: Path) -> None:
+    rows = [{"id": name, "messages": messages({"type": "image", "path": name})} for name in ("dot.png", "wrong.jpg")]
+    (folder / "wrong.jpg").write_bytes(png() + b"x")
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"name": "c", "dataset": str(folder / "d.jsonl")}
+    (folder / "eye.py").write_text(
+        "def see(messages):\n    return str(len(messages[0]['content'][1]['image_url']['url']))\n"
+    )
+    seen = {"type": "python", "path": str(folder / "eye.py"), "function_name": "see"}
+    taken = [{"name": "r", "type": "record", "of": seen, "path": str(folder / "answers.jsonl")}]
+    assay.run({**config, "models": taken, "output_dir": str(folder / "first")})
+    assert "base64" not in (folder / "answers.jsonl").read_text()
+    for path in ("answers.jsonl", "first"):
+        again = [{"name": "r", "type": "replay", "path": str(folder / path)}]
+        assay.run({**config, "models": again, "output_dir": str(folder / f"again-{path}")})
+        answers = (folder / f"again-{path}/responses.jsonl", folder / "first/responses.jsonl")
+        first, second = ([json.loads(line)["response"] for line in file.read_text().splitlines()] for file in answers)
+        assert first == second
+        assert len(set(first)) == 2
+
+
 def test_rows_of_several_folders_want_to_know_where_their_files_are(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / name).mkdir()
@@ -267,5 +289,12 @@ def test_anthropic_has_blocks_for_them(folder: Path) -> None:
     }
     assert remote == {"type": "document", "source": {"type": "url", "url": "https://x.example/a.pdf"}}
     _, (audio,) = asked(folder, {"type": "audio", "path": "tone.wav"})
-    with pytest.raises(assay.errors.PermanentError, match="takes no audio"):
+    with pytest.raises(PermanentError, match="takes no audio"):
         model.body(Request(messages(audio)))
+
+
+def test_the_completions_api_takes_text_only() -> None:
+    model: Any = openai("m", endpoint="http://localhost:1", api="completions")
+    assert b"What is it?" in model.body(Request(messages()))
+    with pytest.raises(PermanentError, match="takes text only"):
+        model.body(Request(messages({"type": "image_url", "image_url": {"url": "https://x.example/a.png"}})))

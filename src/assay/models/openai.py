@@ -7,13 +7,14 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from assay.errors import CallError, UserError
+from assay.errors import CallError, PermanentError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._transport import Reply, Transport
 from assay.registry import model
+from assay.text.media import has_media
 from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed"}
@@ -146,6 +147,8 @@ class OpenAIModel(HttpModel):
             start += b'"seed":%b,' % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
         if self.chat:
             return start + b'"messages":' + _encode(request.messages) + b"}"
+        if has_media(request.messages):
+            raise PermanentError("the completions API takes text only", fix="ask the chat API: `api: chat`")
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:

@@ -48,12 +48,11 @@ class PromptTask:
             fingerprint = digest("prompt", self._settings, _encode(messages))
         else:
             asked = self._ask(item)
-            payload = messages = asked.messages
-            own: list[bytes] = []
-            if asked.params or asked.each:
+            own = [canonical([asked.params, asked.each])] if asked.params or asked.each else []
+            fingerprint = digest("prompt", self._settings, _encode(asked.messages), *own)
+            payload = messages = [_without_nulls(message) for message in asked.messages]
+            if own:
                 payload = Asking(messages, {**self.params, **asked.params}, asked.each)
-                own.append(canonical([asked.params, asked.each]))
-            fingerprint = digest("prompt", self._settings, _encode(messages), *own)
         single = len(messages) == 1 and isinstance(messages[0].get("content"), str)
         return Work(fingerprint, payload, messages_text(messages), None if single else separated(messages)[0])
 
@@ -66,8 +65,6 @@ class PromptTask:
             messages, data = separated(messages)
             data |= loaded(messages, self._files)
             model = Sending(model, data) if data else model
-        if self._ask is not None:
-            messages = [_without_nulls(message) for message in messages]
         answered = None
         if each:
             messages = answered = await self._answered(messages, model, params, context)
@@ -108,7 +105,8 @@ class Asking(msgspec.Struct):
 
 
 class Sending:
-    """A model that gets the bytes of the files that its messages refer to; rows, logs and budgets see references."""
+    """A model that gets the bytes of the files that its messages refer to; rows, logs, budgets, and models that look
+    answers up `by_reference`, see references."""
 
     def __init__(self, model: Model, data: Mapping[str, str]) -> None:
         self.name = model.name
@@ -120,8 +118,10 @@ class Sending:
         return getattr(self._model, name)
 
     async def complete(self, request: Request) -> Completion:
-        messages = restored(request.messages, self._data)
-        return await self._model.complete(msgspec.structs.replace(request, messages=messages))
+        if not getattr(self._model, "by_reference", False):
+            messages = restored(request.messages, self._data)
+            request = msgspec.structs.replace(request, messages=messages)
+        return await self._model.complete(request)
 
     async def close(self) -> None:
         await self._model.close()

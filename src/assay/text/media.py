@@ -204,6 +204,20 @@ def separated(messages: list[Message]) -> tuple[list[Message], dict[str, str]]:
     return _with_parts(messages, shown), data
 
 
+def nameless(messages: list[Message]) -> list[Message]:
+    """The messages with references that have no names: equal where the bytes are, whatever files held them."""
+
+    def bare(part: Any) -> Any:
+        known = isinstance(part, dict) and "digest" in part
+        return {key: value for key, value in part.items() if key != "name"} if known else part
+
+    try:
+        shown = separated(messages)[0]
+    except UserError:  # an old row may hold anything
+        return messages
+    return messages if shown is messages else _with_parts(shown, bare)
+
+
 def _inline(part: Any) -> tuple[Message, str] | None:
     """A part's reference, still without a digest, and its base64; None where it holds no bytes."""
     kind = str(part.get("type")) if isinstance(part, dict) else ""
@@ -249,6 +263,11 @@ def restored(messages: Sequence[Message], data: Mapping[str, str]) -> list[Messa
         return wire(part, data[part["digest"]]) if known else part
 
     return _with_parts(messages, sent)
+
+
+def has_media(messages: Sequence[Message]) -> bool:
+    """Whether there is a part that is no text."""
+    return any(isinstance(part, dict) and "text" not in part for part in _parts(messages))
 
 
 def _parts(messages: Sequence[Message]) -> list[Any]:
