@@ -122,8 +122,9 @@ def _complete(template: dict[str, Any], key: Key, document: Document, file: Path
 
 def _templates(template: dict[str, Any], key: Key) -> Iterator[tuple[dict[str, Any], str, Key]]:
     """(mapping, key in it, place) of every text, and of every path of an image."""
-    if isinstance(template.get("text"), str):
-        yield template, "text", (*key, "text")
+    for name in ("text", "system"):
+        if isinstance(template.get(name), str):
+            yield template, name, (*key, name)
     messages: list[Any] = template["messages"] if isinstance(template.get("messages"), list) else []
     for n, turn in enumerate(messages):
         content = turn.get("content") if isinstance(turn, dict) else None

@@ -139,8 +139,8 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     path: str = ""
     few_shot: FewShotConfig | None = None
     system: str = ""
-    prefill: str | bool = False
-    turns: Literal["last", "each"] = "last"
+    prefill: str | bool = ""
+    turns: Literal["", "last", "each"] = ""
     row_params: list[str] | None = None
 
 

@@ -1,5 +1,4 @@
-"""What a config does to the rows of any format, always in this order: fields, answer, filter, split,
-sample, shuffle.
+"""What a config does to the rows of any format, in this order: fields, answer, filter, split, sample, shuffle.
 
 Rows are streamed. Sampling and shuffling order items by a hash of seed and id, so that they depend neither on the
 order of the files nor on the machine, and a larger sample contains the smaller one.
@@ -79,18 +78,22 @@ def _value(row: Mapping[str, Any], source: str, place: str) -> Any:
 def _answered(rows: Rows) -> Rows:
     """Conversations whose last message, the assistant's, is the expected answer and no longer part of them."""
     for place, row in rows:
-        yield place, _without_answer(row, place)
+        try:
+            yield place, _without_answer(row)
+        except UserError as error:
+            error.where = place
+            raise
 
 
-def _without_answer(row: dict[str, Any], place: str) -> dict[str, Any]:
+def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
     held: Any = row["data"] if isinstance(row.get("data"), dict) else row
     found = conversation_in(held)
     if found is None or found[1][-1].get("role") != "assistant":
         what = "`answer: last` wants a conversation that ends with the assistant"
-        raise UserError(what, where=place, fix="remove `answer`, or such rows with `filter`")
-    if "ground_truth" in row:
+        raise UserError(what, fix="remove `answer: last`, or these rows from the file")
+    if row.get("ground_truth") is not None:
         fix = "remove `answer: last`, or the field `ground_truth`"
-        raise UserError("the row has a ground truth beside the conversation's last message", where=place, fix=fix)
+        raise UserError("the row has a ground truth beside the conversation's last message", fix=fix)
     name, messages = found
     last = messages[-1]
     text = content_text(last.get("content"))

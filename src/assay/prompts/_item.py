@@ -13,7 +13,7 @@ from assay.errors import UserError
 from assay.interfaces import Message
 from assay.prompts._media import Media
 from assay.records import Item
-from assay.text.conversation import conversation_in, tools_in
+from assay.text.conversation import Asked, conversation_in, tools_in
 from assay.text.expected import answer_fields
 from assay.text.media import separated
 from assay.text.template import DEFAULT_FIELDS, Variables, compiled, question, variables
@@ -31,8 +31,8 @@ class Chat(msgspec.Struct, kw_only=True):
     the last one; `row_params` are the fields of an item that go into the request as parameters."""
 
     system: str = ""
-    prefill: str | bool = False
-    turns: Literal["last", "each"] = "last"
+    prefill: str | bool = ""
+    turns: Literal["", "last", "each"] = ""
     row_params: Sequence[str] | None = None
 
     def text(self) -> str:
@@ -42,14 +42,6 @@ class Chat(msgspec.Struct, kw_only=True):
 
 
 _DEFAULTS = msgspec.to_builtins(Chat())
-
-
-class Asked(msgspec.Struct):
-    """What an item asks: messages, the parameters of its own, and whether each open turn is answered."""
-
-    messages: list[Message]
-    params: dict[str, Any] = {}
-    each: bool = False
 
 
 class Conversation:
@@ -71,7 +63,7 @@ class Conversation:
             system = self._system(context)
         if isinstance(system, str) and system and messages[0].get("role") not in ("system", "developer"):
             messages = [{"role": "system", "content": system}, *messages]
-        if isinstance(prefill, str):
+        if isinstance(prefill, str) and prefill:
             messages = [*messages, {"role": "assistant", "content": prefill}]
         return Asked(messages, _params(row), each or self.chat.turns == "each")
 

@@ -14,11 +14,12 @@ import msgspec
 from assay.errors import UserError
 from assay.interfaces import Message
 from assay.prompts._few_shot import FewShot, Shots, question_and_answer
-from assay.prompts._item import Asked, Chat, Conversation
+from assay.prompts._item import Chat, Conversation
 from assay.prompts._media import Media
 from assay.records import Item
 from assay.registry import nearest, prompt
 from assay.store.keys import digest
+from assay.text.conversation import Asked
 from assay.text.template import Render, Variables, compiled, names_in, question, undefined_name, variables
 
 Turns = list[tuple[str, Render]]
@@ -112,8 +113,8 @@ def jinja(
     few_shot: FewShot | None = None,
     media_folder: str | None = "",
     system: str = "",
-    prefill: str | bool = False,
-    turns: Literal["last", "each"] = "last",
+    prefill: str | bool = "",
+    turns: Literal["", "last", "each"] = "",
     row_params: Sequence[str] | None = None,
 ) -> JinjaPrompt:
     """A template text, or a list of {role, content} whose contents are templates; empty: the item's own conversation or

@@ -12,7 +12,7 @@ from assay.interfaces import Answer, Completion, Context, Message, Model, Prompt
 from assay.records import Item
 from assay.registry import task
 from assay.store.keys import canonical, digest
-from assay.text.conversation import open_turns
+from assay.text.conversation import Asked, open_turns
 from assay.text.media import loaded, restored, separated
 from assay.text.messages import messages_text
 
@@ -37,7 +37,7 @@ class PromptTask:
             "sampling": sampling,
         }
         self.identity = {"prompt": source.text, "model": dict(model.identity), "params": self.params}
-        self._ask: Callable[[Item], Any] | None = getattr(source, "ask", None)
+        self._ask: Callable[[Item], Asked] | None = getattr(source, "ask", None)
         self._files: Mapping[str, Path] = getattr(source, "files", {})
         self._settings = digest("settings", canonical((self.identity["model"], self.params)))
 
@@ -52,14 +52,14 @@ class PromptTask:
             fingerprint = digest("prompt", self._settings, _encode(asked.messages), *own)
             payload = messages = [_without_nulls(message) for message in asked.messages]
             if own:
-                payload = Asking(messages, {**self.params, **asked.params}, asked.each)
+                payload = Asked(messages, {**self.params, **asked.params}, asked.each)
         single = len(messages) == 1 and isinstance(messages[0].get("content"), str)
         return Work(fingerprint, payload, messages_text(messages), None if single else separated(messages)[0])
 
     async def run(self, work: Work, context: Context) -> Answer:
         messages: list[Message] = work.payload
         params, each, model = self.params, False, self.model
-        if isinstance(work.payload, Asking):
+        if isinstance(work.payload, Asked):
             messages, params, each = work.payload.messages, work.payload.params, work.payload.each
         if work.messages is not None and work.messages is not messages:
             messages, data = separated(messages)
@@ -94,14 +94,6 @@ def _without_nulls(message: Message) -> Message:
     if None not in message.values():
         return message
     return {key: value for key, value in message.items() if value is not None or key == "content"}
-
-
-class Asking(msgspec.Struct):
-    """What a row asks that has parameters of its own, or of whose open turns each is answered."""
-
-    messages: list[Message]
-    params: dict[str, Any]
-    each: bool
 
 
 class Sending:

@@ -32,6 +32,14 @@ _MEDIA = {"image_url": "image", "input_image": "image", "document": "file", "inp
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
+class Asked(msgspec.Struct):
+    """What an item asks: messages, parameters of its own, and whether each open turn of the user is answered."""
+
+    messages: list[Message]
+    params: dict[str, Any] = {}
+    each: bool = False
+
+
 def conversation_in(fields: Mapping[str, Any]) -> tuple[str, list[Message]] | None:
     """The conversation among an item's fields, with the name of its field; None if there is none. Beside a question
     only `messages` are one."""
