@@ -262,6 +262,15 @@ def test_recorded_answers_are_found_again(folder: Path) -> None:
         assert len(set(first)) == 2
 
 
+def test_workers_find_the_files(folder: Path) -> None:
+    row = {"id": "i", "messages": messages({"type": "image", "path": "dot.png"})}
+    (folder / "d.jsonl").write_text(json.dumps(row) + "\n")
+    config = {"name": "c", "dataset": str(folder / "d.jsonl"), "models": ["demo:m"], "output_dir": str(folder / "out")}
+    done = assay.run(config, workers=1)
+    assert done.run is not None
+    assert done.run.counts["ok"] == 1
+
+
 def test_rows_of_several_folders_want_to_know_where_their_files_are(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / name).mkdir()
