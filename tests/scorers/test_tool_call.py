@@ -126,6 +126,10 @@ def test_as_many_calls_match_as_can(wanted: list[int], calls: list[int], order: 
     assert given.passed == (best == len(wanted) == len(calls))
 
 
+def test_many_equal_calls_are_paired() -> None:
+    assert score([PARIS] * 200, *[PARIS] * 200).passed
+
+
 ANSWERS = """
 def answer(request):
     text = request["messages"][-1]["content"]

@@ -113,12 +113,12 @@ def _in_any_order(fits: Fits) -> dict[int, int]:
     taken: dict[int, int] = {}
 
     def place(i: int, seen: set[int]) -> bool:
-        for j, fit in enumerate(fits[i]):
-            if fit and j not in seen:
-                seen.add(j)
-                if j not in taken or place(taken[j], seen):
-                    taken[j] = i
-                    return True
+        fitting = [j for j, fit in enumerate(fits[i]) if fit and j not in seen]
+        for j in sorted(fitting, key=taken.__contains__):  # free ones first: equal calls need no search
+            seen.add(j)
+            if j not in taken or place(taken[j], seen):
+                taken[j] = i
+                return True
         return False
 
     for i in range(len(fits)):
