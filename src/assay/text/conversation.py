@@ -29,6 +29,7 @@ _CALLS = ("function_call", "tool_call")
 _PLACE = re.compile(r"\s*<(image|audio)>\s*")
 _TEXTS = ("text", "input_text", "output_text")
 _MEDIA = {"image_url": "image", "input_image": "image", "document": "file", "input_file": "file", "audio_url": "audio"}
+_TOOLS = "write [{type: function, function: {name: …}}]; `row_params: []` of the prompt leaves the row's fields out"
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
@@ -220,13 +221,13 @@ def tools_in(value: Any) -> list[Any]:
     """A row's tools as OpenAI's API wants them: also Anthropic's, bare functions, and a table's cell with JSON."""
     tools = _listed(value)
     if not tools:
-        raise UserError("`tools` is not a list of tools", fix="write [{type: function, function: {name: …}}]")
+        raise UserError("`tools` is not a list of tools", fix=_TOOLS)
     return [_tool(tool, number) for number, tool in enumerate(tools, 1)]
 
 
 def _tool(tool: Any, number: int) -> Any:
     if not isinstance(tool, dict) or not (isinstance(tool.get("name"), str) or "type" in tool):
-        raise UserError(f"tool {number} has no name", fix="write {type: function, function: {name: …}}")
+        raise UserError(f"tool {number} has no name", fix=_TOOLS)
     if "type" in tool:
         return tool
     parameters = tool.get("parameters", tool.get("input_schema"))
