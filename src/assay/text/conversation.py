@@ -176,7 +176,9 @@ def _media(part: Mapping[str, Any], kind: str) -> Message:
         return dict(part) if remote else part_of(kind, {**held, "path": url})
     if len(part) == 1:
         return dict(part)  # a place for one of the row's files
-    return part_of(kind, {**part, **({} if held is None else {"path": held})} if isinstance(held, str | None) else held)
+    if isinstance(held, str):
+        return part_of(kind, {**part, "path": held})
+    return part_of(kind, part if held is None else held)
 
 
 # ---- files that stand beside the conversation
