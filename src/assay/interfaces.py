@@ -79,8 +79,9 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
 class Model(Protocol):
     """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys.
 
-    Two attributes are optional: `keeps_time`, true where no call can take longer than its request allows, and
-    `exclusive`, true where the model needs the machine for itself; it then has an async `open()` as well.
+    Three attributes are optional: `keeps_time`, true where no call can take longer than its request allows;
+    `exclusive`, true where the model needs the machine for itself; it then has an async `open()` as well; and
+    `by_reference`, true where messages should name files by their digest and not hold their bytes.
     """
 
     name: str

@@ -96,6 +96,19 @@ def test_images_are_sent_as_this_api_wants_them() -> None:
     assert sent[2]["source"] == {"type": "url", "url": "https://x.example/a.png"}
 
 
+def test_the_form_of_the_answer_and_the_effort_have_one_place() -> None:
+    asked = [{"role": "user", "content": "Hi"}]
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    sent = body(asked, {"response_format": form, "reasoning_effort": "high"})
+    assert sent["output_config"] == {"format": {"type": "json_schema", "schema": schema}, "effort": "high"}
+    assert not {"response_format", "reasoning_effort"} & sent.keys()
+    assert body(asked, {"reasoning_effort": "minimal"})["output_config"] == {"effort": "low"}
+    assert "output_config" not in body(asked, {"reasoning_effort": "none", "response_format": {"type": "text"}})
+    with pytest.raises(PermanentError, match="by its schema only"):
+        body(asked, {"response_format": {"type": "json_object"}})
+
+
 def test_thinking_is_kept_apart_and_cached_tokens_count() -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 10, "output_tokens": 2}
     got = answer({"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "4"}, usage=usage)

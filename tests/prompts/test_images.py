@@ -13,6 +13,7 @@ from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Request
 from assay.prompts.jinja import JinjaPrompt, jinja
 from assay.records import Item
+from assay.text.media import loaded, restored
 from tests.support import Lab
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100_000)
@@ -35,6 +36,10 @@ def prompt(**part: Any) -> JinjaPrompt:
     )
 
 
+def as_sent(made: JinjaPrompt, messages: list[Any]) -> list[Any]:
+    return restored(messages, loaded(messages, made.files))
+
+
 def item(file: str = "cat.png") -> Item:
     return Item(id="1", data={"question": "What is it?", "file": file})
 
@@ -46,8 +51,7 @@ def test_a_file_is_a_data_url_for_the_server_and_short_in_the_row(folder: Path) 
     assert text == {"type": "text", "text": "What is it?"}
     assert image.keys() == {"type", "name", "media_type", "digest", "detail"}
     assert len(json.dumps(message)) < 300
-    assert made.sent is not None
-    ((sent),) = made.sent([message])
+    ((sent),) = as_sent(made, [message])
     url = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
     assert sent["content"] == [text, {"type": "image_url", "image_url": {"url": url, "detail": "low"}}]
     assert made.render(item("dog.jpg"))[0]["content"][1]["media_type"] == "image/jpeg"
@@ -59,7 +63,7 @@ def test_an_address_is_sent_as_it_is() -> None:
         "type": "image_url",
         "image_url": {"url": "https://example.org/cat.png"},
     }
-    assert made.sent is None
+    assert made.files == {}
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "data:image/png;base64,AAAA", "ftp://example.org"])
@@ -97,9 +101,8 @@ def test_a_file_that_changes_meanwhile_is_not_sent(folder: Path) -> None:
     made = prompt(path=str(folder / "images/cat.png"))
     messages = made.render(item())
     (folder / "images/cat.png").write_bytes(PNG + b"x")
-    assert made.sent is not None
     with pytest.raises(TransientError, match="changed during the run"):
-        made.sent(messages)
+        as_sent(made, messages)
 
 
 @pytest.mark.parametrize("path", ["images/{{picture}}", "images/cat.png"])

@@ -20,6 +20,7 @@ from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
 from assay.errors import UserError
 from assay.registry import nearest
 
+PARTS = ("text", "image", "audio", "file")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _CHAT_SUFFIXES = (".yaml", ".yml", ".json")
 _DATASET_KEYS = {field.name for field in msgspec.structs.fields(DatasetConfig)}
@@ -121,8 +122,9 @@ def _complete(template: dict[str, Any], key: Key, document: Document, file: Path
 
 def _templates(template: dict[str, Any], key: Key) -> Iterator[tuple[dict[str, Any], str, Key]]:
     """(mapping, key in it, place) of every text, and of every path of an image."""
-    if isinstance(template.get("text"), str):
-        yield template, "text", (*key, "text")
+    for name in ("text", "system"):
+        if isinstance(template.get(name), str):
+            yield template, name, (*key, name)
     messages: list[Any] = template["messages"] if isinstance(template.get("messages"), list) else []
     for n, turn in enumerate(messages):
         content = turn.get("content") if isinstance(turn, dict) else None
@@ -144,6 +146,8 @@ def _image_path(text: str, key: Key, document: Document) -> str:
 def check_prompt(prompt: PromptConfig, key: Key, document: Document) -> None:
     if prompt.text and prompt.messages:
         document.report("a prompt has text or messages, not both", key, "remove one of them")
+    if prompt.turns == "each" and prompt.prefill:
+        document.report("an answer to each turn cannot be begun with `prefill`", key, "remove one of them")
     _check_messages(prompt.messages, (*key, "messages"), document)
     few_shot = prompt.few_shot
     if few_shot is None:
@@ -172,12 +176,12 @@ def _check_messages(messages: list[dict[str, Any]] | None, key: Key, document: D
 
 
 def _check_part(part: Any, key: Key, document: Document) -> None:
-    fix = "write {type: text, text: …}, {type: image, path: …} or {type: image, url: …}"
+    fix = "write {type: text, text: …}, {type: image, path: …}, {type: image, url: …} or {type: image, field: …}"
     kind = part.get("type") if isinstance(part, dict) else None
-    keys = {"text": {"text"}, "image": {"path", "url"}}.get(kind or "")
-    if keys is None:
-        document.report("a part of a message is a text or an image", key, fix)
+    if kind not in PARTS:
+        document.report("a part of a message is a text, an image, an audio or a file", key, fix)
         return
+    keys = {"text"} if kind == "text" else {"path", "url", "field"}
     sources = keys & part.keys()
     if len(sources) != 1 or not isinstance(part[next(iter(sources))], str):
         document.report(f"a part of type {kind} needs {' or '.join(sorted(keys))}", key, fix)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from assay.config.environment import escape, without_user
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
-from assay.config.prompts import ROLES
+from assay.config.prompts import PARTS, ROLES
 from assay.config.source import mapped
 from assay.config.types import NOT_WRITTEN, Config
 
@@ -91,7 +91,10 @@ def _prompt_schema(definitions: dict[str, Any]) -> dict[str, Any]:
     text: dict[str, Any] = {"type": "string"}
     part = {
         "type": "object",
-        "properties": {"type": {"enum": ["text", "image"]}, **dict.fromkeys(("text", "path", "url", "detail"), text)},
+        "properties": {
+            "type": {"enum": list(PARTS)},
+            **dict.fromkeys(("text", "path", "url", "field", "detail"), text),
+        },
         "required": ["type"],
         "additionalProperties": False,
     }

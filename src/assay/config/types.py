@@ -88,8 +88,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class SplitConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One part of a dataset: a split that the source itself has (`name` alone), or, with `ratio`, the share of the
-    items whose hash of `seed` and id falls into it."""
+    """A split that the source has (`name` alone), or the `ratio` of items whose hash of `seed` and id falls into it."""
 
     name: Text
     ratio: dict[str, Share] = {}
@@ -97,9 +96,8 @@ class SplitConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the items come from: files (their type follows from the suffix), `name` for types `hf` and `stored`, or,
-    as type `function`, a function of the Python file `path` or of `module`; and what is done to their rows, in the
-    order of the keys from `fields` on."""
+    """Where the items come from: files (their type follows from the suffix), `name` for types `hf` and `stored`, or a
+    function of `path` or `module`; what is done to rows, in this order from `fields` on; where their `media` are."""
 
     type: str = ""
     path: DataPath = ""
@@ -111,16 +109,17 @@ class DatasetConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     function_name: str = ""
     params: dict[str, Any] = {}
     fields: dict[str, str] = {}
+    answer: Literal["", "last"] = ""
     filter: str = ""
     split: SplitConfig | None = None
     sample: Count | None = None
     shuffle: bool | Natural | None = None
     seed: Natural = 0
+    media: PlacedPath = ""
 
 
 class FewShotConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Examples that a prompt shows: `n` of the items of `dataset`, by default the config's own, never the item
-    itself; as `text` where the prompt asks for `examples`, else as `messages` before its last user turn."""
+    """Examples that a prompt shows: `text` where it asks for `examples`, else `messages` before its last user turn."""
 
     dataset: DatasetConfig | None = None
     n: Natural = 5
@@ -132,14 +131,17 @@ class FewShotConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template: `text`, or `messages` of {role, content}. `path` is the file that they came from. Rows
-    show the name, or the text of a prompt without one. No name and no text: the item's own question."""
+    """A template, by default the item's own conversation or question; rows show its name, else its text."""
 
     name: str = ""
     text: str = ""
     messages: list[dict[str, Any]] | None = None
     path: str = ""
     few_shot: FewShotConfig | None = None
+    system: str = ""
+    prefill: str | bool = ""
+    turns: Literal["", "last", "each"] = ""
+    row_params: list[str] | None = None
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -195,9 +197,8 @@ class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A condition that `assay gate` checks: a metric (one of the config's by its name, or a plug-in) of the rows with
-    these facet values against bounds, or against a baseline experiment; or a judge's calibration. Null bounds are not
-    checked."""
+    """A condition that `assay gate` checks: a metric (the config's, or a plug-in) of the rows with these facet values
+    against bounds or a baseline experiment, or a judge's calibration. Null bounds are not checked."""
 
     metric: Text = "mean"
     label: str = ""
@@ -248,8 +249,7 @@ class LoggingConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Workers on the Ray cluster at `address`: this many, by default as many as fit, each with these `cpus`, `gpus` and
-    custom `resources`; `runtime_env` is Ray's own."""
+    """Workers on the Ray cluster at `address`, by default as many as fit; `runtime_env` is Ray's own."""
 
     address: Text = "auto"
     workers: Count | None = None

@@ -1,4 +1,4 @@
-"""What a config does to the rows of any format, always in this order: fields, filter, split, sample, shuffle.
+"""What a config does to the rows of any format, in this order: fields, answer, filter, split, sample, shuffle.
 
 Rows are streamed. Sampling and shuffling order items by a hash of seed and id, so that they depend neither on the
 order of the files nor on the machine, and a larger sample contains the smaller one.
@@ -16,6 +16,8 @@ from assay.errors import UserError
 from assay.registry import nearest
 from assay.store.items import normalise
 from assay.store.keys import digest
+from assay.text.conversation import conversation_in
+from assay.text.messages import content_text
 from assay.text.template import expression
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
@@ -25,6 +27,8 @@ _MISSING = object()
 def shaped(rows: Rows, source: DatasetConfig) -> Rows:
     if source.fields:
         rows = _renamed(rows, source.fields)
+    if source.answer:
+        rows = _answered(rows)
     if source.filter:
         rows = _filtered(rows, source.filter)
     if source.split is not None and source.split.ratio:
@@ -66,6 +70,36 @@ def _value(row: Mapping[str, Any], source: str, place: str) -> Any:
                 f"a dataset row has no field {source!r}", where=place, fix=f"correct `fields`: {nearest(part, names)}"
             )
     return value
+
+
+# ---- answer
+
+
+def _answered(rows: Rows) -> Rows:
+    """Conversations whose last message, the assistant's, is the expected answer and no longer part of them."""
+    for place, row in rows:
+        try:
+            yield place, _without_answer(row)
+        except UserError as error:
+            error.where = place
+            raise
+
+
+def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
+    held: Any = row["data"] if isinstance(row.get("data"), dict) else row
+    found = conversation_in(held)
+    if found is None or found[1][-1].get("role") != "assistant":
+        what = "`answer: last` wants a conversation that ends with the assistant"
+        raise UserError(what, fix="remove `answer: last`, or these rows from the file")
+    if row.get("ground_truth") is not None:
+        fix = "remove `answer: last`, or the field `ground_truth`"
+        raise UserError("the row has a ground truth beside the conversation's last message", fix=fix)
+    name, messages = found
+    last = messages[-1]
+    text = content_text(last.get("content"))
+    truth: Any = {"answer": text, "tool_calls": last["tool_calls"]} if last.get("tool_calls") else text
+    rest = {**held, name: messages[:-1]}
+    return {**row, "data": rest, "ground_truth": truth} if held is not row else {**rest, "ground_truth": truth}
 
 
 # ---- filter

@@ -75,7 +75,7 @@ class PlainClient:
         headers: Mapping[str, str] | None = None,
         arrivals: list[tuple[int, float]] | None = None,
     ) -> Answer:
-        """The answer; of one that is not 2xx as much as came. `headers` are those of this request alone; `arrivals` gets
+        """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
         the size and the time of each piece. Raises TimeoutError, OSError, Broken or TooLarge."""
         more = _fields(headers) if headers else b""
         connection = self._free() or await self._connect(min(timeout, CONNECT_TIMEOUT))

@@ -47,7 +47,7 @@ class ReqwestClient:
         headers: Mapping[str, str] | None = None,
         arrivals: list[tuple[int, float]] | None = None,
     ) -> Answer:
-        """The answer; of one that is not 2xx as much as came. `headers` are those of this request alone; `arrivals` gets
+        """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
         the size and the time of each piece. Raises TimeoutError, Broken, TooLarge or LaneError."""
         request = self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
         if headers:

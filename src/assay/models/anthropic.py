@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from assay.config.environment import FromEnvironment
-from assay.errors import TransientError
+from assay.errors import PermanentError, TransientError
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import check_depth, count
 from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
@@ -21,7 +21,10 @@ from assay.text.messages import content_text
 
 DEFAULT_MAX_TOKENS = 1024
 _HOST = "api.anthropic.com"
-_NOT_SENT = {"num_samples", "think", "seed", "stream", "stop", "tools", "tool_choice", "max_tokens"}
+_NOT_SENT = {
+    *("num_samples", "think", "seed", "stream", "stop", "tools", "tool_choice", "max_tokens"),
+    *("response_format", "reasoning_effort"),
+}
 _encode = msgspec.json.encode
 _FINISH = {
     "end_turn": "stop",
@@ -77,15 +80,19 @@ def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(part: Any) -> Any:
-    if not isinstance(part, dict) or part.get("type") != "image_url":
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in ("input_audio", "audio_url"):
+        raise PermanentError("this API takes no audio", fix="ask a model that hears, or leave such items out")
+    if kind not in ("image_url", "file"):
         return part
-    found: Any = part.get("image_url")
-    url = str(found.get("url", "")) if isinstance(found, dict) else str(found)
+    found: Any = part.get(kind)
+    url = str(found.get("url" if kind == "image_url" else "file_data", "")) if isinstance(found, dict) else str(found)
+    block = "image" if kind == "image_url" else "document"
     head, comma, data = url.partition(",")
     if url.startswith("data:") and comma:
         media_type = head.removeprefix("data:").partition(";")[0]
-        return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
-    return {"type": "image", "source": {"type": "url", "url": url}}
+        return {"type": block, "source": {"type": "base64", "media_type": media_type, "data": data}}
+    return {"type": block, "source": {"type": "url", "url": url}}
 
 
 def tool(given: Any) -> Any:
@@ -104,6 +111,20 @@ def tool_choice(given: Any) -> Any:
     if isinstance(given, dict) and isinstance(given.get("function"), dict):
         return {"type": "tool", "name": given["function"].get("name")}
     return given
+
+
+def output_config(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of the answer and the effort for it, which the chat API has as parameters of their own."""
+    given: Any = params.get("response_format")
+    effort = params.get("reasoning_effort")
+    config: dict[str, Any] = dict(params.get("output_config") or {})
+    if isinstance(given, dict) and given.get("type") == "json_schema":
+        config["format"] = {"type": "json_schema", "schema": (given.get("json_schema") or {}).get("schema")}
+    elif given is not None and given != {"type": "text"}:
+        raise PermanentError("this API knows a form of the answer by its schema only", fix="give a json_schema")
+    if effort is not None and effort != "none":
+        config["effort"] = "low" if effort == "minimal" else effort
+    return config
 
 
 # ---- what comes back
@@ -237,6 +258,8 @@ class AnthropicModel(HttpModel):
             sent["tool_choice"] = tool_choice(choice)
         if self.stream:
             sent["stream"] = True
+        if form := output_config(params):
+            sent["output_config"] = form
         system, turns = split_system(request.messages)
         if system:
             sent["system"] = system

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from assay.config.environment import FromEnvironment
-from assay.errors import CallError, UserError
+from assay.errors import CallError, PermanentError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
@@ -18,6 +18,7 @@ from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import Reply, Transport
 from assay.registry import model
+from assay.text.media import has_media
 from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "stream"}
@@ -213,6 +214,8 @@ class OpenAIModel(HttpModel):
             start += self._seed % _encode(seed + request.sample_index if isinstance(seed, int) else seed)
         if self.api == "chat":
             return start + b'"messages":' + _encode(request.messages) + b"}"
+        if has_media(request.messages):
+            raise PermanentError("the completions API takes text only", fix="ask the chat API: `api: chat`")
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:

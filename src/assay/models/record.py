@@ -14,6 +14,7 @@ from assay.interfaces import Completion, Model, Request
 from assay.records import Response
 from assay.registry import model
 from assay.store.files import make_folder, private_mode
+from assay.text.media import separated
 from assay.text.messages import messages_text
 
 _encode = msgspec.json.Encoder().encode
@@ -108,7 +109,7 @@ def _row_of(request: Request, answer: Completion, model_name: str, seconds: floa
             "response_id": answer.response_id,
         },
         outcome="refused" if answer.refused else "ok",
-        messages=request.messages,
+        messages=separated(request.messages)[0],
         cost=answer.cost,
         **{field: getattr(answer, field) for field in REPLAYED},
     )

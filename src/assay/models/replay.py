@@ -20,6 +20,7 @@ from assay.interfaces import Completion, Message, Model, Request
 from assay.models.record import REPLAYED
 from assay.records import ROWS_FILE, Response
 from assay.registry import model, nearest
+from assay.text.media import nameless
 from assay.text.messages import messages_text
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -56,6 +57,8 @@ def replay(name: str, *, path: str, model: str | None = None) -> Model:
 
 class ReplayModel:
     """Looks answers up; the file is indexed at the first request, and must not change while it is used."""
+
+    by_reference = True
 
     def __init__(self, name: str, file: Path, source: str | None) -> None:
         self.name = name
@@ -142,7 +145,7 @@ def _as_prompt(text: str) -> list[Message]:
 
 
 def _digest(messages: list[Message], sample_index: int) -> int:
-    state = blake2b(_encode(messages), digest_size=8)
+    state = blake2b(_encode(nameless(messages)), digest_size=8)
     state.update(b"\0%d" % sample_index)
     return int.from_bytes(state.digest(), "big")
 

@@ -1,4 +1,4 @@
-"""Jinja templates over an item: a text, or chat turns with text and images; with few-shot examples if wanted.
+"""Jinja templates over an item: a text, or chat turns with text and files; with few-shot examples if wanted.
 
 `{{question}}` finds `data.question`; the item's further fields, `data`, `id`, `metadata` and `item` can be used too.
 The ground truth is not: a prompt must not be able to leak it by accident. An undefined variable is an error.
@@ -6,31 +6,32 @@ The ground truth is not: a prompt must not be able to leak it by accident. An un
 
 import re
 import time
-from collections.abc import Callable
-from typing import Any, TypeGuard
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
 from assay.prompts._few_shot import FewShot, Shots, question_and_answer
-from assay.prompts._images import Images
+from assay.prompts._item import Chat, Conversation
+from assay.prompts._media import Media
 from assay.records import Item
 from assay.registry import nearest, prompt
 from assay.store.keys import digest
-from assay.text.expected import answer_fields
-from assay.text.template import DEFAULT_FIELDS, Render, compiled, names_in, question, undefined_name, variables
+from assay.text.conversation import Asked
+from assay.text.template import Render, Variables, compiled, names_in, question, undefined_name, variables
 
 Turns = list[tuple[str, Render]]
 
 
 class JinjaPrompt:
-    """`sent` makes of rendered messages what a server gets; None where that is the same."""
+    """`files` has the files that rendered messages refer to, by digest."""
 
-    def __init__(self, name: str, text: str, turns: Turns) -> None:
+    def __init__(self, name: str, text: str, turns: Turns, media: Media | None = None) -> None:
         self.name = name
         self.text = text
-        self.sent: Callable[[list[Message]], list[Message]] | None = None
+        self.files = {} if media is None else media.files
         self._turns = turns
 
     def render(self, item: Item) -> list[Message]:
@@ -54,46 +55,42 @@ class JinjaPrompt:
 
 
 class ItemPrompt(JinjaPrompt):
-    """No template: an item's own chat in `messages`, its question, or data that are nothing but the question."""
+    """No template: an item's own conversation or question."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, "", [("user", question)])
+    def __init__(self, name: str, conversation: Conversation, media: Media) -> None:
+        super().__init__(name, conversation.chat.text(), [], media)
+        self._conversation = conversation
+        self._media = media
 
     def render(self, item: Item) -> list[Message]:
-        context = variables(item)
-        messages = context.get("messages")
-        if _is_chat(messages):
-            return [dict(message) for message in messages]
-        if isinstance(item.data, dict) and not any(field in context for field in DEFAULT_FIELDS):
-            _refuse_leak(item, item.data)
-        return super().render(item)
+        return self.ask(item).messages
+
+    def ask(self, item: Item) -> Asked:
+        return self._conversation.of_item(item, self._media)
 
 
-def _is_chat(messages: Any) -> TypeGuard[list[Message]]:
-    return (
-        isinstance(messages, list)
-        and bool(messages)
-        and all(isinstance(message, dict) and "role" in message and "content" in message for message in messages)
-    )
+class ChatPrompt(JinjaPrompt):
+    """A template whose messages a chat's settings complete."""
 
+    def __init__(self, template: JinjaPrompt, conversation: Conversation) -> None:
+        super().__init__(template.name, template.text + conversation.chat.text(), [])
+        self.files = template.files
+        self._template = template
+        self._conversation = conversation
 
-def _refuse_leak(item: Item, data: dict[str, Any]) -> None:
-    """The whole row would be sent: it must not hold what the answer is compared with."""
-    if item.ground_truth is not data and not answer_fields(data):
-        return
-    shown = [name for name in data if name not in answer_fields(data) and str(name).isidentifier()]
-    template = "\\n".join(f"{{{{{name}}}}}" for name in shown) or "{{…}}"
-    raise UserError(
-        "there is no template, and the whole row would be sent, with the answer in it",
-        fix=f'add `prompt_template: "{template}"`, with the fields that the model should see',
-    )
+    def render(self, item: Item) -> list[Message]:
+        return self.ask(item).messages
+
+    def ask(self, item: Item) -> Asked:
+        names = self._conversation.chat.row_params or ()
+        return self._conversation.asked(self._template.render(item), variables(item), names)
 
 
 class FewShotPrompt(JinjaPrompt):
     """A prompt that shows examples: in its text, or as turns before its last user turn."""
 
-    def __init__(self, name: str, text: str, turns: Turns, shots: Shots) -> None:
-        super().__init__(name, text, turns)
+    def __init__(self, name: str, text: str, turns: Turns, shots: Shots, media: Media) -> None:
+        super().__init__(name, text, turns, media)
         self._shots = shots
         self._place = _last_user(turns)
 
@@ -109,30 +106,48 @@ class FewShotPrompt(JinjaPrompt):
 
 @prompt
 def jinja(
-    source: str | list[Message], *, name: str = "", where: str = "", few_shot: FewShot | None = None
+    source: str | list[Message],
+    *,
+    name: str = "",
+    where: str = "",
+    few_shot: FewShot | None = None,
+    media_folder: str | None = "",
+    system: str = "",
+    prefill: str | bool = "",
+    turns: Literal["", "last", "each"] = "",
+    row_params: Sequence[str] | None = None,
 ) -> JinjaPrompt:
-    """A template text, or a list of {role, content} whose contents are templates; empty: the item's own question."""
+    """A template text, or a list of {role, content} whose contents are templates; empty: the item's own conversation or
+    question. `media_folder` is what the paths of an item's files count from."""
+    chat = Chat(system=system, prefill=prefill, turns=turns, row_params=row_params)
+    conversation = Conversation(chat, where)
+    media = Media(media_folder)
+    if source == "" and few_shot is None:
+        return ItemPrompt(name, conversation, media)
+    template = _template(source, name, where, few_shot, media)
+    return ChatPrompt(template, conversation) if chat.text() else template
+
+
+def _template(
+    source: str | list[Message], name: str, where: str, few_shot: FewShot | None, media: Media
+) -> JinjaPrompt:
     text = source if isinstance(source, str) else msgspec.json.encode(source).decode()
     written: list[Message] = [{"role": "user", "content": source}] if isinstance(source, str) else source
-    images = Images()
-    turns: Turns = [("user", question)] if source == "" else _turns(written, images, where)
-    if source == "" and few_shot is None:
-        return ItemPrompt(name)
+    turns: Turns = [("user", question)] if source == "" else _turns(written, media, where)
     shots = None
     if few_shot is not None:
         as_text = any("examples" in names_in(part, where) for turn in written for part in _texts(turn["content"]))
-        shots = _shots(few_shot, turns, images, where, as_text)
+        shots = _shots(few_shot, turns, media, where, as_text)
         text += f"\n{{# {few_shot.n} examples: {few_shot.identity()} #}}"
-    if images.constant:
-        text += f"\n{{# images: {', '.join(images.constant)} #}}"
-    if images.varies:
+    if media.constant:
+        text += f"\n{{# images: {', '.join(media.constant)} #}}"
+    if media.varies:
         # The bytes are found when items are rendered; a plan that is never the same makes sure that they are.
         name = name or f"images-{digest('template', text.encode()).hex()[:12]}"
         text += f"\n{{# images as of {time.time_ns()} #}}"
-    made = JinjaPrompt(name, text, turns) if shots is None else FewShotPrompt(name, text, turns, shots)
-    if images.constant or images.varies:
-        made.sent = images.sent
-    return made
+    if shots is None:
+        return JinjaPrompt(name, text, turns, media)
+    return FewShotPrompt(name, text, turns, shots, media)
 
 
 def _line(text: str, name: str) -> str:
@@ -142,14 +157,14 @@ def _line(text: str, name: str) -> str:
     return f" in line {uses[0]}" if len(lines) > 1 and uses else ""
 
 
-def _shots(few_shot: FewShot, turns: Turns, images: Images, where: str, as_text: bool) -> Shots:
+def _shots(few_shot: FewShot, turns: Turns, media: Media, where: str, as_text: bool) -> Shots:
     if as_text:
         return Shots(few_shot, [], compiled(few_shot.text, where) if few_shot.text else question_and_answer)
     if few_shot.text:
         fix = "write {{examples}} into the template, or give `messages` in place of `text`"
         raise UserError("few_shot has a text, but the prompt does not show `examples`", where=where, fix=fix)
     if few_shot.messages is not None:
-        return Shots(few_shot, _turns(few_shot.messages, images, where), None)
+        return Shots(few_shot, _turns(few_shot.messages, media, where), None)
     return Shots(few_shot, [turns[_last_user(turns)], ("assistant", compiled("{{answer}}", where))], None)
 
 
@@ -158,15 +173,20 @@ def _last_user(turns: Turns) -> int:
     return asked[-1] if asked else len(turns) - 1
 
 
-def _turns(messages: list[Message], images: Images, where: str) -> Turns:
-    return [(turn["role"], _content(turn["content"], images, where)) for turn in messages]
+def _turns(messages: list[Message], media: Media, where: str) -> Turns:
+    return [(turn["role"], _content(turn["content"], media, where)) for turn in messages]
 
 
-def _content(content: Any, images: Images, where: str) -> Render:
+def _content(content: Any, media: Media, where: str) -> Render:
     if isinstance(content, str):
         return compiled(content, where)
-    parts = [images.part(part, where) if part["type"] == "image" else _text_part(part, where) for part in content]
-    return lambda context: [part(context) for part in parts]
+    parts = [_text_part(part, where) if part["type"] == "text" else media.part(part, where) for part in content]
+
+    def rendered(context: Variables) -> list[Message]:
+        made = [part(context) for part in parts]
+        return [part for entry in made for part in (entry if isinstance(entry, list) else [entry])]
+
+    return rendered
 
 
 def _text_part(part: Message, where: str) -> Render:

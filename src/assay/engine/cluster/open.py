@@ -1,6 +1,7 @@
 """A plan becomes a generation that workers can join, or the one under way is joined."""
 
 import asyncio
+import os
 import platform
 import time
 from collections.abc import Sequence
@@ -10,12 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from assay.config import resolved
+from msgspec.structs import replace
+
+from assay.config import Config, resolved
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship
+from assay.engine.experiment.dataset import media_folder
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.responses import Bound, Tasks
 from assay.engine.experiment.trust import write_config
@@ -76,6 +80,7 @@ async def _open(
         dataset = await _settle(experiment, bound)
         root.push()
         plan = plan_of(experiment, bound, dataset)
+        experiment.config = _with_media(experiment.config, dataset)
         generation = Generation(
             number=0 if last is None else last.number + 1,
             shards=max(1, min(_PER_WORKER * workers, dataset.planned or _PER_WORKER * workers)),
@@ -110,6 +115,14 @@ def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool
         return False
     again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
     return not experiment.config.resume or any(whole.counts.get(state) for state in again)
+
+
+def _with_media(config: Config, dataset: Manifest) -> Config:
+    """The config with the folder of the files that items name: workers have the items from elsewhere."""
+    folder = media_folder(config.dataset) if dataset.metadata.get("media") else None
+    if config.dataset is None or folder is None:
+        return config
+    return replace(config, dataset=replace(config.dataset, media=os.path.abspath(folder)))
 
 
 def _vouched(experiment: Experiment) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.responses import Bound
 from assay.engine.experiment.trust import CONFIG, is_trusted
-from assay.engine.run.plan import describe, plan_digest
+from assay.engine.run.plan import content_hash, describe, plan_digest
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote
 from assay.records import ROWS_FILE, Manifest
@@ -95,7 +95,8 @@ def experiment_of(root: Root, generation: Generation, folder: Path, environ: Map
     data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
     items = root.folder / ROWS_FILE["dataset"]
     if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
-        data["dataset"] = {"type": "jsonl", "path": str(items)}
+        media = {"media": folder} if (folder := data["dataset"].get("media")) else {}
+        data["dataset"] = {"type": "jsonl", "path": str(items), **media}
     config = load(data, need=generation.verb or "run")
     is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
@@ -110,7 +111,7 @@ def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> d
     scorers = [planned(scorer) for scorer in bound.scorers]
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
-        plan |= describe(bound.tasks, bound.samples, dataset.digest if dataset else "")
+        plan |= describe(bound.tasks, bound.samples, content_hash(dataset) if dataset else "")
         for identity in (task["identity"] for task in plan["tasks"]):
             if isinstance(identity.get("prompt"), str):
                 identity["prompt"] = _AS_OF.sub("", identity["prompt"])

@@ -131,6 +131,7 @@ def _paths(dataset: dict[str, Any]) -> Iterator[_Place]:
 def _staying(data: Mapping[str, Any]) -> Iterator[str]:
     """What must be on every machine at the same path: weights, stored datasets, images, and files that the parameters
     of user code name. The rows, or their keys, hold these paths."""
+    yield from filter(None, [(data.get("dataset") or {}).get("media")])
     for params in (model.get("params", {}) for model in data.get("models") or ()):
         named = (params.get("model_path"), (params.get("docker") or {}).get("models_volume"))
         yield from (text for text in named if isinstance(text, str) and os.path.exists(text))

@@ -13,6 +13,7 @@ from assay import registry
 from assay.config import Config, FewShotConfig, TaskConfig
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
+from assay.engine.experiment.dataset import media_folder
 from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
@@ -32,7 +33,9 @@ def bind_prompts(config: Config) -> list[Prompt]:
         with problems.at("prompts", number):
             source = entry.text if entry.messages is None else entry.messages
             shots = None if entry.few_shot is None else _few_shot(config, entry.few_shot)
-            prompts.append(make(source, name=entry.name, where=entry.path, few_shot=shots))
+            chat = {name: getattr(entry, name) for name in ("system", "prefill", "turns", "row_params")}
+            folder = media_folder(config.dataset)
+            prompts.append(make(source, name=entry.name, where=entry.path, few_shot=shots, media_folder=folder, **chat))
     problems.raise_any()
     return prompts
 

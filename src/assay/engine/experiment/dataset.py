@@ -4,7 +4,9 @@ Everything that can be wrong with an item is found here, before anything is spen
 repeat, templates that use a field the item does not have. A file that did not change is not read again.
 """
 
+import glob
 import inspect
+import os
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,7 +54,8 @@ def ingest(
     mark = None
     if stamp is not None:
         mark = digest("source", canonical({**stamp, "limit": limit, "prompts": [p.text for p in prompts]})).hex()
-        if old is not None and old.complete and old.plan.get("source") == mark and is_unchanged(old, log):
+        same = old is not None and old.complete and old.plan.get("source") == mark
+        if old is not None and same and is_unchanged(old, log) and _are_there(old.metadata.get("media", {})):
             return old
     job = _Ingest(prompts)
     log.replace(job.lines(lambda: islice(rows(), limit)))
@@ -68,6 +71,7 @@ def ingest(
         planned=job.count,
         counts={"items": job.count},
         plan={"source": mark, **(stamp or {})},
+        metadata=job.media(),
     )
     seal(manifest, log)
     store.put_manifest(manifest)
@@ -121,6 +125,14 @@ class _Ingest:
             raise UserError("the dataset has no items", fix="check its path and `limit`")
         self._check_ids(rows)
 
+    def media(self) -> dict[str, Any]:
+        """The files that items show: a hash of their bytes, and what tells that they are still the same."""
+        files = {content: path for prompt in self.prompts for content, path in getattr(prompt, "files", {}).items()}
+        if not files:
+            return {}
+        states = {str(path): _state(path) for path in sorted(files.values())}
+        return {"media": states, "media_hash": digest("media", canonical(sorted(files))).hex()}
+
     def _check_ids(self, rows: Rows) -> None:
         """Given ids that repeat are refused, with the places of both."""
         ids = np.sort(np.frombuffer(self.ids, np.uint64))
@@ -138,6 +150,32 @@ class _Ingest:
                     fix="give each item its own id, or leave the ids out",
                 )
             places[item.id] = place
+
+
+def _state(path: Path) -> list[int]:
+    stat = path.stat()
+    return [stat.st_size, stat.st_mtime_ns]
+
+
+def _are_there(media: Mapping[str, list[int]]) -> bool:
+    """Whether files are as they were."""
+    try:
+        return all(_state(Path(path)) == list(state) for path, state in media.items())
+    except OSError:
+        return False
+
+
+def media_folder(source: DatasetConfig | None) -> str | None:
+    """What the paths in a dataset's rows count from: the folder that the config names, else that of its files; None
+    where these are in several folders, or elsewhere."""
+    if source is None or source.media:
+        return source.media if source is not None else ""
+    paths = source.path if isinstance(source.path, list) else [source.path]
+    if not any(paths):
+        return None if source.name else ""
+    folders = {os.path.dirname(path) for path in paths}
+    folder = folders.pop()
+    return None if folders or glob.has_magic(folder) or reading.is_remote(folder) else folder
 
 
 def _hash_of(id: str) -> int:

@@ -82,6 +82,11 @@ def marked(
         yield cell, selection.takes(cell.task.name, number, cell.sample)
 
 
+def content_hash(dataset: Manifest) -> str:
+    """Of a dataset's rows, and of the files that they show."""
+    return dataset.digest + dataset.metadata.get("media_hash", "")
+
+
 def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str, Any]:
     """The plan as a manifest keeps it: enough to recognise it, and to know later what was asked."""
     return {
@@ -104,4 +109,5 @@ def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool | None
 
 def estimated_tokens(work: Work) -> int:
     """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
-    return text_tokens(work.payload) if isinstance(work.payload, list) else 0
+    messages = work.messages or getattr(work.payload, "messages", work.payload)  # the first without the bytes of files
+    return text_tokens(messages) if isinstance(messages, list) else 0

@@ -9,6 +9,7 @@ from assay.engine.run.plan import Cell
 from assay.errors import ErrorKind
 from assay.interfaces import Answer, Log
 from assay.records import Response
+from assay.text.tool_calls import invalid_calls
 
 _TOTAL_SAMPLES = re.compile(rb'"total_samples":\d+')
 _encode = msgspec.json.Encoder().encode
@@ -51,6 +52,8 @@ def response_of(
         row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
         row.reasoning = done.reasoning
         row.tool_calls = done.tool_calls
+        if done.tool_calls and (invalid := invalid_calls(done.tool_calls)):
+            metadata["invalid_tool_calls"] = invalid
         row.cost = done.cost
         row.served_model = done.served_model
         row.served_fingerprint = done.served_fingerprint

@@ -15,7 +15,17 @@ from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import Stop, finish
 from assay.engine.run.existing import Existing
-from assay.engine.run.plan import Cell, Selection, cells, check_tasks, describe, is_finished, marked, plan_digest
+from assay.engine.run.plan import (
+    Cell,
+    Selection,
+    cells,
+    check_tasks,
+    content_hash,
+    describe,
+    is_finished,
+    marked,
+    plan_digest,
+)
 from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
 from assay.interfaces import Answer, Model, Store, Task
@@ -65,7 +75,7 @@ class Runner(Executor):
         source = self.store.manifest("dataset", dataset)
         if source is None:
             raise UserError(f"there is no dataset {dataset!r}", fix=f"stored: {self.store.ids('dataset')}")
-        plan = describe(tasks, samples, source.digest)
+        plan = describe(tasks, samples, content_hash(source))
         wanted = plan_digest(plan)
         run_id = id or wanted[:16]
         self.progress.begin("run")
