@@ -77,8 +77,9 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
 class Model(Protocol):
     """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys.
 
-    Two attributes are optional: `keeps_time`, true where no call can take longer than its request allows, and
-    `exclusive`, true where the model needs the machine for itself; it then has an async `open()` as well.
+    Optional are `keeps_time`, true where no call can take longer than its request allows; `exclusive`, true where the
+    model needs the machine for itself, which then has an async `open()` as well; and `check()`, which raises a
+    UserError where it is known before the first request that none can succeed.
     """
 
     name: str

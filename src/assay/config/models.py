@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -75,6 +76,11 @@ def _from_text(text: str) -> dict[str, Any]:
     if ".py:" in text:
         path, _, function = text.rpartition(":")
         return {"name": function, "type": "python", "path": path, "function_name": function}
+    if text.startswith("gguf:"):
+        path = text.removeprefix("gguf:")
+        return {"name": PurePath(path).stem, "type": "gguf", "path": path}
+    if text == "local":
+        return {"name": text, "type": text}
     model: dict[str, Any] = {"name": text}
     address = re.fullmatch(r"(.+)@(https?://.+)", text)
     if address:

@@ -223,6 +223,7 @@ _VIEWS = {  # of each type the module and the function
     "Gated": "compare.gate_view",
     "Imported": "run.imports_view",
     "Listed": "listings.experiments",
+    "LocalModel": "listings.local_models",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "QueryAnswer": "listings.answer",
