@@ -76,9 +76,6 @@ def _from_text(text: str) -> dict[str, Any]:
     if ".py:" in text:
         path, _, function = text.rpartition(":")
         return {"name": function, "type": "python", "path": path, "function_name": function}
-    if text.startswith("gguf:"):
-        path = text.removeprefix("gguf:")
-        return {"name": PurePath(path).stem, "type": "gguf", "path": path}
     if text == "local":
         return {"name": text, "type": text}
     model: dict[str, Any] = {"name": text}
@@ -88,6 +85,8 @@ def _from_text(text: str) -> dict[str, Any]:
     kind, _, name = model["name"].partition(":")
     if name and kind in registry.model.names():
         model.update(type=kind, name=name)
+    if name and kind == "gguf":
+        model.update(name=PurePath(name).stem, path=name)
     return model
 
 

@@ -55,14 +55,16 @@ def weights(path: Path) -> Weights:
         if size < needed:
             what = f"the GGUF file is truncated: its tensors need {needed:,} bytes, it has {size:,}"
             raise UserError(what, where=str(path), fix=_AGAIN)
-        return Weights(path, fingerprint(path), _context(metadata))
+        context = _count(metadata, f"{metadata.get('general.architecture')}.context_length")
+        return Weights(path, fingerprint(path), context)
     except OSError as error:
         raise UserError(f"the GGUF file cannot be read: {error.strerror}", where=str(path)) from None
 
 
-def _context(metadata: dict[str, Any]) -> int:
-    length = metadata.get(f"{metadata.get('general.architecture')}.context_length")
-    return length if isinstance(length, int) and length > 0 else 0
+def _count(metadata: dict[str, Any], key: str) -> int:
+    """A number of the metadata; 0 where there is none."""
+    value = metadata.get(key)
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 class _Remembered(msgspec.Struct):
@@ -149,15 +151,16 @@ def _header(file: BinaryIO, where: str) -> tuple[dict[str, Any], int]:
         metadata = {values.text(): values.value(values.number(_U32)) for _ in range(entries)}
         ends = [_end(values) for _ in range(tensors)]
     except _Torn:
-        raise UserError("the GGUF file is truncated: it ends in its header", where=where, fix=_AGAIN) from None
+        what = "the GGUF file is truncated or damaged: it ends before its header does"
+        raise UserError(what, where=where, fix=_AGAIN) from None
     except KeyError:
         raise UserError("the header of the GGUF file is damaged", where=where, fix=_AGAIN) from None
-    if metadata.get("split.count", 0) > 1:
+    if _count(metadata, "split.count") > 1:
         fix = "join the parts with `llama-gguf-split --merge`"
         raise UserError("the GGUF file is one of several parts", where=where, fix=fix)
     if not ends:
         raise UserError("the GGUF file has no tensors: it is not a model", where=where)
-    alignment = metadata.get("general.alignment") or 32
+    alignment = _count(metadata, "general.alignment") or 32
     start = len(MAGIC) + values.at
     return metadata, start + -start % alignment + max(ends)
 

