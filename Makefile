@@ -38,7 +38,7 @@ test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its ap
 
 test-local: $(LOCAL) $(DEV)  ## a real language model: tokenizer, log-probabilities, kill and resume
 	$(BIN)/assay local pull
-	$(BIN)/python -m pytest -m local tests/models
+	$(BIN)/python -m pytest -m local tests/models tests/test_docs.py
 
 test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
 	$(BIN)/python -m pytest -m cluster tests/cluster

@@ -157,6 +157,7 @@ LINES = [
     "dataset ls",
     "dataset show stored",
     "dataset verify stored",
+    "local list",
     "init started --example qa",
     "list scorer",
     "show exact_match",

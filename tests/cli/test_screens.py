@@ -50,6 +50,7 @@ OTHERS = {  # what they show changes with each plug-in
     "evaluate": "evaluate output/run --no-progress",
     "init": "init --list",
     "list": "list",
+    "local": "local list",
     "show": "show exact_match",
     "import": "import camp -o imported",
 }

@@ -107,7 +107,7 @@ def local_models(models: "Sequence[LocalModel]") -> Sheet:
         compact=True,
         data=fields_of(models, models[0].__struct_fields__),
     )
-    return Sheet(parts=[table, *(Line(f"file: {model.path}", wraps=False) for model in models)])
+    return Sheet(parts=[table, *(Line(f"files: {model.path}", wraps=False) for model in models)])
 
 
 def _fact(value: Any) -> str:
