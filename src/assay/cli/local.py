@@ -43,7 +43,7 @@ def fetched(file: str | None = None) -> Any:
 
     with Progress(console=Console(stderr=True), transient=True) as display:
         bar = display.add_task("fetching the model", total=None)
-        return api.local_pull(file, told=lambda done, total: display.update(bar, completed=done, total=total))
+        return api.local_pull(file, progress=lambda done, total: display.update(bar, completed=done, total=total))
 
 
 def offer(experiment: Any) -> None:

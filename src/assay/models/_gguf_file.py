@@ -19,7 +19,7 @@ from assay.store.files import cache_folder, safe_name, write_file
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-_LARGEST_HEADER = 1 << 30
+_LARGEST_HEADER = 1 << 28
 _CHUNK = 1 << 20
 _MOST_DIMENSIONS = 4
 _U32, _U64 = Struct("<I"), Struct("<Q")

