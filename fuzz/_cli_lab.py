@@ -158,6 +158,7 @@ LINES = [
     "dataset ls",
     "dataset show stored",
     "dataset verify stored",
+    "local list",
     "init started --example qa",
     "list scorer",
     "list providers",

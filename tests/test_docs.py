@@ -4,7 +4,7 @@ Every block of a page runs in order, in one folder that has `examples/` and the 
 script that must succeed (lines that install, call `make` or never end are left out), `python` as a script, `yaml`
 through the config's loader on top of MINIMAL. A block whose first line is `# name.yaml` or `# name.py` is also saved
 under that name. After `<!-- output -->` a `text` block holds lines of what the block before it printed, in order; `…`
-stands for any text.
+stands for any text. What comes after `<!-- local -->` needs the local model and is left to `make test-local`.
 """
 
 import os
@@ -47,7 +47,7 @@ MENTIONED = {
 PORT = "8137"  # what the pages write; the test takes a free one instead
 COMMON_FLAGS = {"--help", "-h", "--version", "--debug"}
 PICTURE = ROOT / "docs/images/demo.svg"
-BLOCK = re.compile(r"^(?P<mark><!-- output -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?ms)^(?:<!-- (?P<mark>output|local) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$")
 CHECKED_ONLY = re.compile(r"(?:make|pip install|\.venv/bin/assay view)\b.*")
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("EVAL_")},
@@ -60,13 +60,13 @@ class Block(NamedTuple):
     line: int
     kind: str
     text: str
-    is_output: bool
+    mark: str
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
     return [
-        Block(text.count("\n", 0, found.start("text")), found["kind"], found["text"], bool(found["mark"]))
+        Block(text.count("\n", 0, found.start("text")), found["kind"], found["text"], found["mark"] or "")
         for found in BLOCK.finditer(text)
     ]
 
@@ -83,14 +83,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_block_runs(name: str, folder: Path) -> None:
-    printed = ""
+    run_blocks(name, folder)
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("name", [name for name in NAMES if "<!-- local -->" in (ROOT / name).read_text()])
+def test_every_block_runs_with_the_local_model(name: str, folder: Path) -> None:
+    run_blocks(name, folder, local=True)
+
+
+def run_blocks(name: str, folder: Path, *, local: bool = False) -> None:
+    printed: str | None = ""
     for block in blocks(ROOT / name):
         where = f"{name}:{block.line}"
+        if block.mark == "local" and not local:
+            printed = None
+            continue
         saved = re.match(r"# ([\w./-]+\.(?:yaml|py))\n", block.text)
         if saved:
             (folder / saved[1]).write_text(block.text)
-        if block.is_output:
-            assert_shown(block.text, printed, where)
+        if block.mark == "output":
+            if printed is not None:
+                assert_shown(block.text, printed, where)
         elif block.kind == "yaml":
             load({**MINIMAL, **scalar(block.text)}, environ={})
         elif block.kind == "python":
@@ -133,7 +147,8 @@ def without_setup(script: str, where: str) -> str:
             targets = {word for word in words if "=" not in word}
             assert targets <= make_targets(), f"{where}: the Makefile has no target for `{line}`"
         elif command == "pip":
-            assert words == ["install", "."], f"{where}: `{line}` is not what pyproject.toml offers"
+            offered = (["install", "."], ["install", "'.[local]'"])
+            assert words in offered, f"{where}: `{line}` is not what pyproject.toml offers"
     return "\n".join(kept).replace(PORT, free_port())
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
     from assay.examples import init
+    from assay.models.local import listed as local_list
+    from assay.models.local import pull as local_pull
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet
     from assay.server.process import mock_server
@@ -57,11 +59,10 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result",
-    "RunRepository", "Runner", "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare",
-    "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
-    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list",
-    "load_test", "ls",
+    "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result", "RunRepository",
+    "Runner", "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare", "dataset", "dataset_add",
+    "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish", "frame",
+    "function_task", "gate", "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "ls",
     "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader",
     "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace",
     "trust", "validate", "view", "work", "writer",
@@ -98,6 +99,7 @@ _HOMES = {
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
     "examples": "examples init",
+    "models.local": "is_missing=local_is_missing listed=local_list pull=local_pull",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
     "reports": "label_screen",
     "reports.junit": "junit",

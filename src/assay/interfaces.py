@@ -79,9 +79,10 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
 class Model(Protocol):
     """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys.
 
-    Three attributes are optional: `keeps_time`, true where no call can take longer than its request allows;
-    `exclusive`, true where the model needs the machine for itself; it then has an async `open()` as well; and
-    `by_reference`, true where messages should name files by their digest and not hold their bytes.
+    Optional are `keeps_time`, true where no call can take longer than its request allows; `exclusive`, true where the
+    model needs the machine for itself, which then has an async `open()` as well; `by_reference`, true where messages
+    name files by their digest and do not hold their bytes; and `check()`, which raises a UserError where it is known
+    before the first request that none can succeed.
     """
 
     name: str

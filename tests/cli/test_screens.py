@@ -52,6 +52,7 @@ OTHERS = {  # what they show changes with each plug-in
     "list": "list",
     "load": "run config.yaml --load 1,2 --no-progress -o loaded",
     "list-providers": "list providers",
+    "local": "local list",
     "show": "show exact_match",
     "import": "import camp -o imported",
 }

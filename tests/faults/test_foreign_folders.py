@@ -51,6 +51,7 @@ NAMED: dict[str, dict[str, Any]] = {  # every way in which a config names code o
     "python model": {"models": [{"name": "m", "type": "python", "path": "code.py", "function_name": "answer"}]},
     "program": {"models": [{"name": "m", "type": "llama.cpp", "path": "code.py"}]},
     "replay": {"models": [{"name": "m", "type": "replay", "path": "/etc/hostname"}]},
+    "gguf": {"models": [{"name": "m", "type": "gguf", "path": "/etc/hostname"}]},
     "output": {"outputs": [{"type": "code.py:write"}]},
     "output elsewhere": {"outputs": [{"type": "csv", "path": "/nonexistent/out.csv"}]},
     "log elsewhere": {"logging": {"file": "/nonexistent/assay.log"}},

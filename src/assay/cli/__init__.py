@@ -26,6 +26,7 @@ ORDER = (
         "sql",
         "export",
         "dataset",
+        "local",
         "init",
         "list",
         "show",
@@ -226,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 _LIBRARIES = ("click", "jinja2", "msgspec", "numpy", "pyreqwest", "pyyaml", "rich")
-_EXTRAS = ("duckdb", "datasets", "zstandard", "jsonschema", "pandas", "polars", "pyarrow")
+_EXTRAS = ("duckdb", "datasets", "zstandard", "jsonschema", "pandas", "polars", "pyarrow", "xllamacpp")
 
 
 def version_text() -> str:

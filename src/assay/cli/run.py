@@ -9,6 +9,7 @@ from assay.cli import Command
 from assay.cli._options import cluster_options, config_of, config_options
 from assay.cli._output import format_option, show
 from assay.cli._running import failure_as_event, load_and_show, run_and_show
+from assay.cli.local import offer
 from assay.errors import UserError
 
 
@@ -55,4 +56,6 @@ def command(
         elif dry_run:
             show(api.plan(config, **chosen), form, as_json=as_json)
         else:
-            run_and_show(api.experiment(config, **chosen), form, as_json=as_json, no_progress=no_progress)
+            experiment = api.experiment(config, **chosen)
+            offer(experiment)
+            run_and_show(experiment, form, as_json=as_json, no_progress=no_progress)

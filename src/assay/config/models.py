@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -83,6 +84,8 @@ def _from_text(text: str) -> dict[str, Any]:
     if ".py:" in text:
         path, _, function = text.rpartition(":")
         return {"name": function, "type": "python", "path": path, "function_name": function}
+    if text == "local":
+        return {"name": text, "type": text}
     model: dict[str, Any] = {"name": text}
     address = re.fullmatch(r"(.+)@(https?://.+)", text)
     if address:
@@ -96,6 +99,8 @@ def _from_text(text: str) -> dict[str, Any]:
         model.update(type=kind, name=name)
         if kind == "openai" and not address:
             model.update(endpoint=providers()["openai"].endpoint)
+    if kind == "gguf":
+        model.update(name=PurePath(name).stem, path=name)
     return model
 
 

@@ -25,7 +25,7 @@ GRACE = 10.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 PROBE_TIMEOUT = 10.0
 _TAIL = 16 * 1024
-_SUPERVISOR = Path(__file__).with_name("_supervise.py")
+SUPERVISOR = Path(__file__).with_name("_supervise.py")
 
 
 class Launch(NamedTuple):
@@ -87,7 +87,7 @@ class LocalServer:
             raise LaneError(f"the server's log cannot be written: {error.strerror}", where=str(self.log)) from None
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", str(_SUPERVISOR), job],
+                [sys.executable, "-I", str(SUPERVISOR), job],
                 stdin=subprocess.PIPE,
                 stdout=descriptor,
                 stderr=descriptor,
@@ -123,7 +123,7 @@ class LocalServer:
             raise LaneError(
                 f"the server of {self.name!r} ended with exit code {code}",
                 where=self._where(),
-                fix="see its log; `command` or `docker` says how it is started",
+                fix="see its log",
             )
 
     def _where(self) -> str:

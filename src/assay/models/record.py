@@ -48,6 +48,11 @@ class RecordModel:
         self.exclusive = bool(getattr(inner, "exclusive", False))
         self._descriptor = -1
 
+    def check(self) -> None:
+        """Whatever the wrapped model knows before its first request."""
+        if check := getattr(self.inner, "check", None):
+            check()
+
     async def open(self) -> None:
         """Whatever the wrapped model does before its first request."""
         if start := getattr(self.inner, "open", None):

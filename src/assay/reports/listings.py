@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.analysis.look.plugins import Described, PlugIn
     from assay.analysis.look.providers import ProviderEntry, ServedModelEntry
     from assay.analysis.look.sql import QueryAnswer
+    from assay.models.local import LocalModel
 
 _MOST_METRICS = 3
 _MOST_REASONS = 2
@@ -96,6 +97,18 @@ def _dataset_list(datasets: "Sequence[StoredDataset]") -> Sheet:
         data=fields_of(datasets, _FACTS),
     )
     return Sheet(parts=[table])
+
+
+def local_models(models: "Sequence[LocalModel]") -> Sheet:
+    table = Table(
+        columns=columns_of("<model", "<state", "size", "<package", "<licence"),
+        rows=[
+            [model.name, model.state, f"{model.size / 1e6:.1f} MB", model.package, model.licence] for model in models
+        ],
+        compact=True,
+        data=fields_of(models, models[0].__struct_fields__),
+    )
+    return Sheet(parts=[table, *(Line(f"files: {model.path}", wraps=False) for model in models)])
 
 
 def _fact(value: Any) -> str:

@@ -224,6 +224,7 @@ _VIEWS = {  # of each type the module and the function
     "Imported": "run.imports_view",
     "Listed": "listings.experiments",
     "Load": "load.view",
+    "LocalModel": "listings.local_models",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",

@@ -157,6 +157,13 @@ def state_folder() -> Path:
     return Path(os.environ.get("ASSAY_STATE_DIR") or usual)
 
 
+def cache_folder() -> Path:
+    """Where this user's Assay keeps what can be fetched or computed again."""
+    outer = os.environ.get("XDG_CACHE_HOME", "")
+    usual = Path(outer if os.path.isabs(outer) else os.path.expanduser("~/.cache"), "assay")
+    return Path(os.environ.get("ASSAY_CACHE_DIR") or usual)
+
+
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 

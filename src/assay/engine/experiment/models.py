@@ -21,7 +21,8 @@ from assay.errors import AssayError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Limits, Model, Price, Request
 
 DEFAULT_CONCURRENCY = 64
-FREE_TYPES = {"demo", "replay"}
+SERVED_HERE = {"gguf", "local"}  # by a server of ours, which answers `parallel` requests at a time
+FREE_TYPES = {"demo", "replay", *SERVED_HERE}
 _SUFFIX = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 
@@ -55,7 +56,9 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
     models: dict[str, Model] = {}
     for number, entry in enumerate(config.models):
         with problems.at("models", number):
-            models[entry.name] = bind_model(config, entry, variables)
+            models[entry.name] = model = bind_model(config, entry, variables)
+            if check := getattr(model, "check", None):
+                check()
     problems.raise_any()
     return models
 
@@ -108,7 +111,8 @@ def default_limits(config: Config) -> Limits:
 
 
 def _limits(config: Config, entry: ModelConfig) -> Limits:
-    wanted = [n for n in (entry.max_concurrency, config.max_concurrency) if n is not None]
+    answered = entry.params.get("parallel", 1) if entry.type in SERVED_HERE else None
+    wanted = [n for n in (entry.max_concurrency, config.max_concurrency, answered) if isinstance(n, int)]
     return Limits(
         max_concurrency=min(wanted, default=DEFAULT_CONCURRENCY),
         timeout=entry.timeout or config.timeout,

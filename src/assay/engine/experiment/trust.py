@@ -26,7 +26,7 @@ _USED: dict[str, tuple[str, ...]] = {  # the parts of a config that act
     "gate": ("metrics", "gates"),
 }
 _FILES = (MANIFEST, *EXPERIMENT_FILES, "calls.jsonl", "traces.jsonl", "labels.jsonl")
-_ON_THIS_MACHINE = {"python", "record", "replay", "llama.cpp", "vllm"}  # models that run or read what is here
+_ON_THIS_MACHINE = {"python", "record", "replay", "gguf", "llama.cpp", "vllm"}  # models that run or read what is here
 _MOST_SHOWN = 10
 
 

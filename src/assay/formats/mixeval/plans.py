@@ -25,7 +25,7 @@ _SCORERS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "choice"}
 _ORIGINAL_LIMIT = 999
 _FACETS = [["model_name"], ["model_name", "benchmark_name"], ["model_name", "problem_type"]]
 _COMPLETIONS = ("openai", "vllm", "llama.cpp")
-_LOCAL = ("vllm", "llama.cpp")
+_LOCAL = ("vllm", "llama.cpp", "gguf", "local")
 _MAX_TOKENS = {"api": 1536, "local": 512, "base": 399}  # of answers, as the original has them
 Layout = Literal["lines", "array"]
 

