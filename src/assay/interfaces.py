@@ -55,6 +55,13 @@ class Request(msgspec.Struct, gc=False):
     timeout: float = 300.0
 
 
+class Likelihood(Request, gc=False):
+    """How probable each continuation is after the messages' text. `rolling`: in windows where it is too long."""
+
+    continuations: list[str] = []
+    rolling: bool = False
+
+
 class Completion(msgspec.Struct, kw_only=True, gc=False):
     """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key."""
 
@@ -74,12 +81,24 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
     masked: bool = False
 
 
+class LogProbability(msgspec.Struct, gc=False):
+    """Of a continuation's tokens: the values, and whether each was the most probable one (null: unknown)."""
+
+    tokens: list[float]
+    greedy: bool | None = None
+
+
+class Likelihoods(Completion, kw_only=True, gc=False):
+    """The answer to a `Likelihood`, a value for each continuation; `way` is how the model was asked."""
+
+    values: list[LogProbability] = []
+    way: str = ""
+
+
 class Model(Protocol):
     """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys.
-
-    Two attributes are optional: `keeps_time`, true where no call can take longer than its request allows, and
-    `exclusive`, true where the model needs the machine for itself; it then has an async `open()` as well.
-    """
+    Optional: `keeps_time`, true where no call can take longer than its request allows; `exclusive`, true where the
+    model needs the machine for itself (it then has an async `open()` as well); an async `likelihood(request)`."""
 
     name: str
     identity: Mapping[str, Any]
@@ -130,9 +149,7 @@ class Prompt(Protocol):
 
 class Work(msgspec.Struct, gc=False):
     """A task's view of one item, made once and shared by its samples. Equal fingerprints mean equal work.
-
-    `prompt` is what the row shows even if the task fails, with `messages` where one text cannot show them.
-    """
+    `prompt` is what the row shows even if the task fails, with `messages` where one text cannot show them."""
 
     fingerprint: bytes
     payload: Any = None
@@ -226,7 +243,6 @@ class Score(msgspec.Struct, kw_only=True, gc=False):
 
 class Group(msgspec.Struct, kw_only=True):
     """The rows of one facet combination and label, after the failure policy, as columns of equal length.
-
     `item` holds item numbers that depend on the item ids alone, and rows are sorted by (item, sample): equal rows give
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:

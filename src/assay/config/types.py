@@ -132,14 +132,14 @@ class FewShotConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template: `text`, or `messages` of {role, content}. `path` is the file that they came from. Rows
-    show the name, or the text of a prompt without one. No name and no text: the item's own question."""
+    """A template, which came from the file `path`; none: the item's own question. Rows show its name, or its text."""
 
     name: str = ""
     text: str = ""
     messages: list[dict[str, Any]] | None = None
     path: str = ""
     few_shot: FewShotConfig | None = None
+    likelihood: dict[str, Any] | None = None
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -41,9 +41,9 @@ class Transport:
         self._wanted = wanted
         self._client: PlainClient | ReqwestClient | None = None
 
-    async def post(self, body: bytes, *, timeout: float) -> Reply:
-        """Send a body to the server's address and read the whole answer, if it is of a sane size."""
-        return await self._exchange("POST", self.url, body, timeout)
+    async def post(self, body: bytes, *, timeout: float, url: str = "") -> Reply:
+        """Send a body to the server's address, or another of its, and read the answer, if it is of a sane size."""
+        return await self._exchange("POST", url or self.url, body, timeout)
 
     async def get(self, url: str, *, timeout: float) -> Reply:
         """Read another address of the same server."""

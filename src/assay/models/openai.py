@@ -8,9 +8,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from assay.errors import CallError, UserError
-from assay.interfaces import Completion, Model, Request
+from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
+from assay.models._likelihood import Asker, Completions, PromptLogprobs
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._transport import Reply, Transport
 from assay.registry import model
@@ -123,6 +124,7 @@ class OpenAIModel(HttpModel):
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._params: dict[str, Any] | None = None
         self._start = b""
+        self._asker: Asker | None = None
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:
@@ -147,6 +149,26 @@ class OpenAIModel(HttpModel):
         if self.chat:
             return start + b'"messages":' + _encode(request.messages) + b"}"
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
+
+    async def likelihood(self, request: Likelihood) -> Likelihoods:
+        """How probable continuations are, in the first way that the server has."""
+        if self._asker is None:
+            ways = (Completions(self, self._extra), PromptLogprobs(self, self._extra))
+            self._asker = Asker(ways, self._transport.shown)
+        try:
+            return await self._asker.ask(request)
+        except CallError as error:
+            error.what = self._secrets.text(error.what)
+            error.where = error.where or self._transport.shown
+            raise
+
+    async def post(self, url: str, body: bytes, timeout: float) -> Reply:
+        """The answer to a request to any address of the server."""
+        return await self._transport.post(body, timeout=timeout, url=url)
+
+    async def failure(self, reply: Reply) -> CallError:
+        """What an answer that is not a success means."""
+        return await self._failure(reply)
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:
         sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}

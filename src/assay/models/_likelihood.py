@@ -1,0 +1,240 @@
+"""How probable texts are to the model of a server. Servers have different ways to tell, and some drop half of the
+answer without a word: the first request finds a way that keeps its promise, or stops the lane before anything is spent.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.interfaces import Likelihood, Likelihoods, LogProbability
+from assay.models._chat_answer import count
+from assay.models._failures import UNREADABLE
+from assay.models._transport import Reply
+from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
+from assay.text.messages import messages_text
+
+S = TypeVar("S", bound=msgspec.Struct)
+PROBE = ("The capital of France is", (" Paris", " not London"))
+NOT_THERE = (400, 404, 405, 415, 422, 501)  # of a path or a parameter that a server does not have
+_TIMEOUT = 60.0  # seconds for a request of a probe
+_encode = msgspec.json.encode
+
+
+class Server(Protocol):
+    """The part of a model that ways need: requests to any path below its address."""
+
+    name: str
+    model_name: str
+    base: str
+
+    async def post(self, url: str, body: bytes, timeout: float) -> Reply: ...
+
+    async def failure(self, reply: Reply) -> CallError: ...
+
+
+class Way(Protocol):
+    """One way to ask a server."""
+
+    name: str
+
+    async def ask(self, request: Likelihood) -> Likelihoods: ...
+
+
+class Unfit(PermanentError):
+    """A server has not got a way, or not for this request."""
+
+
+class Asker:
+    """Finds the way of one server, once, and asks by it."""
+
+    def __init__(self, ways: Sequence[Way], where: str) -> None:
+        self._ways = ways
+        self._where = where
+        self._way: Way | None = None
+        self._looking = asyncio.Lock()
+
+    async def ask(self, request: Likelihood) -> Likelihoods:
+        if self._way is None:
+            async with self._looking:
+                self._way = self._way or await self._find()
+        answer = await self._way.ask(request)
+        answer.way = self._way.name
+        return answer
+
+    async def _find(self) -> Way:
+        reasons: list[str] = []
+        context, continuations = PROBE
+        probe = Likelihood([{"role": "user", "content": context}], continuations=[*continuations], timeout=_TIMEOUT)
+        for way in self._ways:
+            try:
+                await way.ask(probe)
+            except PermanentError as reason:
+                reasons.append(f"{way.name}: {reason.what}")
+            else:
+                return way
+        what = f"the server gives no log-probabilities of prompts ({'; '.join(reasons)})"
+        raise LaneError(what, where=self._where, fix=WHO_HAS_THEM)
+
+
+async def answered(server: Server, url: str, body: dict[str, Any], type: type[S], timeout: float) -> S:
+    """The JSON that a server answers; Unfit if it has no such path or parameter."""
+    reply = await server.post(url, _encode(body), timeout)
+    if not 200 <= reply.status < 300:
+        error = await server.failure(reply)
+        raise Unfit(error.what, where=error.where, fix=error.fix) if reply.status in NOT_THERE else error
+    try:
+        return msgspec.json.decode(reply.body, type=type)
+    except msgspec.ValidationError as error:
+        raise Unfit(f"its answer has another shape ({error})") from None
+    except UNREADABLE:
+        raise TransientError("the server's answer is not JSON") from None
+
+
+class Token(NamedTuple):
+    """A token of a prompt; without a log-probability where a server gives none, at the beginning of a text."""
+
+    text: str
+    logprob: float | None
+    greedy: bool | None
+
+
+class _Lists(msgspec.Struct):
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None] | None = None
+
+
+class _Entry(msgspec.Struct):
+    logprob: float
+    rank: int | None = None
+    decoded_token: str = ""
+
+
+class _Choice(msgspec.Struct):
+    index: int = 0
+    logprobs: _Lists | None = None
+    prompt_logprobs: list[dict[str, _Entry] | None] | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    system_fingerprint: str | None = None
+    usage: _Usage = msgspec.field(default_factory=_Usage)
+
+
+class Completions:
+    """`/completions` with all continuations of a context in one request. What is scored comes back by token, as text:
+    where a continuation begins is found in the texts, or else by counting the tokens of the context alone."""
+
+    def __init__(self, server: Server, extra: dict[str, Any]) -> None:
+        self._server = server
+        self._extra = extra
+        self._begins = False  # whether the server puts a token before every text
+
+    name = "echo"
+    asks: dict[str, Any] = {"echo": True, "logprobs": 1}
+    behind = 1  # tokens that are generated, because not all servers generate none
+
+    async def ask(self, request: Likelihood) -> Likelihoods:
+        context = messages_text(request.messages)
+        pairs = [split(context, continuation) for continuation in request.continuations]
+        answer, prompts = await self._scored(["".join(pair) for pair in pairs], request.timeout)
+        values: list[LogProbability] = []
+        alone: int | None = None
+        for tokens, (before, after) in zip(prompts, pairs, strict=True):
+            part = scored_tokens([token.text for token in tokens], before, after)
+            if part is not None:
+                self._begins = not (before + after).startswith(tokens[0].text)
+            else:
+                alone = await self._length(before, request.timeout) if alone is None else alone
+                part = alone, len(tokens) - self.behind
+            values.append(_value(tokens[slice(*part)], after))
+        usage = answer.usage
+        return Likelihoods(
+            values=values,
+            prompt_tokens=count(usage.prompt_tokens),
+            completion_tokens=count(usage.completion_tokens),
+            total_tokens=count(usage.total_tokens),
+            served_model=answer.model,
+            served_fingerprint=answer.system_fingerprint,
+        )
+
+    async def _length(self, text: str, timeout: float) -> int:
+        """How many tokens a text has by itself."""
+        if not text:
+            return int(self._begins)
+        return len((await self._scored([text], timeout))[1][0]) - self.behind
+
+    async def _scored(self, prompts: list[str], timeout: float) -> tuple[_Answer, list[list[Token]]]:
+        """The tokens of each prompt, checked: a server that drops some must not be believed."""
+        body = {"model": self._server.model_name, "prompt": prompts, "max_tokens": 1, "temperature": 0}
+        body |= {**self.asks, **self._extra}
+        answer = await answered(self._server, f"{self._server.base}/completions", body, _Answer, timeout)
+        choices = sorted(answer.choices, key=lambda choice: choice.index)
+        if len(choices) != len(prompts):
+            raise Unfit(f"{len(choices)} answers for {len(prompts)} prompts")
+        tokens = [self.tokens(choice) for choice in choices]
+        total, used = sum(map(len, tokens)), answer.usage
+        expected = (used.prompt_tokens or 0) + (used.completion_tokens or 0) * self.behind
+        if used.prompt_tokens is not None and total != expected:
+            raise Unfit(f"{total} log-probabilities for {expected} tokens")
+        return answer, tokens
+
+    def tokens(self, choice: _Choice) -> list[Token]:
+        lists = choice.logprobs
+        if lists is None or not len(lists.tokens) == len(lists.token_logprobs):
+            raise Unfit("no log-probabilities")
+        tops = lists.top_logprobs or [None] * len(lists.tokens)
+        return [
+            Token(text, value, None if not top or value is None else value >= max(top.values()))
+            for text, value, top in zip(lists.tokens, lists.token_logprobs, tops, strict=False)
+        ]
+
+
+class PromptLogprobs(Completions):
+    """The same with vLLM's own parameter, for servers that do not know `echo`."""
+
+    name = "prompt_logprobs"
+    asks: dict[str, Any] = {"prompt_logprobs": 1}
+    behind = 0
+
+    def tokens(self, choice: _Choice) -> list[Token]:
+        if choice.prompt_logprobs is None:
+            raise Unfit("no prompt_logprobs")
+        # beside the prompt's own token there is the best one, if that is another
+        entries = [min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs]
+        return [
+            Token("\0", None, None) if entry is None else Token(entry.decoded_token, entry.logprob, entry.rank == 1)
+            for entry in entries
+        ]
+
+
+def _logprob(entry: _Entry) -> float:
+    return entry.logprob
+
+
+def _value(tokens: list[Token], continuation: str) -> LogProbability:
+    """The tokens of one continuation."""
+    if not tokens:
+        raise PermanentError(
+            f"the continuation {continuation[:40]!r} has no token of its own: it is part of the context's last one",
+            fix="put a space between the two, with `delimiter`",
+        )
+    values = [token.logprob for token in tokens if token.logprob is not None]
+    if len(values) < len(tokens):
+        raise PermanentError(
+            "the server gives the first token of a text no probability",
+            fix="name the model's beginning-of-text token, such as `unconditional: <s>`",
+        )
+    known = [token.greedy for token in tokens if token.greedy is not None]
+    return LogProbability(values, all(known) if len(known) == len(tokens) else None)
