@@ -36,4 +36,4 @@ def mean_of(group: Group, name: str, scorers: str) -> Values:
 def per_item_sums(group: Group, rows: list[int], *columns: FloatArray) -> list[FloatArray]:
     """Each column added up by item, so that whole items can be drawn."""
     items, number = np.unique(group.item[rows], return_inverse=True)
-    return [np.bincount(number, weights=column, minlength=len(items)) for column in columns]
+    return [np.bincount(number, weights=column, minlength=len(items)).astype(np.float64) for column in columns]

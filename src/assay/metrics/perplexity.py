@@ -16,7 +16,7 @@ COLUMNS = [DETAILS + name for name in ("logprob", "words", "bytes", "characters"
 
 @metric(columns=COLUMNS, verdicts=False, lower_is_better=True)
 def perplexity(group: Group, *, per: Per = "word") -> Values:
-    """exp(-Σ log p / Σ n) over all texts of a group, n being their lengths: as of one long text, so long ones weigh more.
+    """exp(-Σ log p / Σ n) over all texts of a group, n being their lengths: as if they were one long text.
 
     The label is that of `text_likelihood`. Only lengths in words, bytes and characters can be compared between models
     with different tokenizers. Intervals are made by the bootstrap over items.

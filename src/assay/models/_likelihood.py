@@ -16,7 +16,7 @@ from assay.models._transport import Reply
 from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
 from assay.text.messages import messages_text
 
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 PROBE = ("The capital of France is", (" Paris", " not London"))
 NOT_THERE = (400, 404, 405, 415, 422, 501)  # of a path or a parameter that a server does not have
 _TIMEOUT = 60.0  # seconds for a request of a probe
@@ -31,6 +31,8 @@ class Server(Protocol):
     base: str
 
     async def post(self, url: str, body: bytes, timeout: float) -> Reply: ...
+
+    async def get(self, url: str, timeout: float) -> Reply: ...
 
     async def failure(self, reply: Reply) -> CallError: ...
 
@@ -79,7 +81,7 @@ class Asker:
         raise LaneError(what, where=self._where, fix=WHO_HAS_THEM)
 
 
-async def answered(server: Server, url: str, body: dict[str, Any], type: type[S], timeout: float) -> S:
+async def answered(server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
     reply = await server.post(url, _encode(body), timeout)
     if not 200 <= reply.status < 300:
@@ -119,7 +121,7 @@ class _Choice(msgspec.Struct):
     prompt_logprobs: list[dict[str, _Entry] | None] | None = None
 
 
-class _Usage(msgspec.Struct):
+class Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
@@ -129,29 +131,38 @@ class _Answer(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
     system_fingerprint: str | None = None
-    usage: _Usage = msgspec.field(default_factory=_Usage)
+    usage: Usage = msgspec.field(default_factory=Usage)
+
+
+class Scored(NamedTuple):
+    """The tokens of some prompts, and what it took."""
+
+    prompts: list[list[Token]]
+    usage: Usage
+    model: str | None = None
+    fingerprint: str | None = None
 
 
 class Completions:
     """`/completions` with all continuations of a context in one request. What is scored comes back by token, as text:
     where a continuation begins is found in the texts, or else by counting the tokens of the context alone."""
 
+    name = "echo"
+    asks: dict[str, Any] = {"echo": True, "logprobs": 1}
+    behind = 1  # tokens that are generated, because not all servers generate none
+
     def __init__(self, server: Server, extra: dict[str, Any]) -> None:
         self._server = server
         self._extra = extra
         self._begins = False  # whether the server puts a token before every text
 
-    name = "echo"
-    asks: dict[str, Any] = {"echo": True, "logprobs": 1}
-    behind = 1  # tokens that are generated, because not all servers generate none
-
     async def ask(self, request: Likelihood) -> Likelihoods:
         context = messages_text(request.messages)
         pairs = [split(context, continuation) for continuation in request.continuations]
-        answer, prompts = await self._scored(["".join(pair) for pair in pairs], request.timeout)
+        scored = await self._scored(["".join(pair) for pair in pairs], request.timeout)
         values: list[LogProbability] = []
         alone: int | None = None
-        for tokens, (before, after) in zip(prompts, pairs, strict=True):
+        for tokens, (before, after) in zip(scored.prompts, pairs, strict=True):
             part = scored_tokens([token.text for token in tokens], before, after)
             if part is not None:
                 self._begins = not (before + after).startswith(tokens[0].text)
@@ -159,40 +170,44 @@ class Completions:
                 alone = await self._length(before, request.timeout) if alone is None else alone
                 part = alone, len(tokens) - self.behind
             values.append(_value(tokens[slice(*part)], after))
-        usage = answer.usage
         return Likelihoods(
             values=values,
-            prompt_tokens=count(usage.prompt_tokens),
-            completion_tokens=count(usage.completion_tokens),
-            total_tokens=count(usage.total_tokens),
-            served_model=answer.model,
-            served_fingerprint=answer.system_fingerprint,
+            prompt_tokens=count(scored.usage.prompt_tokens),
+            completion_tokens=count(scored.usage.completion_tokens),
+            total_tokens=count(scored.usage.total_tokens),
+            served_model=scored.model,
+            served_fingerprint=scored.fingerprint,
         )
 
     async def _length(self, text: str, timeout: float) -> int:
         """How many tokens a text has by itself."""
         if not text:
             return int(self._begins)
-        return len((await self._scored([text], timeout))[1][0]) - self.behind
+        return len((await self._scored([text], timeout)).prompts[0]) - self.behind
 
-    async def _scored(self, prompts: list[str], timeout: float) -> tuple[_Answer, list[list[Token]]]:
-        """The tokens of each prompt, checked: a server that drops some must not be believed."""
+    async def _scored(self, prompts: list[str], timeout: float) -> Scored:
+        """The tokens of each prompt, counted: a server that drops some must not be believed."""
+        scored = await self._asked(prompts, timeout)
+        if len(scored.prompts) != len(prompts):
+            raise Unfit(f"{len(scored.prompts)} answers for {len(prompts)} prompts")
+        total, used = sum(map(len, scored.prompts)), scored.usage
+        expected = (used.prompt_tokens or 0) + (used.completion_tokens or 0) * self.behind
+        if used.prompt_tokens is not None and total != expected:
+            raise Unfit(f"{total} log-probabilities for {expected} tokens")
+        return scored
+
+    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
         body = {"model": self._server.model_name, "prompt": prompts, "max_tokens": 1, "temperature": 0}
         body |= {**self.asks, **self._extra}
         answer = await answered(self._server, f"{self._server.base}/completions", body, _Answer, timeout)
         choices = sorted(answer.choices, key=lambda choice: choice.index)
-        if len(choices) != len(prompts):
-            raise Unfit(f"{len(choices)} answers for {len(prompts)} prompts")
-        tokens = [self.tokens(choice) for choice in choices]
-        total, used = sum(map(len, tokens)), answer.usage
-        expected = (used.prompt_tokens or 0) + (used.completion_tokens or 0) * self.behind
-        if used.prompt_tokens is not None and total != expected:
-            raise Unfit(f"{total} log-probabilities for {expected} tokens")
-        return answer, tokens
+        return Scored(
+            [self.tokens(choice) for choice in choices], answer.usage, answer.model, answer.system_fingerprint
+        )
 
     def tokens(self, choice: _Choice) -> list[Token]:
         lists = choice.logprobs
-        if lists is None or not len(lists.tokens) == len(lists.token_logprobs):
+        if lists is None or len(lists.tokens) != len(lists.token_logprobs):
             raise Unfit("no log-probabilities")
         tops = lists.top_logprobs or [None] * len(lists.tokens)
         return [
@@ -219,6 +234,16 @@ class PromptLogprobs(Completions):
         ]
 
 
+def no_token(continuation: str) -> PermanentError:
+    what = f"the continuation {continuation[:40]!r} has no token of its own: it is part of the context's last one"
+    return PermanentError(what, fix="put a space between the two, with `delimiter`")
+
+
+def too_long(tokens: int, most: int) -> PermanentError:
+    what = f"the context and its continuation have {tokens:,} tokens, the model takes {most:,}"
+    return PermanentError(what, fix="shorten the prompt, or use a model or a server with more context")
+
+
 def _logprob(entry: _Entry) -> float:
     return entry.logprob
 
@@ -226,10 +251,7 @@ def _logprob(entry: _Entry) -> float:
 def _value(tokens: list[Token], continuation: str) -> LogProbability:
     """The tokens of one continuation."""
     if not tokens:
-        raise PermanentError(
-            f"the continuation {continuation[:40]!r} has no token of its own: it is part of the context's last one",
-            fix="put a space between the two, with `delimiter`",
-        )
+        raise no_token(continuation)
     values = [token.logprob for token in tokens if token.logprob is not None]
     if len(values) < len(tokens):
         raise PermanentError(

@@ -57,8 +57,14 @@ class DemoModel:
             greedy = all(value == best for value, _, best in scored)
             values.append(LogProbability([value for value, _, _ in scored], greedy))
             total += len(tokens)
-        counts = {"prompt_tokens": total, "completion_tokens": 0, "total_tokens": total}
-        return Likelihoods(values=values, way="trigrams", served_model="assay-demo", **counts)
+        return Likelihoods(
+            values=values,
+            way="trigrams",
+            served_model="assay-demo",
+            prompt_tokens=total,
+            completion_tokens=0,
+            total_tokens=total,
+        )
 
     async def close(self) -> None:
         """Nothing to close."""

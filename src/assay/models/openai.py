@@ -11,8 +11,10 @@ from assay.errors import CallError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
+from assay.models._forced_decoding import ForcedDecoding
 from assay.models._likelihood import Asker, Completions, PromptLogprobs
 from assay.models._secrets import Secrets, is_secret, is_word
+from assay.models._sglang import Generate
 from assay.models._transport import Reply, Transport
 from assay.registry import model
 from assay.text.messages import messages_text
@@ -153,8 +155,8 @@ class OpenAIModel(HttpModel):
     async def likelihood(self, request: Likelihood) -> Likelihoods:
         """How probable continuations are, in the first way that the server has."""
         if self._asker is None:
-            ways = (Completions(self, self._extra), PromptLogprobs(self, self._extra))
-            self._asker = Asker(ways, self._transport.shown)
+            by_text = [way(self, self._extra) for way in (Completions, PromptLogprobs, Generate)]
+            self._asker = Asker([*by_text, ForcedDecoding(self)], self._transport.shown)
         try:
             return await self._asker.ask(request)
         except CallError as error:
@@ -165,6 +167,10 @@ class OpenAIModel(HttpModel):
     async def post(self, url: str, body: bytes, timeout: float) -> Reply:
         """The answer to a request to any address of the server."""
         return await self._transport.post(body, timeout=timeout, url=url)
+
+    async def get(self, url: str, timeout: float) -> Reply:
+        """What is at an address of the server."""
+        return await self._transport.get(url, timeout=timeout)
 
     async def failure(self, reply: Reply) -> CallError:
         """What an answer that is not a success means."""

@@ -16,9 +16,9 @@ By = Literal["raw", "characters", "bytes", "tokens", "unconditional"]
 def likelihood_choice(item: Item, response: Response, *, by: By = "raw", expected: str | None = None) -> Score:
     """The most probable choice of a [likelihood](likelihoods.md) task is the right one.
 
-    Score: 1 or 0. `detailed_results` has the `choice` that won and the right one (`target`), by number, the `values` that were
-    compared, the `probabilities` of the choices (they add up to 1), the `confidence` in the one that won, the `brier`
-    score and the `entropy` in nats. Of choices that are equally probable the first wins.
+    Score: 1 or 0. `detailed_results` has the numbers of the `choice` that won and of the right one (`target`), the
+    `values` that were compared, the `probabilities` of the choices (they add up to 1), the `confidence` in the one that
+    won, the `brier` score and the `entropy` in nats. Of choices that are equally probable the first wins.
 
     Parameters:
     by: what is compared: the log-probability (`raw`: acc of lm-evaluation-harness), the same for each character of the

@@ -14,9 +14,9 @@ _WORDS = re.compile(r"\s+")
 def text_likelihood(item: Item, response: Response) -> Score:
     """The log-probability of the text, or of the only choice, of a [likelihood](likelihoods.md) task.
 
-    Score: the sum over its tokens, in nats. It passes where each token was the most probable one: the model would have written
-    the text itself. `detailed_results` has `logprob`, and the lengths that `perplexity` and `bits_per_byte` divide by:
-    `words` (what whitespace separates), `bytes` in UTF-8, `characters` and `tokens`.
+    Score: the sum over its tokens, in nats. It passes where each token was the most probable one: the model would have
+    written the text itself. `detailed_results` has `logprob`, and the lengths that `perplexity` and `bits_per_byte`
+    divide by: `words` (what whitespace separates), `bytes` in UTF-8, `characters` and `tokens`.
     """
     choices = choices_in(response)
     if len(choices) > 1:
