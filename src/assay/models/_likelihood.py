@@ -86,7 +86,8 @@ async def answered(server: Server, url: str, body: dict[str, Any], type: type[T]
     reply = await server.post(url, _encode(body), timeout)
     if not 200 <= reply.status < 300:
         error = await server.failure(reply)
-        raise Unfit(error.what, where=error.where, fix=error.fix) if reply.status in NOT_THERE else error
+        what = "HTTP 404" if reply.status == 404 and not url.endswith("/completions") else error.what
+        raise Unfit(what, where=error.where, fix=error.fix) if reply.status in NOT_THERE else error
     try:
         return msgspec.json.decode(reply.body, type=type)
     except msgspec.ValidationError as error:
@@ -155,6 +156,7 @@ class Completions:
         self._server = server
         self._extra = extra
         self._begins = False  # whether the server puts a token before every text
+        self._together: bool | None = None  # whether it takes several prompts at once
 
     async def ask(self, request: Likelihood) -> Likelihoods:
         context = messages_text(request.messages)
@@ -187,17 +189,32 @@ class Completions:
 
     async def _scored(self, prompts: list[str], timeout: float) -> Scored:
         """The tokens of each prompt, counted: a server that drops some must not be believed."""
-        scored = await self._asked(prompts, timeout)
-        if len(scored.prompts) != len(prompts):
-            raise Unfit(f"{len(scored.prompts)} answers for {len(prompts)} prompts")
-        total, used = sum(map(len, scored.prompts)), scored.usage
+        if self._together is not False:
+            try:
+                scored = self._counted(await self._asked(prompts, timeout), len(prompts))
+            except Unfit:
+                if self._together or len(prompts) == 1:
+                    raise
+            else:
+                self._together = self._together or len(prompts) > 1 or None
+                return scored
+        parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in prompts]
+        self._together = False
+        usage = Usage(*(total([getattr(part.usage, name) for part in parts]) for name in Usage.__struct_fields__))
+        return Scored([part.prompts[0] for part in parts], usage, parts[0].model, parts[0].fingerprint)
+
+    def _counted(self, scored: Scored, prompts: int) -> Scored:
+        if len(scored.prompts) != prompts:
+            raise Unfit(f"{len(scored.prompts)} answers for {prompts} prompts")
+        tokens, used = sum(map(len, scored.prompts)), scored.usage
         expected = (used.prompt_tokens or 0) + (used.completion_tokens or 0) * self.behind
-        if used.prompt_tokens is not None and total != expected:
-            raise Unfit(f"{total} log-probabilities for {expected} tokens")
+        if used.prompt_tokens is not None and tokens != expected:
+            raise Unfit(f"{tokens} log-probabilities for {expected} tokens")
         return scored
 
     async def _asked(self, prompts: list[str], timeout: float) -> Scored:
-        body = {"model": self._server.model_name, "prompt": prompts, "max_tokens": 1, "temperature": 0}
+        prompt = prompts if len(prompts) > 1 else prompts[0]
+        body = {"model": self._server.model_name, "prompt": prompt, "max_tokens": 1, "temperature": 0}
         body |= {**self.asks, **self._extra}
         answer = await answered(self._server, f"{self._server.base}/completions", body, _Answer, timeout)
         choices = sorted(answer.choices, key=lambda choice: choice.index)
@@ -232,6 +249,12 @@ class PromptLogprobs(Completions):
             Token("\0", None, None) if entry is None else Token(entry.decoded_token, entry.logprob, entry.rank == 1)
             for entry in entries
         ]
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum; unknown if a part of it is."""
+    numbers = [number for number in counts if number is not None]
+    return sum(numbers) if len(numbers) == len(counts) else None
 
 
 def no_token(continuation: str) -> PermanentError:

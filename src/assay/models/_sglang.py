@@ -2,7 +2,7 @@
 
 import msgspec
 
-from assay.models._likelihood import Completions, Scored, Token, Usage, answered
+from assay.models._likelihood import Completions, Scored, Token, Usage, answered, total
 
 Triple = tuple[float | None, int, str | None]  # a log-probability, a token's number, its text
 
@@ -29,8 +29,8 @@ class Generate(Completions):
         body |= {"logprob_start_len": 0, "top_logprobs_num": 1, "return_text_in_logprobs": True}
         url = self._server.base.removesuffix("/v1") + "/generate"
         metas = [each.meta_info for each in await answered(self._server, url, body, list[_Generated], timeout)]
-        sent, made = (_total([getattr(meta, f"{kind}_tokens") for meta in metas]) for kind in ("prompt", "completion"))
-        return Scored([_triples(meta) for meta in metas], Usage(sent, made, _total([sent, made])))
+        sent, made = (total([getattr(meta, f"{kind}_tokens") for meta in metas]) for kind in ("prompt", "completion"))
+        return Scored([_triples(meta) for meta in metas], Usage(sent, made, total([sent, made])))
 
 
 def _triples(meta: _Meta) -> list[Token]:
@@ -39,8 +39,3 @@ def _triples(meta: _Meta) -> list[Token]:
         Token("\0" if text is None else text, value, None if not top else top[0][1] == number)
         for (value, number, text), top in zip(meta.input_token_logprobs, tops, strict=False)
     ]
-
-
-def _total(counts: list[int | None]) -> int | None:
-    numbers = [number for number in counts if number is not None]
-    return sum(numbers) if len(numbers) == len(counts) else None

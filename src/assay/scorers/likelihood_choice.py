@@ -1,12 +1,11 @@
 """The choice that a model finds most probable."""
 
-import math
 from typing import Any, Literal
 
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._likelihoods import choices_in, softmax
+from assay.scorers._likelihoods import choices_in, judged, targets
 from assay.text.expected import expectation
 
 By = Literal["raw", "characters", "bytes", "tokens", "unconditional"]
@@ -29,24 +28,9 @@ def likelihood_choice(item: Item, response: Response, *, by: By = "raw", expecte
     """
     answer = expectation(item, expected)
     choices = choices_in(response)
-    right = _targets(answer, [str(choice["text"]) for choice in choices])
-    values = [_value(choice, by) for choice in choices]
-    chosen = max(range(len(values)), key=values.__getitem__)
-    probabilities = softmax(values)
-    brier = sum((p - (at == right[0])) ** 2 for at, p in enumerate(probabilities))
-    passed = chosen in right
-    details = {
-        "choice": chosen,
-        "target": right[0],
-        "text": choices[chosen]["text"],
-        "values": values,
-        "probabilities": probabilities,
-        "confidence": probabilities[chosen],
-        "brier": brier,
-        "entropy": -sum(p * math.log(p) for p in probabilities if p > 0),
-        "greedy": choices[right[0]]["greedy"],
-    }
-    return Score(passed=passed, score=float(passed), details=details)
+    texts = [str(choice["text"]) for choice in choices]
+    right = targets(answer, texts)
+    return judged([_value(choice, by) for choice in choices], texts, right, greedy=choices[right[0]]["greedy"])
 
 
 def _value(choice: dict[str, Any], by: By) -> float:
@@ -59,22 +43,3 @@ def _value(choice: dict[str, Any], by: By) -> float:
         return value - float(choice["unconditional"])
     lengths = {"characters": len(text), "bytes": len(text.encode()), "tokens": int(choice["tokens"])}
     return value / lengths[by]
-
-
-def _targets(value: Any, texts: list[str]) -> list[int]:
-    """The numbers of the right choices."""
-    values: list[Any] = value if isinstance(value, list) else [value]
-    return [_target(entry, texts) for entry in values]
-
-
-def _target(value: Any, texts: list[str]) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(texts):
-        return value
-    text = str(value).strip()
-    same = [at for at, choice in enumerate(texts) if choice.strip() == text]
-    if same:
-        return same[0]
-    letter = ord(text.upper()) - ord("A") if len(text) == 1 else -1
-    if 0 <= letter < len(texts):
-        return letter
-    raise LookupError(f"the expected choice {text[:80]!r} is none of the {len(texts)}")
