@@ -2,7 +2,7 @@
 
 The continuations of a context go through the model in one row with it, each of them hidden from the others, so that the
 context is read once; and only the positions that matter are turned into probabilities. A model that cannot be used so
-(it is tried out when it is loaded) gets a row for every continuation.
+(both are tried out when it is loaded) gets a row for every continuation, or gives probabilities of all positions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,11 @@ from typing import Any, NamedTuple
 from assay.errors import LaneError, UserError
 from assay.interfaces import LogProbability, Message
 
-_ALIKE = 1e-3  # nats by which the two ways may differ in the trial
-_TRIAL = [3, 5, 7, 11], [[13, 17, 19], [23, 29]]
+_ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
+_ALIKE_HALF = 0.1
+_TRIAL = [3, 5, 7, 11], [[13, 17, 19, 2], [23, 29, 31], [37]]
+_ROOM = 8192  # tokens of a batch, as long as it has more than one row
+_AT_ONCE = 1024  # positions whose probabilities are made together
 
 
 def check_packages(where: str) -> None:
@@ -32,7 +35,12 @@ class Job(NamedTuple):
     continuations: list[list[int]]
 
     def length(self) -> int:
+        """Tokens of its row: the last one of a continuation is only predicted."""
         return len(self.context) + sum(len(tokens) - 1 for tokens in self.continuations)
+
+    def branches(self) -> bool:
+        """Whether there are tokens in the row that must not see each other."""
+        return sum(len(tokens) > 1 for tokens in self.continuations) > 1
 
 
 class CausalLM:
@@ -58,6 +66,8 @@ class CausalLM:
         self.before: int | None = self.tokenizer.bos_token_id
         if self.before is None:
             self.before = self.tokenizer.eos_token_id
+        self._by_position = self.packs = False
+        self._by_position = self._states_suffice()
         self.packs = self._can_pack()
 
     def tokens(self, text: str, *, special: bool = False) -> list[int]:
@@ -65,55 +75,59 @@ class CausalLM:
 
     def score(self, jobs: Sequence[Job], batch_size: int) -> list[list[LogProbability]]:
         """For each job the values of its continuations."""
-        if not self.packs:
-            apart = [Job(job.context, [tokens]) for job in jobs for tokens in job.continuations]
-            values = iter([value for values in self._batches(apart, batch_size, packed=False) for value in values])
-            return [[next(values) for _ in job.continuations] for job in jobs]
-        return self._batches(jobs, batch_size, packed=True)
+        if self.packs:
+            return self._batches(jobs, batch_size)
+        apart = [Job(job.context, [tokens]) for job in jobs for tokens in job.continuations]
+        values = iter([value for values in self._batches(apart, batch_size) for value in values])
+        return [[next(values) for _ in job.continuations] for job in jobs]
 
-    def _batches(self, jobs: Sequence[Job], size: int, packed: bool) -> list[list[LogProbability]]:
+    def _batches(self, jobs: Sequence[Job], size: int) -> list[list[LogProbability]]:
         """In batches of alike length, so that little of a batch is padding."""
-        order = sorted(range(len(jobs)), key=lambda at: -jobs[at].length())
+        order = sorted(range(len(jobs)), key=lambda at: (jobs[at].branches(), -jobs[at].length()))
         found: dict[int, list[LogProbability]] = {}
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
-            found.update(zip(batch, self._forward([jobs[at] for at in batch], packed), strict=True))
+        while order:
+            count = max(1, min(size, _ROOM // jobs[order[0]].length()))
+            batch, order = order[:count], order[count:]
+            found.update(zip(batch, self._forward([jobs[at] for at in batch]), strict=True))
         return [found[at] for at in range(len(jobs))]
 
-    def _forward(self, jobs: list[Job], packed: bool) -> list[list[LogProbability]]:
-        torch = self.torch
-        width = max(job.length() for job in jobs)
-        ids, positions = (
-            torch.zeros(len(jobs), width, dtype=torch.long),
-            torch.zeros(len(jobs), width, dtype=torch.long),
-        )
-        rows: list[int] = []
-        columns: list[int] = []
-        targets: list[int] = []
-        for row, job in enumerate(jobs):
-            for at, (token, position) in enumerate(_row(job)):
-                ids[row, at], positions[row, at] = token, position
-            for tokens, places in zip(job.continuations, _places(job), strict=True):
-                rows += [row] * len(tokens)
-                columns += places
-                targets += tokens
-        device = self.model.device
-        with torch.inference_mode():
-            if packed:
-                mask = torch.stack([self._mask(job, width) for job in jobs])[:, None].to(device)
-                inputs = {"input_ids": ids.to(device), "attention_mask": mask, "position_ids": positions.to(device)}
-                states = self.model.base_model(**inputs, use_cache=False).last_hidden_state
-                logits = self.model.get_output_embeddings()(states[rows, columns])
-            else:
-                mask = torch.tensor([[1] * job.length() + [0] * (width - job.length()) for job in jobs])
-                logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False).logits
-                logits = logits[rows, columns]
-            logprobs = torch.log_softmax(logits.float(), dim=-1)
-            wanted = torch.tensor(targets, device=device)
-            values = logprobs.gather(1, wanted[:, None])[:, 0].tolist()
-            greedy = (logprobs.argmax(dim=-1) == wanted).tolist()
-        scored = iter(zip(values, greedy, strict=True))
+    def _forward(self, jobs: list[Job]) -> list[list[LogProbability]]:
+        rows = [(row, place) for row, job in enumerate(jobs) for places in _places(job) for place in places]
+        targets = [token for job in jobs for tokens in job.continuations for token in tokens]
+        with self.torch.inference_mode():
+            outputs = self._outputs(jobs)
+            scored = iter(
+                [pair for at in range(0, len(rows), _AT_ONCE)
+                 for pair in self._scored(outputs, rows[at : at + _AT_ONCE], targets[at : at + _AT_ONCE])]
+            )  # fmt: skip
         return [[_value(scored, len(tokens)) for tokens in job.continuations] for job in jobs]
+
+    def _outputs(self, jobs: list[Job]) -> Any:
+        """The last hidden states, or the logits, of every position."""
+        torch, device = self.torch, self.model.device
+        width = max(job.length() for job in jobs)
+        padded = [[*_row(job), *[(0, 0)] * (width - job.length())] for job in jobs]
+        inputs = {"input_ids": torch.tensor([[token for token, _ in row] for row in padded], device=device)}
+        if any(job.branches() for job in jobs):
+            inputs["position_ids"] = torch.tensor([[place for _, place in row] for row in padded], device=device)
+            inputs["attention_mask"] = torch.stack([self._mask(job, width) for job in jobs])[:, None].to(device)
+        else:
+            seen = [[1] * job.length() + [0] * (width - job.length()) for job in jobs]
+            inputs["attention_mask"] = torch.tensor(seen, device=device)
+        if self._by_position:
+            return self.model.base_model(**inputs, use_cache=False).last_hidden_state
+        return self.model(**inputs, use_cache=False).logits
+
+    def _scored(self, outputs: Any, rows: list[tuple[int, int]], targets: list[int]) -> Iterator[tuple[float, bool]]:
+        """The log-probability of each target, and whether it was the greatest."""
+        torch = self.torch
+        wanted = torch.tensor(targets, device=outputs.device)
+        logits = outputs[[row for row, _ in rows], [place for _, place in rows]]
+        if self._by_position:
+            logits = self.model.get_output_embeddings()(logits)
+        logprobs = torch.log_softmax(logits.float(), dim=-1)
+        values = logprobs.gather(1, wanted[:, None])[:, 0].tolist()
+        return zip(values, (logprobs.argmax(dim=-1) == wanted).tolist(), strict=True)
 
     def _mask(self, job: Job, width: int) -> Any:
         """Who sees whom, as attention adds it: the context itself, a continuation the context and itself."""
@@ -130,16 +144,29 @@ class CausalLM:
         dtype = self.model.dtype
         return torch.zeros(width, width, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
 
+    def _states_suffice(self) -> bool:
+        """Whether the hidden states and the last layer alone are the model: some do more to their logits."""
+        ids = self.torch.tensor([_TRIAL[0]], device=self.model.device)
+        try:
+            with self.torch.inference_mode():
+                logits = self.model(input_ids=ids, use_cache=False).logits
+                states = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+                ours = self.model.get_output_embeddings()(states)
+        except Exception:  # a model may refuse what most take in any way
+            return False
+        return bool((logits - ours).abs().max() <= 1e-5 * logits.abs().max())
+
     def _can_pack(self) -> bool:
         """Whether continuations in one row have the values that they have in rows of their own."""
         job = Job(*_TRIAL)
         try:
-            packed = self._forward([job], packed=True)[0]
-            apart = self._forward([Job(job.context, [tokens]) for tokens in job.continuations], packed=False)
-        except Exception:  # a model may refuse what most take in any way
+            packed = self._forward([job])[0]
+            apart = [self._forward([Job(job.context, [tokens])])[0][0] for tokens in job.continuations]
+        except Exception:  # as above
             return False
-        pairs = zip((value.tokens for value in packed), (values[0].tokens for values in apart), strict=True)
-        return all(abs(a - b) < _ALIKE for ours, theirs in pairs for a, b in zip(ours, theirs, strict=True))
+        most = _ALIKE.get(str(self.model.dtype).removeprefix("torch."), _ALIKE_HALF)
+        pairs = zip((value.tokens for value in packed), (value.tokens for value in apart), strict=True)
+        return all(abs(a - b) < most for ours, theirs in pairs for a, b in zip(ours, theirs, strict=True))
 
     def answer(self, messages: list[Message], text: str, params: Mapping[str, Any]) -> tuple[str, int, int, bool]:
         """A generated text, the tokens of the prompt and of the answer, and whether it came to its end."""
