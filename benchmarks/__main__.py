@@ -8,6 +8,7 @@ from benchmarks.measure import Line
 GROUPS = (
     "engine",
     "graph",
+    "likelihood",
     "faults",
     "startup",
     "scoring",

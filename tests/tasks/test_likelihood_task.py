@@ -15,6 +15,7 @@ from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability
 from assay.models.demo import demo
 from assay.prompts.jinja import jinja
 from assay.records import Item
+from assay.reports.notebook import pictures
 from assay.server import Options, running
 from assay.tasks.likelihood import LikelihoodTask, likelihood
 from assay.threads import run_blocking
@@ -199,3 +200,16 @@ def test_chat_and_likelihood_of_one_prompt_stand_side_by_side(tmp_path: Path) ->
     result = assay.run(settings)
     assert result.run is not None
     assert len(rows_of(tmp_path, "responses.jsonl")) == 6
+
+
+def test_a_result_shows_how_reliable_confidence_is(tmp_path: Path) -> None:
+    settings = config(tmp_path, "")
+    settings["models"] = [{"name": "d", "type": "demo"}]
+    settings["metrics"] = [{"name": "ece", "type": "calibration_error", "facets": ["model_name"]}]
+    result = assay.run(settings)
+    (row,) = result.metrics
+    assert sum(each["count"] for each in row["bins"]) == 3
+    title, page = pictures(result)[1].title, result._repr_html_()
+    assert title == "d, likelihood_choice: reliability"
+    assert "1 answers" in page or "3 answers" in page or "2 answers" in page
+    assert page.count("<svg") == 2
