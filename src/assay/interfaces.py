@@ -56,10 +56,11 @@ class Request(msgspec.Struct, gc=False):
 
 
 class Likelihood(Request, gc=False):
-    """How probable each continuation is after the messages' text. `rolling`: in windows where it is too long."""
+    """How probable texts are after the messages: their text, or `chat` in the model's template; long ones `rolling`."""
 
     continuations: list[str] = []
     rolling: bool = False
+    chat: bool = False
 
 
 class Completion(msgspec.Struct, kw_only=True, gc=False):

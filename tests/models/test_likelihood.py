@@ -251,6 +251,8 @@ class LlamaCpp:
     def __call__(self, path: str, body: Any) -> Any:
         if path == "/props":
             return {"default_generation_settings": {"n_ctx": self.context}, "total_slots": 2, "bos_token": "^"}
+        if path == "/apply-template":
+            return {"prompt": "".join(f"[{message['content']}]" for message in body["messages"])}
         if path == "/tokenize":
             return {"tokens": [ord(letter) for letter in body["content"]]}
         assert path == "/completion"
@@ -273,6 +275,15 @@ def test_forced_decoding_asks_for_each_token_once() -> None:
     assert [path for path, _ in server.seen].count("/tokenize") == 5
     (alone,) = asyncio.run(ForcedDecoding(Fake(LlamaCpp())).ask(request("", ["ee"]))).values
     assert (alone.tokens, alone.greedy) == ([-1.0, -2.0], True)
+
+
+def test_chats_in_the_servers_template() -> None:
+    server = Fake(LlamaCpp())
+    chat = Likelihood([{"role": "user", "content": "ab"}], continuations=["e"], chat=True)
+    asyncio.run(ForcedDecoding(server).ask(chat))
+    assert server.seen[-1][1]["prompt"] == [ord(letter) for letter in "[ab]"]
+    with pytest.raises(PermanentError, match="chats"):
+        asyncio.run(Completions(Fake(no_beginning), {}).ask(chat))
 
 
 def test_forced_decoding_in_windows_and_beyond_the_context() -> None:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.errors import LaneError, UserError
+from assay.errors import LaneError, PermanentError, UserError
 from assay.interfaces import LogProbability, Message
 
 _ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
@@ -72,6 +72,12 @@ class CausalLM:
 
     def tokens(self, text: str, *, special: bool = False) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=special)
+
+    def chat(self, messages: list[Message]) -> str:
+        """Messages in the words of the model's template, up to where its answer begins."""
+        if self.tokenizer.chat_template is None:
+            raise PermanentError("the model has no chat template", fix="remove `chat: true`")
+        return self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
 
     def score(self, jobs: Sequence[Job], batch_size: int) -> list[list[LogProbability]]:
         """For each job the values of its continuations."""
@@ -170,11 +176,8 @@ class CausalLM:
 
     def answer(self, messages: list[Message], text: str, params: Mapping[str, Any]) -> tuple[str, int, int, bool]:
         """A generated text, the tokens of the prompt and of the answer, and whether it came to its end."""
-        if self.tokenizer.chat_template:
-            prompt = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-            ids = self.tokens(prompt)
-        else:
-            ids = self.tokens(text, special=True)
+        chats = self.tokenizer.chat_template is not None
+        ids = self.tokens(self.chat(messages)) if chats else self.tokens(text, special=True)
         temperature = float(params.get("temperature") or 0)
         sampling = {"temperature": temperature, "top_p": float(params.get("top_p") or 1.0), "top_k": 0}
         stop = params.get("stop")

@@ -33,6 +33,10 @@ class _Tokens(msgspec.Struct):
     tokens: list[int]
 
 
+class _Template(msgspec.Struct):
+    prompt: str
+
+
 class _Candidate(msgspec.Struct):
     id: int
     logprob: float
@@ -64,7 +68,7 @@ class ForcedDecoding:
         async with self._opening:
             if not self._context:
                 await self._open(request.timeout)
-        context = messages_text(request.messages)
+        context = await self._text(request)
         before = split(context, "")[0]
         start = await self._tokens(before, request.timeout) if before else []
         pieces = [await self._pieces(start, *split(context, text), request) for text in request.continuations]
@@ -81,7 +85,7 @@ class ForcedDecoding:
             found = msgspec.json.decode(reply.body, type=_Properties)
         except msgspec.DecodeError:
             raise Unfit("it is not a llama.cpp server") from None
-        before = await self._tokens(found.bos_token or found.eos_token, timeout, special=True)
+        before = await self._tokens(found.bos_token or found.eos_token, timeout)
         self._before = before[0] if before else None
         self._context = found.default_generation_settings.n_ctx
         for slot in range(max(1, found.total_slots)):
@@ -90,8 +94,14 @@ class ForcedDecoding:
     def _url(self, path: str) -> str:
         return self._server.base.removesuffix("/v1") + path
 
-    async def _tokens(self, text: str, timeout: float, special: bool = False) -> list[int]:
-        body = {"content": text, "add_special": False, "parse_special": special}
+    async def _text(self, request: Likelihood) -> str:
+        if not request.chat:
+            return messages_text(request.messages)
+        body = {"messages": request.messages}
+        return (await answered(self._server, self._url("/apply-template"), body, _Template, request.timeout)).prompt
+
+    async def _tokens(self, text: str, timeout: float) -> list[int]:
+        body = {"content": text, "add_special": False, "parse_special": True}
         return (await answered(self._server, self._url("/tokenize"), body, _Tokens, timeout)).tokens
 
     async def _pieces(

@@ -159,6 +159,8 @@ class Completions:
         self._together: bool | None = None  # whether it takes several prompts at once
 
     async def ask(self, request: Likelihood) -> Likelihoods:
+        if request.chat:
+            raise PermanentError("this server cannot be asked about chats", fix="use llama.cpp or `type: transformers`")
         context = messages_text(request.messages)
         pairs = [split(context, continuation) for continuation in request.continuations]
         scored = await self._scored(["".join(pair) for pair in pairs], request.timeout)
@@ -263,8 +265,8 @@ def no_token(continuation: str) -> PermanentError:
 
 
 def too_long(tokens: int, most: int) -> PermanentError:
-    what = f"the context and its continuation have {tokens:,} tokens, the model takes {most:,}"
-    return PermanentError(what, fix="shorten the prompt, or use a model or a server with more context")
+    what = f"the context and its continuation have {tokens:,} tokens, the model takes {most:,}: shorten the prompt"
+    return PermanentError(what, fix="or use a model or a server with more context, or `truncate: true` of transformers")
 
 
 def _logprob(entry: _Entry) -> float:

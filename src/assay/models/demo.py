@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.demo import trigrams
 from assay.demo.solver import VERSION, count_tokens, respond
-from assay.errors import UserError
+from assay.errors import PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
 from assay.registry import model
 from assay.text.likelihoods import split
@@ -47,6 +47,8 @@ class DemoModel:
 
     async def likelihood(self, request: Likelihood) -> Likelihoods:
         """From the trigrams of a few sentences, whatever the skill."""
+        if request.chat:
+            raise PermanentError("the demo model has no chat template", fix="remove `chat: true`")
         model, context = trigrams.trained(), messages_text(request.messages)
         values: list[LogProbability] = []
         total = 0

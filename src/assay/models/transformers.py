@@ -122,7 +122,7 @@ class TransformersModel:
 
     def _jobs(self, loaded: CausalLM, request: Likelihood) -> list[Job]:
         """One for the continuations of a context; of a text that is too long, one for each window."""
-        context = messages_text(request.messages)
+        context = loaded.chat(request.messages) if request.chat else messages_text(request.messages)
         before = split(context, "")[0]
         start = loaded.tokens(before) if before else []
         continuations = [loaded.tokens("".join(split(context, text)))[len(start) :] for text in request.continuations]

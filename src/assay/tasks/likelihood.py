@@ -34,13 +34,19 @@ class LikelihoodTask(PromptTask):
         self.delimiter: str = settings["delimiter"]
         self.unconditional: str | None = settings["unconditional"]
         self.per_token: bool = settings["per_token"]
-        self.probe = self._whole(PROBED[0]) if choices is None else self._request(*PROBED)
+        self.chat: bool = settings["chat"]
+        before = PROBED[0] if self.unconditional is None else self.unconditional
+        self.probe = self._whole(PROBED[0]) if choices is None else self._request(before, PROBED[1])
 
     def prepare(self, item: Item) -> Work:
-        text = messages_text(self.prompt.render(item))
+        messages = self.prompt.render(item)
+        text = messages_text(messages)
         request = self._whole(text) if self.choices is None else self._request(text, self._continuations(item))
+        if self.chat:
+            request.messages, request.chat = messages, True
         sent = (request.messages, request.continuations, request.rolling)
-        return Work(digest("likelihood", self._settings, _encode(sent)), request, text)
+        shown = messages if self.chat and len(messages) > 1 else None
+        return Work(digest("likelihood", self._settings, _encode(sent)), request, text, shown)
 
     def _continuations(self, item: Item) -> list[str]:
         return [self.delimiter + text for text in self.choices(item)] if self.choices is not None else []
@@ -118,6 +124,7 @@ def likelihood(
     delimiter: str = " ",
     unconditional: str | None = None,
     per_token: bool = False,
+    chat: bool = False,
     timeout: float = 300.0,
 ) -> LikelihoodTask:
     """The log-probabilities of an item's choices after its prompt, or, without `choices`, of the prompt itself.
@@ -127,8 +134,12 @@ def likelihood(
     delimiter: what stands between the prompt and a choice
     unconditional: ask about the choices after this text too; for whole texts, what stands before them
     per_token: keep the value of each token
+    chat: put the messages into the model's chat template; by default their text is the context as it is
     timeout: seconds that one request may take
     """
+    if chat and choices is None:
+        raise UserError("a whole text is not a chat", fix="remove `chat`, or name `choices`")
     settings = {"choices": choices, "delimiter": delimiter, "unconditional": unconditional, "per_token": per_token}
+    settings["chat"] = chat
     own = None if choices is None else choices_of(choices)
     return LikelihoodTask(source, model, own, settings, timeout)
