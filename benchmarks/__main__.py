@@ -9,6 +9,7 @@ GROUPS = (
     "engine",
     "graph",
     "streaming",
+    "likelihood",
     "faults",
     "startup",
     "scoring",

@@ -55,6 +55,14 @@ class Request(msgspec.Struct, gc=False):
     timeout: float = 300.0
 
 
+class Likelihood(Request, gc=False):
+    """How probable texts are after the messages: their text, or `chat` in the model's template; long ones `rolling`."""
+
+    continuations: list[str] = []
+    rolling: bool = False
+    chat: bool = False
+
+
 class Completion(msgspec.Struct, kw_only=True, gc=False):
     """What a model answered. Token counts are None where the server did not tell. `masked`: it repeated a key.
     `stream`: the times of an answer that came in pieces, see docs/streaming.md."""
@@ -76,13 +84,27 @@ class Completion(msgspec.Struct, kw_only=True, gc=False):
     stream: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
 
 
+class LogProbability(msgspec.Struct, gc=False):
+    """Of a continuation's tokens: the values, and whether each was the most probable one (null: unknown)."""
+
+    tokens: list[float]
+    greedy: bool | None = None
+
+
+class Likelihoods(Completion, kw_only=True, gc=False):
+    """The answer to a `Likelihood`, a value for each continuation; `way` is how the model was asked."""
+
+    values: list[LogProbability] = []
+    way: str = ""
+
+
 class Model(Protocol):
     """Answers requests. `identity` is all that could change an answer and nothing else: it goes into row keys.
 
     Optional are `keeps_time`, true where no call can take longer than its request allows; `exclusive`, true where the
     model needs the machine for itself, which then has an async `open()` as well; `by_reference`, true where messages
-    name files by their digest and do not hold their bytes; and `check()`, which raises a UserError where it is known
-    before the first request that none can succeed.
+    name files by their digest and do not hold their bytes; `check()`, which raises a UserError where it is known before
+    the first request that none can succeed; and an async `likelihood(request)`.
     """
 
     name: str
@@ -136,9 +158,7 @@ class Prompt(Protocol):
 
 class Work(msgspec.Struct, gc=False):
     """A task's view of one item, made once and shared by its samples. Equal fingerprints mean equal work.
-
-    `prompt` is what the row shows even if the task fails, with `messages` where one text cannot show them.
-    """
+    `prompt` is what the row shows even if the task fails, with `messages` where one text cannot show them."""
 
     fingerprint: bytes
     payload: Any = None
@@ -232,7 +252,6 @@ class Score(msgspec.Struct, kw_only=True, gc=False):
 
 class Group(msgspec.Struct, kw_only=True):
     """The rows of one facet combination and label, after the failure policy, as columns of equal length.
-
     `item` holds item numbers that depend on the item ids alone, and rows are sorted by (item, sample): equal rows give
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:

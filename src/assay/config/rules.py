@@ -150,7 +150,7 @@ def _check_split(dataset: DatasetConfig, document: Document) -> None:
 def _check_prompts(config: Config, document: Document) -> None:
     for n, prompt in enumerate(config.prompts):
         check_prompt(prompt, ("prompts", n), document)
-    labels = [prompt.name or (prompt.text, str(prompt.messages), str(prompt.few_shot)) for prompt in config.prompts]
+    labels = [p.name or (p.text, str([p.messages, p.few_shot, p.likelihood])) for p in config.prompts]
     _differ("prompts", labels, document, "name them differently, or remove one")
 
 

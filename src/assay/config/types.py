@@ -142,6 +142,7 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     prefill: str | bool = ""
     turns: Literal["", "last", "each"] = ""
     row_params: list[str] | None = None
+    likelihood: dict[str, Any] | None = None
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,14 +7,15 @@ import asyncio
 import os
 import secrets
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
 from assay.errors import TransientError, UserError
-from assay.interfaces import Completion, Request
+from assay.interfaces import Completion, Likelihood, Likelihoods, Request
 from assay.models._local_server import Launch, LocalServer
 from assay.models.openai import OpenAIModel
 
@@ -105,12 +106,22 @@ class ServedModel(OpenAIModel):
         self.connect(await server.start(self.sent))
 
     async def complete(self, request: Request) -> Completion:
+        async with self._running():
+            return await super().complete(request)
+
+    async def likelihood(self, request: Likelihood) -> Likelihoods:
+        async with self._running():
+            return await super().likelihood(request)
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None]:
+        """With the server started; if it cannot be reached, it says why it ended."""
         if self.server is not None and (self._starting is None or not self._starting.done()):
             await self.open()
         elif self._starting is not None:
             self._starting.result()
         try:
-            return await super().complete(request)
+            yield
         except TransientError as error:
             if self.server is not None and error.unreachable:
                 self.server.check()

@@ -46,12 +46,13 @@ class Transport:
         body: bytes,
         *,
         timeout: float,
+        url: str = "",
         headers: Mapping[str, str] | None = None,
         arrivals: list[tuple[int, float]] | None = None,
     ) -> Reply:
-        """Send a body to the server's address and read the whole answer, if it is of a sane size. `headers` are those
-        of this request alone; `arrivals` gets how much of the answer had come, and when, for each piece."""
-        return await self._exchange("POST", self.url, body, timeout, headers, arrivals)
+        """Send a body to the server's address, or another of its, and read the whole answer, if it is of a sane size.
+        `headers` are those of this request alone; `arrivals` gets how much had come, and when, for each piece."""
+        return await self._exchange("POST", url or self.url, body, timeout, headers, arrivals)
 
     async def get(self, url: str, *, timeout: float, headers: Mapping[str, str] | None = None) -> Reply:
         """Read another address of the same server."""

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from assay.demo import trigrams
 from assay.demo.solver import VERSION, count_tokens, respond
-from assay.errors import UserError
-from assay.interfaces import Completion, Model, Request
+from assay.errors import PermanentError, UserError
+from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
 from assay.registry import model
+from assay.text.likelihoods import split
 from assay.text.messages import messages_text
 
 
@@ -41,6 +43,29 @@ class DemoModel:
             total_tokens=prompt_tokens + tokens,
             served_model="assay-demo",
             tool_calls=calls,
+        )
+
+    async def likelihood(self, request: Likelihood) -> Likelihoods:
+        """From the trigrams of a few sentences, whatever the skill."""
+        if request.chat:
+            raise PermanentError("the demo model has no chat template", fix="remove `chat: true`")
+        model, context = trigrams.trained(), messages_text(request.messages)
+        values: list[LogProbability] = []
+        total = 0
+        for continuation in request.continuations:
+            before = len(model.tokens(split(context, continuation)[0]))
+            tokens = model.tokens(context + continuation)
+            scored = trigrams.logprobs(tokens)[before:]
+            greedy = all(value == best for value, _, best in scored)
+            values.append(LogProbability([value for value, _, _ in scored], greedy))
+            total += len(tokens)
+        return Likelihoods(
+            values=values,
+            way="trigrams",
+            served_model="assay-demo",
+            prompt_tokens=total,
+            completion_tokens=0,
+            total_tokens=total,
         )
 
     async def close(self) -> None:

@@ -10,11 +10,14 @@ import msgspec
 
 from assay.config.environment import FromEnvironment
 from assay.errors import CallError, PermanentError, UserError
-from assay.interfaces import Completion, Model, Request
+from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
+from assay.models._forced_decoding import ForcedDecoding
+from assay.models._likelihood import Asker, Completions, PromptLogprobs
 from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
+from assay.models._sglang import Generate
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import Reply, Transport
 from assay.registry import model
@@ -190,6 +193,7 @@ class OpenAIModel(HttpModel):
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._start = b""
+        self._asker: Asker | None = None
         self.connect(endpoint)
 
     def connect(self, endpoint: str) -> None:
@@ -217,6 +221,30 @@ class OpenAIModel(HttpModel):
         if has_media(request.messages):
             raise PermanentError("the completions API takes text only", fix="ask the chat API: `api: chat`")
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
+
+    async def likelihood(self, request: Likelihood) -> Likelihoods:
+        """How probable continuations are, in the first way that the server has."""
+        if self._asker is None:
+            by_text = [way(self, self._extra) for way in (Completions, PromptLogprobs, Generate)]
+            self._asker = Asker([*by_text, ForcedDecoding(self)], self._transport.shown)
+        try:
+            return await self._asker.ask(request)
+        except CallError as error:
+            error.what = self._secrets.text(error.what)
+            error.where = error.where or self._transport.shown
+            raise
+
+    async def send(self, url: str, body: bytes, timeout: float) -> Reply:
+        """The answer to a request to any address of the server."""
+        return await self._transport.post(body, timeout=timeout, url=url)
+
+    async def get(self, url: str, timeout: float) -> Reply:
+        """What is at an address of the server."""
+        return await self._transport.get(url, timeout=timeout)
+
+    async def failure(self, reply: Reply) -> CallError:
+        """What an answer that is not a success means."""
+        return await self._failure(reply)
 
     def _encode_start(self, params: Mapping[str, Any]) -> bytes:
         sent = {key: value for key, value in params.items() if key not in _NOT_SENT and value is not None}

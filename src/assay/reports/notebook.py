@@ -12,20 +12,22 @@ from assay.reports.charts import Cell, Chart, Dot, Point, heat, intervals, relia
 from assay.reports.judge import words
 from assay.reports.load import pictures as load_pictures
 from assay.reports.sheet import sheet
+from assay.stats.intervals import wilson
 
 _MOST_DOTS = 40
+_MOST_PLOTS = 12
 
 
 def html(value: Any) -> str:
     """The sheet of a result and its picture, as a fragment that needs no other file."""
-    drawn = "\n".join(chart.svg for chart in pictures(value)[:1])
+    drawn = "\n".join(chart.svg for chart in pictures(value)[: None if isinstance(value, Result) else 1])
     return "\n".join(filter(None, [sheet(value).form("html"), drawn]))
 
 
 def pictures(value: Any) -> list[Chart]:
     """The charts of a result, the most telling first; none for results that are not numbers with intervals."""
     if isinstance(value, Result):
-        return _of_metrics(value.metrics)
+        return [*_of_metrics(value.metrics), *_of_confidence(value.metrics)]
     if isinstance(value, Comparison):
         return _of_comparison(value)
     if isinstance(value, Ranking):
@@ -57,6 +59,23 @@ def _of_metrics(rows: list[MetricRow]) -> list[Chart]:
     for dot in dots:
         dot.group = dot.group if len(labels) > 1 else ""
     return [intervals(f"{name} with intervals", dots[:_MOST_DOTS], axis=str(name))] if dots else []
+
+
+def _of_confidence(rows: list[MetricRow]) -> list[Chart]:
+    """How sure models were, and how often they were right, of the metrics that have it in bins."""
+    about = "On the dashed line a model is right as often as it is sure; below it, it is too sure."
+    charts: list[Chart] = []
+    for row in [row for row in rows if row["metric_type"] == "calibration_error" and row.get("bins")][:_MOST_PLOTS]:
+        points = [
+            Point(x=each["confidence"], y=each["accuracy"], low=low, high=high, note=f"{each['count']:,} answers")
+            for each in row["bins"]
+            for low, high in [wilson(each["accuracy"] * each["count"], each["count"])]
+        ]
+        name = ", ".join([*(str(row.get(facet)) for facet in row["facets"]), row["label"]])
+        charts.append(
+            reliability(f"{name}: reliability", points, across="confidence", upwards="share that is right", about=about)
+        )
+    return charts
 
 
 def _of_comparison(comparison: Comparison) -> list[Chart]:

@@ -17,7 +17,7 @@ import msgspec
 
 from assay.demo.solver import count_tokens, respond
 from assay.errors import UserError
-from assay.server import messages_api
+from assay.server import likelihoods, messages_api
 from assay.server.options import Options
 from assay.server.streams import events_of
 from assay.text.messages import messages_text
@@ -80,6 +80,8 @@ class Answers:
         return self._reply(body, _decode, _body, "'messages' is missing or empty")
 
     def completions(self, body: bytes) -> Reply:
+        if self.hook is None and b"logprobs" in body and (scored := _scored(body)) is not None:
+            return scored
         return self._reply(body, _decode_prompt, partial(_body, chat=False), "'prompt' is missing or not one text")
 
     def messages(self, body: bytes) -> Reply:
@@ -126,6 +128,18 @@ class Answers:
             }
         text, calls = respond(messages, params, skill=self.skill, seed=seed)
         return Reply(write(request.model, messages, text, calls, body))
+
+
+def _scored(body: bytes) -> Reply | None:
+    """The answer to a request for the log-probabilities of prompts, if it is one."""
+    try:
+        request = msgspec.json.decode(body, type=likelihoods.ScoringRequest)
+    except msgspec.DecodeError:
+        return None
+    if not request.scores:
+        return None
+    found = likelihoods.answer(request)
+    return refusal(found) if isinstance(found, str) else Reply(_encode(found))
 
 
 def _given(given: Any) -> Reply:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from assay.errors import BudgetError
-from assay.interfaces import Completion, Message, Price, Request, Store
+from assay.interfaces import Completion, Likelihood, Message, Price, Request, Store
 from assay.store.repair import read_rows
 
 CHARACTERS_PER_TOKEN = 4
@@ -65,7 +65,7 @@ class Budget:
 
     async def reserve(self, request: Request, price: Price | None) -> Reserved:
         """Room for one call, as soon as there is some: what was reserved, to be handed back to `settle`."""
-        estimate, answer = text_tokens(request.messages), expected_answer(request, self._usual_answer())
+        estimate, answer = prompt_tokens(request), expected_answer(request, self._usual_answer())
         prompt = ceil(estimate * self._correction)
         wanted = Reserved(estimate, prompt + answer, price.cost(prompt, answer) if price is not None else 0.0)
         while True:
@@ -172,14 +172,24 @@ def text_tokens(messages: Iterable[Message]) -> int:
     return sum(len(str(message.get("content", ""))) for message in messages) // CHARACTERS_PER_TOKEN + 1
 
 
+def prompt_tokens(request: Request) -> int:
+    """A rough count of the tokens that are sent; a context is sent with each of its continuations."""
+    tokens = text_tokens(request.messages)
+    if not isinstance(request, Likelihood):
+        return tokens
+    return sum(tokens + len(text) // CHARACTERS_PER_TOKEN for text in request.continuations) or tokens
+
+
 def expected_answer(request: Request, usual: int = UNKNOWN_ANSWER) -> int:
     """The tokens that an answer may have: what the request allows, else what is usual."""
+    if isinstance(request, Likelihood):
+        return len(request.continuations)
     limit = request.params.get("max_tokens") or request.params.get("max_completion_tokens")
     return limit if isinstance(limit, int) and limit > 0 else usual
 
 
 def expected_tokens(request: Request) -> int:
-    return text_tokens(request.messages) + expected_answer(request)
+    return prompt_tokens(request) + expected_answer(request)
 
 
 class _Paid(msgspec.Struct):

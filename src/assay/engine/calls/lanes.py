@@ -8,6 +8,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
 
 from assay.engine.calls.adaptive import Adaptive
 from assay.engine.calls.budget import Budget, cost_of, expected_tokens
@@ -15,6 +16,7 @@ from assay.engine.calls.pace import Pace
 from assay.engine.calls.progress import LaneProgress
 from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
 from assay.interfaces import Completion, Limits, Model, Request
+from assay.text.likelihoods import WHO_HAS_THEM
 from assay.usercode import raised
 
 BACKOFF = 0.25
@@ -92,11 +94,12 @@ class Lane:
         token = self.adaptive.sent(self.pace.in_flight)
         overloaded, pause = False, None
         try:
+            ask = model.complete if type(request) is Request else _likelihood(model)
             if getattr(model, "keeps_time", False):
-                completion = await model.complete(request)
+                completion = await ask(request)
             else:
                 async with asyncio.timeout(request.timeout + 5):
-                    completion = await model.complete(request)
+                    completion = await ask(request)
             self._last_answer = self._last_success = time.monotonic()
             if self.pace.tokens is not None and completion.total_tokens is not None:
                 self.pace.tokens.give_back(expected - completion.total_tokens)
@@ -220,6 +223,14 @@ class Lane:
             if not place.done():
                 place.set_result(None)
                 count -= 1
+
+
+def _likelihood(model: Model) -> Callable[[Any], Awaitable[Completion]]:
+    """The second kind of request, of models that have it."""
+    ask = getattr(model, "likelihood", None)
+    if ask is None:
+        raise LaneError(f"the model {model.name!r} gives no likelihoods of texts", fix=WHO_HAS_THEM)
+    return ask
 
 
 Paces = Callable[[str, Limits], Pace | None]  # by lane: those that are shared with other workers

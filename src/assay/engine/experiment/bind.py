@@ -70,9 +70,14 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
         if entry.helper:
             continue
         params = sampling(config, entry)
-        for prompt in prompts:
-            timeout = entry.timeout or config.timeout
-            tasks.append(make_prompt_task(prompt, models[entry.name], params=params, samples=count, timeout=timeout))
+        timeout = entry.timeout or config.timeout
+        for number, prompt in enumerate(prompts):
+            asked, model = config.prompts[number].likelihood, models[entry.name]
+            if asked is None:
+                tasks.append(make_prompt_task(prompt, model, params=params, samples=count, timeout=timeout))
+                continue
+            with problems.at("prompts", number, "likelihood"):
+                tasks.append(_likelihood_task(prompt, model, asked, timeout))
     for number, entry in enumerate(config.tasks):
         with problems.at("tasks", number):
             base = Path(config.base)
@@ -86,6 +91,12 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
             tasks.append(make_function_task(function, name=entry.name, params=entry.params))
     problems.raise_any()
     return tasks
+
+
+def _likelihood_task(prompt: Prompt, model: Model, asked: Mapping[str, Any], timeout: float) -> Task:
+    make = registry.task.get("likelihood")
+    params = registry.check_params(make, asked, reserved=["timeout"], given=2)
+    return make(prompt, model, timeout=timeout, **params)
 
 
 def _graph_task(config: Config, entry: TaskConfig, models: Mapping[str, Model]) -> Task:

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.calls.budget import text_tokens
+from assay.engine.calls.budget import prompt_tokens, text_tokens
 from assay.errors import UserError
-from assay.interfaces import Log, Task, Work
+from assay.interfaces import Log, Request, Task, Work
 from assay.records import Item, Manifest
 from assay.store.keys import canonical, digest, response_key
 from assay.store.seal import is_unchanged
@@ -109,5 +109,7 @@ def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool | None
 
 def estimated_tokens(work: Work) -> int:
     """A rough count of the prompt's tokens; 0 where the task has no messages to look at."""
+    if isinstance(work.payload, Request):
+        return prompt_tokens(work.payload)
     messages = work.messages or getattr(work.payload, "messages", work.payload)  # the first without the bytes of files
     return text_tokens(messages) if isinstance(messages, list) else 0

@@ -28,7 +28,7 @@ from assay.engine.run.plan import (
 )
 from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
-from assay.interfaces import Answer, Model, Store, Task
+from assay.interfaces import Answer, Model, Request, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
@@ -170,6 +170,7 @@ class _RunJob:
             try:
                 if model is not None:
                     await model.open()  # type: ignore[attr-defined]
+                await self._probe({group[0].name for group in batch}, around)
                 workers = [worker for group in batch for worker in self._workers(*group, around)]
                 await finish(workers, self.stop, self.runner.grace)
             except LaneError as error:
@@ -177,6 +178,19 @@ class _RunJob:
             finally:
                 if model is not None and (not self.runner.keep_server or batch[0][0].stopped is not None):
                     await model.close()
+
+    async def _probe(self, lanes: set[str], around: Surroundings) -> None:
+        """Send what must be answered before any cell; the manifest keeps how it was."""
+        for task in self.tasks:
+            request: Request | None = getattr(task, "probe", None)
+            if request is None or task.lane not in lanes:
+                continue
+            try:
+                answer = await around.lanes.send(self.runner.models[task.lane], request)
+            except CallError as error:
+                raise LaneError(error.what, where=error.where, fix=error.fix) from None
+            found = {"way": getattr(answer, "way", ""), "served_model": answer.served_model}
+            self.manifest.metadata.setdefault("probes", {})[task.lane] = found
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""

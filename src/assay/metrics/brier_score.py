@@ -1,0 +1,15 @@
+"""How far the probabilities of choices are from the truth."""
+
+from assay.interfaces import Group, Values
+from assay.metrics._likelihoods import DETAILS, mean_of
+from assay.registry import metric
+
+
+@metric(columns=[f"{DETAILS}brier"], verdicts=False, lower_is_better=True)
+def brier_score(group: Group) -> Values:
+    """The mean of Σ(p - o)² over the choices, where o is 1 for the right one and 0 for the others (Brier 1950): 0 for a
+    model that is sure and right, 2 for one that is sure and wrong.
+
+    The probabilities are those that `likelihood_choice` or `letter_likelihood` keeps in `detailed_results`.
+    """
+    return mean_of(group, "brier", "likelihood_choice and letter_likelihood")

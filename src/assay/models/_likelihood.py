@@ -1,0 +1,287 @@
+"""How probable texts are to the model of a server. Servers have different ways to tell, and some drop half of the
+answer without a word: the first request finds a way that keeps its promise, or stops the lane before anything is spent.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from assay.errors import CallError, LaneError, PermanentError, TransientError
+from assay.interfaces import Likelihood, Likelihoods, LogProbability
+from assay.models._chat_answer import count
+from assay.models._failures import UNREADABLE
+from assay.models._transport import Reply
+from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
+from assay.text.messages import messages_text
+
+T = TypeVar("T")
+PROBE = ("The capital of France is", (" Paris", " not London"))
+NOT_THERE = (400, 404, 405, 415, 422, 501)  # of a path or a parameter that a server does not have
+_TIMEOUT = 60.0  # seconds for a request of a probe
+_encode = msgspec.json.encode
+
+
+class Server(Protocol):
+    """The part of a model that ways need: requests to any path below its address."""
+
+    name: str
+    model_name: str
+    base: str
+
+    async def send(self, url: str, body: bytes, timeout: float) -> Reply: ...
+
+    async def get(self, url: str, timeout: float) -> Reply: ...
+
+    async def failure(self, reply: Reply) -> CallError: ...
+
+
+class Way(Protocol):
+    """One way to ask a server."""
+
+    name: str
+
+    async def ask(self, request: Likelihood) -> Likelihoods: ...
+
+
+class Unfit(PermanentError):
+    """A server has not got a way, or not for this request."""
+
+
+class Asker:
+    """Finds the way of one server, once, and asks by it."""
+
+    def __init__(self, ways: Sequence[Way], where: str) -> None:
+        self._ways = ways
+        self._where = where
+        self._way: Way | None = None
+        self._looking = asyncio.Lock()
+
+    async def ask(self, request: Likelihood) -> Likelihoods:
+        if self._way is None:
+            async with self._looking:
+                self._way = self._way or await self._find()
+        answer = await self._way.ask(request)
+        answer.way = self._way.name
+        return answer
+
+    async def _find(self) -> Way:
+        reasons: list[str] = []
+        context, continuations = PROBE
+        probe = Likelihood([{"role": "user", "content": context}], continuations=[*continuations], timeout=_TIMEOUT)
+        for way in self._ways:
+            try:
+                await way.ask(probe)
+            except PermanentError as reason:
+                reasons.append(f"{way.name}: {reason.what}")
+            else:
+                return way
+        what = f"the server gives no log-probabilities of prompts ({'; '.join(reasons)})"
+        raise LaneError(what, where=self._where, fix=WHO_HAS_THEM)
+
+
+async def answered(server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float) -> T:
+    """The JSON that a server answers; Unfit if it has no such path or parameter."""
+    reply = await server.send(url, _encode(body), timeout)
+    if not 200 <= reply.status < 300:
+        error = await server.failure(reply)
+        what = "HTTP 404" if reply.status == 404 and not url.endswith("/completions") else error.what
+        raise Unfit(what, where=error.where, fix=error.fix) if reply.status in NOT_THERE else error
+    try:
+        return msgspec.json.decode(reply.body, type=type)
+    except msgspec.ValidationError as error:
+        raise Unfit(f"its answer has another shape ({error})") from None
+    except UNREADABLE:
+        raise TransientError("the server's answer is not JSON") from None
+
+
+class Token(NamedTuple):
+    """A token of a prompt; without a log-probability where a server gives none, at the beginning of a text."""
+
+    text: str
+    logprob: float | None
+    greedy: bool | None
+
+
+class _Lists(msgspec.Struct):
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None] | None = None
+
+
+class _Entry(msgspec.Struct):
+    logprob: float
+    rank: int | None = None
+    decoded_token: str = ""
+
+
+class _Choice(msgspec.Struct):
+    index: int = 0
+    logprobs: _Lists | None = None
+    prompt_logprobs: list[dict[str, _Entry] | None] | None = None
+
+
+class Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    model: str | None = None
+    system_fingerprint: str | None = None
+    usage: Usage = msgspec.field(default_factory=Usage)
+
+
+class Scored(NamedTuple):
+    """The tokens of some prompts, and what it took."""
+
+    prompts: list[list[Token]]
+    usage: Usage
+    model: str | None = None
+    fingerprint: str | None = None
+
+
+class Completions:
+    """`/completions` with all continuations of a context in one request. What is scored comes back by token, as text:
+    where a continuation begins is found in the texts, or else by counting the tokens of the context alone."""
+
+    name = "echo"
+    asks: dict[str, Any] = {"echo": True, "logprobs": 1}
+    behind = 1  # tokens that are generated, because not all servers generate none
+
+    def __init__(self, server: Server, extra: dict[str, Any]) -> None:
+        self._server = server
+        self._extra = extra
+        self._begins = False  # whether the server puts a token before every text
+        self._together: bool | None = None  # whether it takes several prompts at once
+
+    async def ask(self, request: Likelihood) -> Likelihoods:
+        if request.chat:
+            raise PermanentError("this server cannot be asked about chats", fix="use llama.cpp or `type: transformers`")
+        context = messages_text(request.messages)
+        pairs = [split(context, continuation) for continuation in request.continuations]
+        scored = await self._scored(["".join(pair) for pair in pairs], request.timeout)
+        values: list[LogProbability] = []
+        alone: int | None = None
+        for tokens, (before, after) in zip(scored.prompts, pairs, strict=True):
+            part = scored_tokens([token.text for token in tokens], before, after)
+            if part is not None:
+                self._begins = not (before + after).startswith(tokens[0].text)
+            else:
+                alone = await self._length(before, request.timeout) if alone is None else alone
+                part = alone, len(tokens) - self.behind
+            values.append(_value(tokens[slice(*part)], after))
+        return Likelihoods(
+            values=values,
+            prompt_tokens=count(scored.usage.prompt_tokens),
+            completion_tokens=count(scored.usage.completion_tokens),
+            total_tokens=count(scored.usage.total_tokens),
+            served_model=scored.model,
+            served_fingerprint=scored.fingerprint,
+        )
+
+    async def _length(self, text: str, timeout: float) -> int:
+        """How many tokens a text has by itself."""
+        if not text:
+            return int(self._begins)
+        return len((await self._scored([text], timeout)).prompts[0]) - self.behind
+
+    async def _scored(self, prompts: list[str], timeout: float) -> Scored:
+        """The tokens of each prompt, counted: a server that drops some must not be believed."""
+        if self._together is not False:
+            try:
+                scored = self._counted(await self._asked(prompts, timeout), len(prompts))
+            except Unfit:
+                if self._together or len(prompts) == 1:
+                    raise
+            else:
+                self._together = self._together or len(prompts) > 1 or None
+                return scored
+        parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in prompts]
+        self._together = False
+        usage = Usage(*(total([getattr(part.usage, name) for part in parts]) for name in Usage.__struct_fields__))
+        return Scored([part.prompts[0] for part in parts], usage, parts[0].model, parts[0].fingerprint)
+
+    def _counted(self, scored: Scored, prompts: int) -> Scored:
+        if len(scored.prompts) != prompts:
+            raise Unfit(f"{len(scored.prompts)} answers for {prompts} prompts")
+        tokens, used = sum(map(len, scored.prompts)), scored.usage
+        expected = (used.prompt_tokens or 0) + (used.completion_tokens or 0) * self.behind
+        if used.prompt_tokens is not None and tokens != expected:
+            raise Unfit(f"{tokens} log-probabilities for {expected} tokens")
+        return scored
+
+    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
+        prompt = prompts if len(prompts) > 1 else prompts[0]
+        body = {"model": self._server.model_name, "prompt": prompt, "max_tokens": 1, "temperature": 0}
+        body |= {**self.asks, **self._extra}
+        answer = await answered(self._server, f"{self._server.base}/completions", body, _Answer, timeout)
+        choices = sorted(answer.choices, key=lambda choice: choice.index)
+        return Scored(
+            [self.tokens(choice) for choice in choices], answer.usage, answer.model, answer.system_fingerprint
+        )
+
+    def tokens(self, choice: _Choice) -> list[Token]:
+        lists = choice.logprobs
+        if lists is None or len(lists.tokens) != len(lists.token_logprobs):
+            raise Unfit("no log-probabilities")
+        tops = lists.top_logprobs or [None] * len(lists.tokens)
+        return [
+            Token(text, value, None if not top or value is None else value >= max(top.values()))
+            for text, value, top in zip(lists.tokens, lists.token_logprobs, tops, strict=False)
+        ]
+
+
+class PromptLogprobs(Completions):
+    """The same with vLLM's own parameter, for servers that do not know `echo`."""
+
+    name = "prompt_logprobs"
+    asks: dict[str, Any] = {"prompt_logprobs": 1}
+    behind = 0
+
+    def tokens(self, choice: _Choice) -> list[Token]:
+        if choice.prompt_logprobs is None:
+            raise Unfit("no prompt_logprobs")
+        # beside the prompt's own token there is the best one, if that is another
+        entries = [min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs]
+        return [
+            Token("\0", None, None) if entry is None else Token(entry.decoded_token, entry.logprob, entry.rank == 1)
+            for entry in entries
+        ]
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum; unknown if a part of it is."""
+    numbers = [number for number in counts if number is not None]
+    return sum(numbers) if len(numbers) == len(counts) else None
+
+
+def no_token(continuation: str) -> PermanentError:
+    what = f"the continuation {continuation[:40]!r} has no token of its own: it is part of the context's last one"
+    return PermanentError(what, fix="put a space between the two, with `delimiter`")
+
+
+def too_long(tokens: int, most: int) -> PermanentError:
+    what = f"the context and its continuation have {tokens:,} tokens, the model takes {most:,}: shorten the prompt"
+    return PermanentError(what, fix="or use a model or a server with more context, or `truncate: true` of transformers")
+
+
+def _logprob(entry: _Entry) -> float:
+    return entry.logprob
+
+
+def _value(tokens: list[Token], continuation: str) -> LogProbability:
+    """The tokens of one continuation."""
+    if not tokens:
+        raise no_token(continuation)
+    values = [token.logprob for token in tokens if token.logprob is not None]
+    if len(values) < len(tokens):
+        raise PermanentError(
+            "the server gives the first token of a text no probability",
+            fix="name the model's beginning-of-text token, such as `unconditional: <s>`",
+        )
+    known = [token.greedy for token in tokens if token.greedy is not None]
+    return LogProbability(values, all(known) if len(known) == len(tokens) else None)

@@ -1,0 +1,41 @@
+"""Likelihoods by SGLang's own `/generate`, for its servers that do not know `echo`."""
+
+import msgspec
+
+from assay.models._likelihood import Completions, Scored, Token, Usage, answered, total
+
+Triple = tuple[float | None, int, str | None]  # a log-probability, a token's number, its text
+
+
+class _Meta(msgspec.Struct):
+    input_token_logprobs: list[Triple]
+    input_top_logprobs: list[list[Triple] | None] = []
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Generated(msgspec.Struct):
+    meta_info: _Meta
+
+
+class Generate(Completions):
+    """SGLang's own `/generate`."""
+
+    name = "sglang"
+    behind = 0
+
+    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
+        body = {"text": prompts, "sampling_params": {"max_new_tokens": 1, "temperature": 0}, "return_logprob": True}
+        body |= {"logprob_start_len": 0, "top_logprobs_num": 1, "return_text_in_logprobs": True}
+        url = self._server.base.removesuffix("/v1") + "/generate"
+        metas = [each.meta_info for each in await answered(self._server, url, body, list[_Generated], timeout)]
+        sent, made = (total([getattr(meta, f"{kind}_tokens") for meta in metas]) for kind in ("prompt", "completion"))
+        return Scored([_triples(meta) for meta in metas], Usage(sent, made, total([sent, made])))
+
+
+def _triples(meta: _Meta) -> list[Token]:
+    tops = meta.input_top_logprobs or [None] * len(meta.input_token_logprobs)
+    return [
+        Token("\0" if text is None else text, value, None if not top else top[0][1] == number)
+        for (value, number, text), top in zip(meta.input_token_logprobs, tops, strict=False)
+    ]
