@@ -78,6 +78,8 @@ def _from_text(text: str) -> dict[str, Any]:
         return {"name": function, "type": "python", "path": path, "function_name": function}
     if text == "local":
         return {"name": text, "type": text}
+    if text.startswith("gguf:") and (path := text.removeprefix("gguf:")):
+        return {"name": PurePath(path).stem, "type": "gguf", "path": path}
     model: dict[str, Any] = {"name": text}
     address = re.fullmatch(r"(.+)@(https?://.+)", text)
     if address:
@@ -85,8 +87,6 @@ def _from_text(text: str) -> dict[str, Any]:
     kind, _, name = model["name"].partition(":")
     if name and kind in registry.model.names():
         model.update(type=kind, name=name)
-    if name and kind == "gguf":
-        model.update(name=PurePath(name).stem, path=name)
     return model
 
 
