@@ -31,7 +31,7 @@ test: $(DEV)  ## all tests
 	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI
-	$(BIN)/python -m pytest -m heavy tests/scorers
+	$(BIN)/python -m pytest -m heavy tests/scorers tests/models
 
 test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its app built anew
 	$(BIN)/python -m pytest -m browser tests/browser

@@ -52,7 +52,9 @@ def command(
         if levels is not None:
             if dry_run:
                 raise UserError("--load and --dry-run do not go together", fix="leave one of them out")
-            load_and_show(api.new_load_test(api.experiment(config, **chosen), levels), form, as_json, no_progress)
+            experiment = api.experiment(config, **chosen)
+            offer(experiment)
+            load_and_show(api.new_load_test(experiment, levels), form, as_json, no_progress)
         elif dry_run:
             show(api.plan(config, **chosen), form, as_json=as_json)
         else:

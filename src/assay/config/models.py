@@ -86,6 +86,8 @@ def _from_text(text: str) -> dict[str, Any]:
         return {"name": function, "type": "python", "path": path, "function_name": function}
     if text == "local":
         return {"name": text, "type": text}
+    if text.startswith("gguf:") and (path := text.removeprefix("gguf:")):
+        return {"name": PurePath(path).stem, "type": "gguf", "path": path}
     model: dict[str, Any] = {"name": text}
     address = re.fullmatch(r"(.+)@(https?://.+)", text)
     if address:
@@ -99,8 +101,6 @@ def _from_text(text: str) -> dict[str, Any]:
         model.update(type=kind, name=name)
         if kind == "openai" and not address:
             model.update(endpoint=providers()["openai"].endpoint)
-    if kind == "gguf":
-        model.update(name=PurePath(name).stem, path=name)
     return model
 
 
