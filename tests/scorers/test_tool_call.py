@@ -142,23 +142,26 @@ def answer(request):
 def test_a_servers_broken_call_is_kept_and_marked(tmp_path: Path) -> None:
     (tmp_path / "answers.py").write_text(ANSWERS)
     texts = ['{"city": "Paris", "days": 2}', '{"city": "Par']
-    rows = [{"id": str(n), "data": {"question": text}, "ground_truth": [PARIS]} for n, text in enumerate(texts)]
+    items = [{"id": str(n), "data": {"question": text}, "ground_truth": [PARIS]} for n, text in enumerate(texts)]
     with running(Options(answers=f"{tmp_path}/answers.py:answer")) as url:
         assay.run(
             {
                 "name": "t",
-                "dataset": rows,
+                "dataset": items,
                 "models": [{"name": "m", "endpoint": url}],
                 "evaluation_methods": ["tool_call"],
                 "metrics": ["pass_rate"],
                 "output_dir": str(tmp_path / "out"),
             }
         )
-    good, bad = (json.loads(line) for line in (tmp_path / "out/responses.jsonl").read_text().splitlines())
+    rows, labels = (
+        sorted(map(json.loads, (tmp_path / "out" / name).read_text().splitlines()), key=lambda row: row["item_id"])
+        for name in ("responses.jsonl", "evaluation_results.jsonl")
+    )
+    good, bad = rows
     assert "invalid_tool_calls" not in good["metadata"]
     assert bad["outcome"] == "ok"
     assert bad["tool_calls"][0]["function"]["arguments"] == texts[1]
     (reason,) = bad["metadata"]["invalid_tool_calls"]
     assert reason.startswith("call 1 of weather: the arguments are not JSON")
-    labels = [json.loads(line) for line in (tmp_path / "out/evaluation_results.jsonl").read_text().splitlines()]
     assert [label["outcome"] for label in labels] == ["scored", "unparsed"]

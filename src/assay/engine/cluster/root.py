@@ -95,8 +95,7 @@ def experiment_of(root: Root, generation: Generation, folder: Path, environ: Map
     data = localised(generation.config, materialise(generation.files, root.objects, folder / "files"))
     items = root.folder / ROWS_FILE["dataset"]
     if data.get("dataset") and items.exists():  # where the dataset came from may be elsewhere
-        media = {"media": folder} if (folder := data["dataset"].get("media")) else {}
-        data["dataset"] = {"type": "jsonl", "path": str(items), **media}
+        data["dataset"] = {"type": "jsonl", "path": str(items), "media": data["dataset"].get("media", "")}
     config = load(data, need=generation.verb or "run")
     is_trusted(folder, config, _ACTING)
     options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
