@@ -122,8 +122,10 @@ def _address(type: str, provider: Provider, filled: dict[str, Any]) -> str:
 def _is_at(endpoint: Any, provider: Provider) -> bool:
     """Whether an address is one of the provider's own; the beginning of its host may be a placeholder."""
     try:
-        host = urlsplit(endpoint).netloc if isinstance(endpoint, str) else ""
+        given = urlsplit(endpoint.lower() if isinstance(endpoint, str) else "")
     except ValueError:
         return False
-    begin, _, end = urlsplit(provider.endpoint).netloc.rpartition("}")
-    return host.endswith(end) and len(host) > len(end) if begin else host == end
+    own = urlsplit(provider.endpoint)
+    _, is_open, end = own.netloc.rpartition("}")
+    host = given.netloc
+    return given.scheme == own.scheme and (host.endswith(end) and host != end if is_open else host == end)

@@ -93,9 +93,7 @@ def model_names(body: bytes) -> list[str]:
         content: Any = msgspec.json.decode(body)
         rows: Any = content
         if isinstance(content, dict):
-            rows = next(
-                content[key] for key in ("data", "models", "publisherModels", "modelSummaries") if key in content
-            )
+            rows = next(content[key] for key in _LISTS if key in content)
         names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
         return [excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names]
     except (*UNREADABLE, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
@@ -132,9 +130,7 @@ def server_message(body: bytes) -> tuple[str, str]:
         if not isinstance(error, dict):
             return "", excerpt(str(error).encode(), 1000)
         fields: dict[str, Any] = error
-        text = next(
-            (fields[key] for key in ("message", "Message", "detail", "error") if isinstance(fields.get(key), str)), None
-        )
+        text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
         return str(fields.get("code") or fields.get("type") or ""), excerpt((text or str(fields)).encode(), 1000)
     except UNREADABLE:
         return "", excerpt(body)

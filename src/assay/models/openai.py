@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from assay.config.environment import FromEnvironment
-from assay.errors import CallError, UserError
+from assay.errors import CallError, LaneError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
@@ -111,8 +111,10 @@ class HttpModel:
     async def models(self) -> list[str]:
         """What the server says it has. Raises CallError."""
         reply = await self.list_models()
+        where = self._transport.shown
+        if reply.status == 404:
+            raise LaneError("the server has no list of models (HTTP 404)", where=where, fix="check its address")
         if reply.status != 200:
-            where = self._transport.shown
             raise failure(reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets)
         return model_names(self._secrets.masked(reply.body))
 
@@ -144,12 +146,12 @@ class OpenAIModel(HttpModel):
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="openai", api=api)
         self.api = api
-        self.rename = rename
+        self.rename = rename if api == "chat" else {}
         if api == "responses":
             self.read_answer = read_response
         if isinstance(api_key, FromEnvironment):
             self.key_fix = f"check what {api_key.reference} holds"
-        self._seed = _encode(rename.get("seed", "seed")) + b":%b,"
+        self._seed = _encode(self.rename.get("seed", "seed")) + b":%b,"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._params: dict[str, Any] | None = None
