@@ -319,6 +319,13 @@ def test_failures(kind: str, answer: Any, error: type[CallError]) -> None:
     assert KEY not in str(caught.value)
 
 
+def test_gemini_says_how_long_to_wait() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]
+    with pytest.raises(TransientError) as caught:
+        exchange("gemini", (429, {"error": {"code": 429, "message": "quota", "details": details}}))
+    assert (caught.value.retry_after, caught.value.overload) == (34.5, True)
+
+
 def test_a_response_that_failed() -> None:
     with pytest.raises(TransientError, match="gave up: the model crashed"):
         exchange("responses", responded(status="failed", error={"message": "the model crashed"}))
@@ -418,10 +425,11 @@ def vertex_asked(file: Path, **answers: Any) -> tuple[Completion, list[Asked]]:
         content = json.loads(file.read_text())
         file.write_text(json.dumps({**content, "token_uri": f"{url}/token"}))
         made = vertex("m", endpoint=url, credentials=str(file), location="eu")
-        await made.complete(Request([{"role": "user", "content": "Hi"}]))
-        got = await made.complete(Request([{"role": "user", "content": "Hi"}]))
-        await made.close()
-        return got
+        try:
+            await made.complete(Request([{"role": "user", "content": "Hi"}]))
+            return await made.complete(Request([{"role": "user", "content": "Hi"}]))
+        finally:
+            await made.close()
 
     with faked(fake) as url:
         return asyncio.run(ask(url)), fake.asked
