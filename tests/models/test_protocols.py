@@ -366,6 +366,28 @@ def test_an_answer_that_repeats_the_key() -> None:
         assert (got.text, got.masked) == ("it is [secret]", True)
 
 
+def test_a_secret_that_signs_is_masked_too() -> None:
+    secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
+    fake = Fake({"/converse": conversed({"text": f"{secret} and gateway-0123456789"})})
+
+    async def ask(url: str) -> Completion:
+        made = bedrock(
+            "m",
+            endpoint=url,
+            region="x",
+            access_key_id="AKID",
+            secret_access_key=secret,
+            headers={"x-api-key": "gateway-0123456789"},
+        )
+        try:
+            return await made.complete(Request([{"role": "user", "content": "Hi"}]))
+        finally:
+            await made.close()
+
+    with faked(fake) as url:
+        assert asyncio.run(ask(url)).text == "[secret] and [secret]"
+
+
 def test_what_identifies_a_model() -> None:
     made = [MAKE[kind]("http://127.0.0.1:9").identity for kind in MAKE]
     made.append(azure("m", endpoint="x", api_key=KEY).identity)

@@ -269,6 +269,14 @@ def test_a_key_goes_to_no_other_address() -> None:
         assert "key-0123456789" not in json.dumps(provided(name, {"endpoint": address}, variables)[1])
 
 
+def test_the_page_has_every_provider_with_its_variables() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
+    for name, provider in providers().items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(f"`{variable}`" in row for variable in provider.key)
+        assert not provider.local or f"`{provider.endpoint}`" in row
+
+
 def test_the_table_is_of_one_form() -> None:
     for name, provider in providers().items():
         assert re.fullmatch(r"[a-z.]+", name)
