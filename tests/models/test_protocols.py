@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Request
+from assay.models._failures import model_names
 from assay.models._google_token import private_numbers, signature
+from assay.models._responses import read_response
 from assay.models.azure import azure
 from assay.models.bedrock import bedrock
+from assay.models.bedrock import read_answer as read_bedrock
 from assay.models.gemini import gemini
+from assay.models.gemini import read_answer as read_gemini
 from assay.models.openai import openai
 from assay.models.vertex import vertex
 from tests.models.fake_providers import Asked, Fake, faked
@@ -364,6 +371,39 @@ def test_an_answer_that_repeats_the_key() -> None:
     }.items():
         got, _ = exchange(kind, answer)
         assert (got.text, got.masked) == ("it is [secret]", True)
+
+
+KEYS = (
+    "candidates content parts text thought functionCall name args id finishReason logprobsResult chosenCandidates "
+    "topCandidates promptFeedback blockReason usageMetadata promptTokenCount output message toolUse input usage "
+    "reasoningContent reasoningText stopReason inputTokens type status call_id summary logprobs incomplete_details data"
+)
+WORDS = st.sampled_from(
+    ["message", "function_call", "reasoning", "output_text", "refusal", "completed", "STOP", "tool_use", "x"]
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=5)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5),
+    max_leaves=30,
+)
+SHAPES = st.one_of(
+    TREES,
+    TREES.map(lambda tree: {"candidates": [{"content": {"parts": [tree]}, "logprobsResult": tree}]}),
+    TREES.map(lambda tree: {"output": {"message": {"content": [tree]}}}),
+    TREES.map(lambda tree: {"output": [{"type": "message", "content": [tree]}, tree]}),
+    TREES.map(lambda tree: {"data": [{"id": tree}]}),
+)
+
+
+@given(SHAPES)
+def test_whatever_a_server_sends_is_an_answer_or_an_error(sent: Any) -> None:
+    body = json.dumps(sent).encode()
+    for read in (read_gemini, read_bedrock, read_response, model_names):
+        try:
+            msgspec.json.encode(read(body))
+        except TransientError:
+            pass
 
 
 def test_a_secret_that_signs_is_masked_too() -> None:
