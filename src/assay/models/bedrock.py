@@ -275,7 +275,7 @@ class BedrockModel(HttpModel):
             sent["system"] = [{"text": system}]
         return _encode({**sent, **self._extra, "messages": messages})
 
-    async def post(self, request: Request) -> Reply:
+    async def _send(self, request: Request) -> Reply:
         body = self.body(request)
         headers = self._headers_of("POST", self._transport.url, body)
         return await self._transport.post(body, timeout=request.timeout, headers=headers)

@@ -85,13 +85,13 @@ class HttpModel:
         keys = [value for name, value in headers.items() if is_secret(name, value)]
         self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
-    async def post(self, request: Request) -> Reply:
+    async def _send(self, request: Request) -> Reply:
         return await self._transport.post(self.body(request), timeout=request.timeout)
 
     async def complete(self, request: Request) -> Completion:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
         try:
-            reply = await self.post(request)
+            reply = await self._send(request)
             if 200 <= reply.status < 300:
                 completion = self.read_answer(reply.body, self._secrets)
                 return completion if self._keys is None else self._keys.hidden(completion, reply.body)

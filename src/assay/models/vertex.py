@@ -67,7 +67,7 @@ class VertexModel(GeminiModel):
             self.protect(self.base, {**self.headers, **self.tokens.secrets(), "authorization": token})
         return {"authorization": f"Bearer {token}"}
 
-    async def post(self, request: Request) -> Reply:
+    async def _send(self, request: Request) -> Reply:
         headers = await self._bearer()
         return await self._transport.post(self.body(request), timeout=request.timeout, headers=headers)
 
