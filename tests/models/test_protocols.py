@@ -196,8 +196,9 @@ def test_media_of_gemini_and_bedrock() -> None:
     document = {"format": "pdf", "name": "document", "source": {"bytes": "BBBB"}}
     assert asked.json["messages"][0]["content"] == [{"document": document}]
     image = {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}
-    with pytest.raises(PermanentError, match="no media by address"):
-        asyncio.run(bedrock("m", region="x", api_key=KEY).complete(Request([{"role": "user", "content": [image]}])))
+    for part, problem in ((image, "no media by address"), (audio, "no audio")):
+        with pytest.raises(PermanentError, match=problem):
+            asyncio.run(bedrock("m", region="x", api_key=KEY).complete(Request([{"role": "user", "content": [part]}])))
 
 
 def test_a_broken_call_of_a_tool_can_be_talked_about() -> None:

@@ -75,6 +75,8 @@ def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
 def _block(part: Any) -> dict[str, Any]:
     if isinstance(part, str):
         return {"text": part}
+    if isinstance(part, dict) and part.get("type") in ("input_audio", "audio_url"):
+        raise PermanentError("Bedrock takes no audio", fix="ask a model that hears, or leave such items out")
     if not isinstance(part, dict) or part.get("type") not in ("text", "image_url", "file"):
         return part
     if part["type"] == "text":
