@@ -154,7 +154,7 @@ class Fake:
         self.answer = answer
         self.seen: list[tuple[str, Any]] = []
 
-    async def send(self, url: str, body: bytes, timeout: float) -> Reply:
+    async def post(self, url: str, body: bytes, timeout: float) -> Reply:
         return self._reply(url, json.loads(body))
 
     async def get(self, url: str, timeout: float) -> Reply:

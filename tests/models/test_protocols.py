@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Request
+from assay.models._failures import model_names
 from assay.models._google_token import private_numbers, signature
+from assay.models._responses import read_response
 from assay.models.azure import azure
 from assay.models.bedrock import bedrock
+from assay.models.bedrock import read_answer as read_bedrock
 from assay.models.gemini import gemini
+from assay.models.gemini import read_answer as read_gemini
 from assay.models.openai import openai
 from assay.models.vertex import vertex
 from tests.models.fake_providers import Asked, Fake, faked
@@ -189,8 +196,9 @@ def test_media_of_gemini_and_bedrock() -> None:
     document = {"format": "pdf", "name": "document", "source": {"bytes": "BBBB"}}
     assert asked.json["messages"][0]["content"] == [{"document": document}]
     image = {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}
-    with pytest.raises(PermanentError, match="no media by address"):
-        asyncio.run(bedrock("m", region="x", api_key=KEY).complete(Request([{"role": "user", "content": [image]}])))
+    for part, problem in ((image, "no media by address"), (audio, "no audio")):
+        with pytest.raises(PermanentError, match=problem):
+            asyncio.run(bedrock("m", region="x", api_key=KEY).complete(Request([{"role": "user", "content": [part]}])))
 
 
 def test_a_broken_call_of_a_tool_can_be_talked_about() -> None:
@@ -319,6 +327,13 @@ def test_failures(kind: str, answer: Any, error: type[CallError]) -> None:
     assert KEY not in str(caught.value)
 
 
+def test_gemini_says_how_long_to_wait() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]
+    with pytest.raises(TransientError) as caught:
+        exchange("gemini", (429, {"error": {"code": 429, "message": "quota", "details": details}}))
+    assert (caught.value.retry_after, caught.value.overload) == (34.5, True)
+
+
 def test_a_response_that_failed() -> None:
     with pytest.raises(TransientError, match="gave up: the model crashed"):
         exchange("responses", responded(status="failed", error={"message": "the model crashed"}))
@@ -357,6 +372,61 @@ def test_an_answer_that_repeats_the_key() -> None:
     }.items():
         got, _ = exchange(kind, answer)
         assert (got.text, got.masked) == ("it is [secret]", True)
+
+
+KEYS = (
+    "candidates content parts text thought functionCall name args id finishReason logprobsResult chosenCandidates "
+    "topCandidates promptFeedback blockReason usageMetadata promptTokenCount output message toolUse input usage "
+    "reasoningContent reasoningText stopReason inputTokens type status call_id summary logprobs incomplete_details data"
+)
+WORDS = st.sampled_from(
+    ["message", "function_call", "reasoning", "output_text", "refusal", "completed", "STOP", "tool_use", "x"]
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=5)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS.split()), inner, max_size=5),
+    max_leaves=30,
+)
+SHAPES = st.one_of(
+    TREES,
+    TREES.map(lambda tree: {"candidates": [{"content": {"parts": [tree]}, "logprobsResult": tree}]}),
+    TREES.map(lambda tree: {"output": {"message": {"content": [tree]}}}),
+    TREES.map(lambda tree: {"output": [{"type": "message", "content": [tree]}, tree]}),
+    TREES.map(lambda tree: {"data": [{"id": tree}]}),
+)
+
+
+@given(SHAPES)
+def test_whatever_a_server_sends_is_an_answer_or_an_error(sent: Any) -> None:
+    body = json.dumps(sent).encode()
+    for read in (read_gemini, read_bedrock, read_response, model_names):
+        try:
+            msgspec.json.encode(read(body))
+        except TransientError:
+            pass
+
+
+def test_a_secret_that_signs_is_masked_too() -> None:
+    secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
+    fake = Fake({"/converse": conversed({"text": f"{secret} and gateway-0123456789"})})
+
+    async def ask(url: str) -> Completion:
+        made = bedrock(
+            "m",
+            endpoint=url,
+            region="x",
+            access_key_id="AKID",
+            secret_access_key=secret,
+            headers={"x-api-key": "gateway-0123456789"},
+        )
+        try:
+            return await made.complete(Request([{"role": "user", "content": "Hi"}]))
+        finally:
+            await made.close()
+
+    with faked(fake) as url:
+        assert asyncio.run(ask(url)).text == "[secret] and [secret]"
 
 
 def test_what_identifies_a_model() -> None:
@@ -418,10 +488,11 @@ def vertex_asked(file: Path, **answers: Any) -> tuple[Completion, list[Asked]]:
         content = json.loads(file.read_text())
         file.write_text(json.dumps({**content, "token_uri": f"{url}/token"}))
         made = vertex("m", endpoint=url, credentials=str(file), location="eu")
-        await made.complete(Request([{"role": "user", "content": "Hi"}]))
-        got = await made.complete(Request([{"role": "user", "content": "Hi"}]))
-        await made.close()
-        return got
+        try:
+            await made.complete(Request([{"role": "user", "content": "Hi"}]))
+            return await made.complete(Request([{"role": "user", "content": "Hi"}]))
+        finally:
+            await made.close()
 
     with faked(fake) as url:
         return asyncio.run(ask(url)), fake.asked

@@ -269,6 +269,20 @@ def test_a_key_goes_to_no_other_address() -> None:
         assert "key-0123456789" not in json.dumps(provided(name, {"endpoint": address}, variables)[1])
 
 
+def test_a_file_that_the_config_names_wins_over_the_environment() -> None:
+    variables = {**VARIABLES, "AWS_BEARER_TOKEN_BEDROCK": "b", "GOOGLE_OAUTH_ACCESS_TOKEN": "g", "AWS_PROFILE": "other"}
+    assert provided("bedrock", {"profile": "lab"}, variables)[1] == {"profile": "lab", "region": "eu-west-1"}
+    assert "api_key" not in provided("vertex", {"credentials": "file.json"}, variables)[1]
+
+
+def test_the_page_has_every_provider_with_its_variables() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "providers.md").read_text()
+    for name, provider in providers().items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(f"`{variable}`" in row for variable in provider.key)
+        assert not provider.local or f"`{provider.endpoint}`" in row
+
+
 def test_the_table_is_of_one_form() -> None:
     for name, provider in providers().items():
         assert re.fullmatch(r"[a-z.]+", name)

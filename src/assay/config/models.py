@@ -60,7 +60,7 @@ def unknown_prefix(text: str) -> tuple[str, str] | None:
     if not prefix or not name:
         return None
     names = sorted({*providers(), *registry.model.names()})
-    close = difflib.get_close_matches(prefix.lower(), names, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(prefix.lower(), names, n=3, cutoff=0.6)
     nearest = f"did you mean {' or '.join(repr(f'{provider}:{name}') for provider in close)}? " if close else ""
     fix = f"{nearest}`assay list providers` has all; a server's own name needs its address: {text}@URL"
     return f"{prefix!r} is not a provider", fix

@@ -74,16 +74,17 @@ def provided(type: str, params: Mapping[str, Any], variables: Mapping[str, str])
     filled = dict(params)
     if provider is None:
         return type, filled
+    names_file = bool(_FILES & params.keys())  # the user's own choice wins over keys that are in the environment
     for name, candidates in provider.variables.items():
         value = _first(candidates, variables)
-        if name not in filled and value is not None:
+        if name not in filled and value is not None and not (names_file and name in _ACCESS_KEY):
             filled[name] = value
     if provider.type == "openai":
         filled.setdefault("endpoint", provider.endpoint)
         filled["endpoint"] = _address(type, provider, filled)
     if provider.rename:
         filled.setdefault("rename", provider.rename)
-    has_key = "api_key" in filled or any(names_secret((name,)) for name in params.get("headers") or ())
+    has_key = "api_key" in filled or names_file or any(names_secret((name,)) for name in params.get("headers") or ())
     if is_own(provider, params) and provider.key and not has_key:
         key = _first(provider.key, variables)
         if key is not None:
@@ -98,6 +99,8 @@ def provided(type: str, params: Mapping[str, Any], variables: Mapping[str, str])
 
 
 _OTHER_CREDENTIALS = {"bedrock", "vertex"}  # theirs may be in files: they say themselves what is missing
+_FILES = {"profile", "credentials"}  # parameters that name files with keys
+_ACCESS_KEY = {"access_key_id", "secret_access_key", "session_token"}
 
 
 def _first(names: list[str], variables: Mapping[str, str]) -> str | None:
@@ -122,8 +125,10 @@ def _address(type: str, provider: Provider, filled: dict[str, Any]) -> str:
 def _is_at(endpoint: Any, provider: Provider) -> bool:
     """Whether an address is one of the provider's own; the beginning of its host may be a placeholder."""
     try:
-        host = urlsplit(endpoint).netloc if isinstance(endpoint, str) else ""
+        given = urlsplit(endpoint.lower() if isinstance(endpoint, str) else "")
     except ValueError:
         return False
-    begin, _, end = urlsplit(provider.endpoint).netloc.rpartition("}")
-    return host.endswith(end) and len(host) > len(end) if begin else host == end
+    own = urlsplit(provider.endpoint)
+    _, is_open, end = own.netloc.rpartition("}")
+    host = given.netloc
+    return given.scheme == own.scheme and (host.endswith(end) and host != end if is_open else host == end)

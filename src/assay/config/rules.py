@@ -84,8 +84,7 @@ def _check_need(config: Config, document: Document, need: Need | None) -> None:
 def _check_models(config: Config, document: Document) -> None:
     for n, model in enumerate(config.models):
         key: Key = ("models", n)
-        if model.type not in providers():
-            _check_name(model.type, registry.model, (*key, "type"), document)
+        _check_name(model.type, registry.model, (*key, "type"), document, also=providers())
         _check_sampling(model.inference, (*key, "inference"), document)
         if "num_samples" in model.inference:
             fix = "set `num_samples` for the whole config"
@@ -201,9 +200,10 @@ def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> 
             document.report(f"{name} must be a number from {low} to {high}, got {shown(value)}", place)
 
 
-def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document) -> None:
+def _check_name(name: str, plug_ins: registry.Registry, key: Key, document: Document, also: Iterable[str] = ()) -> None:
     """Dotted names and files are looked up when they are bound: that runs the user's code."""
-    if name and "." not in name and name not in (known := plug_ins.names()) and plug_ins.of_format(name) is None:
+    known = [*plug_ins.names(), *also]
+    if name and "." not in name and name not in known and plug_ins.of_format(name) is None:
         here = _NAMED_ELSEWHERE.get((plug_ins.kind, name.lower().replace("-", "_")))
         fix = f"here it is called {here!r}" if here else registry.nearest(name, known)
         document.report(f"unknown {plug_ins.kind} {name!r}", key, fix)

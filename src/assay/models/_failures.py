@@ -28,6 +28,7 @@ _TOO_LONG = re.compile(
 _USER = re.compile(r"//[^/?#@]*@")
 _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
 _NO_KEY = re.compile(r"api key (not valid|expired)", re.I)  # what Gemini says with a 400
+_DELAY = re.compile(rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"')  # where Gemini says how long to wait
 _NO_MODEL = re.compile(
     r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)"
     r"|model identifier is invalid",
@@ -46,7 +47,10 @@ def failure(reply: Reply, *, model_name: str, where: str, key_fix: str, secrets:
         fix = "shorten the prompt, lower `max_tokens`, or use a model with more context"
         return PermanentError(f"the prompt is too long for the model ({summary})", where=where, fix=fix)
     if status == 429 or status in _OVERLOAD:
-        return TransientError(summary, where=where, overload=True, retry_after=retry_after(reply.headers))
+        wait = retry_after(reply.headers)
+        if wait is None and (told := _DELAY.search(reply.body)):
+            wait = min(float(told[1]), LONGEST_WAIT)
+        return TransientError(summary, where=where, overload=True, retry_after=wait)
     if status in _RETRY or status >= 500:
         return TransientError(summary, where=where, retry_after=retry_after(reply.headers))
     if status in (401, 403) or (status == 400 and _NO_KEY.search(message)):
@@ -93,9 +97,7 @@ def model_names(body: bytes) -> list[str]:
         content: Any = msgspec.json.decode(body)
         rows: Any = content
         if isinstance(content, dict):
-            rows = next(
-                content[key] for key in ("data", "models", "publisherModels", "modelSummaries") if key in content
-            )
+            rows = next(content[key] for key in _LISTS if key in content)
         names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
         return [excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names]
     except (*UNREADABLE, LookupError, TypeError, AttributeError, StopIteration, RuntimeError):
@@ -132,9 +134,7 @@ def server_message(body: bytes) -> tuple[str, str]:
         if not isinstance(error, dict):
             return "", excerpt(str(error).encode(), 1000)
         fields: dict[str, Any] = error
-        text = next(
-            (fields[key] for key in ("message", "Message", "detail", "error") if isinstance(fields.get(key), str)), None
-        )
+        text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
         return str(fields.get("code") or fields.get("type") or ""), excerpt((text or str(fields)).encode(), 1000)
     except UNREADABLE:
         return "", excerpt(body)

@@ -94,9 +94,10 @@ class Tokens:
         seconds: Any = answer.get("expires_in")
         self._token, self._end = token, time.time() + (seconds if isinstance(seconds, int) else 3600)
 
-    @property
-    def secrets(self) -> list[str]:
-        return [self.credentials.client_secret, self.credentials.refresh_token]
+    def secrets(self) -> dict[str, str]:
+        """What nothing may repeat, beside the token."""
+        found = self.credentials
+        return {"client secret": found.client_secret, "refresh secret": found.refresh_token}
 
     def _refused(self, status: int, answer: Any) -> CallError:
         reason = str(answer.get("error_description") or answer.get("error")) if isinstance(answer, dict) else ""

@@ -30,7 +30,7 @@ class Server(Protocol):
     model_name: str
     base: str
 
-    async def send(self, url: str, body: bytes, timeout: float) -> Reply: ...
+    async def post(self, url: str, body: bytes, timeout: float) -> Reply: ...
 
     async def get(self, url: str, timeout: float) -> Reply: ...
 
@@ -83,7 +83,7 @@ class Asker:
 
 async def answered(server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
-    reply = await server.send(url, _encode(body), timeout)
+    reply = await server.post(url, _encode(body), timeout)
     if not 200 <= reply.status < 300:
         error = await server.failure(reply)
         what = "HTTP 404" if reply.status == 404 and not url.endswith("/completions") else error.what

@@ -76,6 +76,8 @@ def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
 def _block(part: Any) -> dict[str, Any]:
     if isinstance(part, str):
         return {"text": part}
+    if isinstance(part, dict) and part.get("type") in ("input_audio", "audio_url"):
+        raise PermanentError("Bedrock takes no audio", fix="ask a model that hears, or leave such items out")
     if not isinstance(part, dict) or part.get("type") not in ("text", "image_url", "file"):
         return part
     if part["type"] == "text":
@@ -202,9 +204,9 @@ def bedrock(
     lowered = {header.lower(): value for header, value in (headers or {}).items()}
     sent = {**({"authorization": f"Bearer {api_key.strip()}"} if api_key else {}), **lowered}
     listing = base if endpoint else f"https://bedrock.{region}.amazonaws.com"
-    made = BedrockModel(name, model_name or name, base, sent, revision, extra_body or {})
+    signer = None if api_key or keys is None else (keys, region)
+    made = BedrockModel(name, model_name or name, base, sent, revision, extra_body or {}, signer)
     made.listing = f"{listing}/foundation-models?byOutputModality=TEXT"
-    made.sign_with(None if api_key else keys, region)
     return made
 
 
@@ -237,7 +239,6 @@ class BedrockModel(HttpModel):
     owned = HttpModel.owned | {"system"}
     key_fix = _KEYS_FIX
     read_answer = staticmethod(read_answer)
-    _signer: tuple[Keys, str] | None
 
     def __init__(
         self,
@@ -247,17 +248,15 @@ class BedrockModel(HttpModel):
         headers: Mapping[str, str],
         revision: str | None,
         extra_body: dict[str, Any],
+        signer: tuple[Keys, str] | None,
     ) -> None:
         super().__init__(name, model_name, revision, extra_body, type="bedrock")
         self.base = base
-        self.protect(base, headers)
+        self._signer = signer
+        keys = signer[0]._asdict() if signer else {}
+        self.protect(base, {**headers, **{f"{part} secret": value for part, value in keys.items() if value}})
         sent = {"content-type": "application/json", **headers}
         self._transport = Transport(f"{base}/model/{quote(model_name, safe='')}/converse", sent, wanted=WANTED_HEADERS)
-
-    def sign_with(self, keys: Keys | None, region: str) -> None:
-        self._signer = None if keys is None else (keys, region)
-        if keys is not None:
-            self._secrets = self._keys = Secrets([part for part in keys if part])
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
@@ -279,7 +278,7 @@ class BedrockModel(HttpModel):
             sent["system"] = [{"text": system}]
         return _encode({**sent, **self._extra, "messages": messages})
 
-    async def post(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
         body = self.body(request)
         headers = self._headers_of("POST", self._transport.url, body)
         return await self._transport.post(body, timeout=request.timeout, headers=headers, arrivals=arrivals)

@@ -162,6 +162,7 @@ class GeminiModel(HttpModel):
         super().__init__(name, model_name.removeprefix("models/"), revision, extra_body, type=type)
         self.base = base
         self.listing = f"{base}?pageSize=1000"
+        self.headers = headers
         self.protect(base, headers)
         sent = {"content-type": "application/json", **headers}
         url = f"{base}/{quote(self.model_name, safe='')}:generateContent"

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from assay.config.environment import FromEnvironment
-from assay.errors import CallError, PermanentError, UserError
+from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
@@ -98,7 +98,7 @@ class HttpModel:
         keys = [value for name, value in headers.items() if is_secret(name, value)]
         self._keys = Secrets([*keys, *(part for part in user if not is_word(part))]) or None
 
-    async def post(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
         return await self._transport.post(self.body(request), timeout=request.timeout, arrivals=arrivals)
 
     async def complete(self, request: Request) -> Completion:
@@ -106,7 +106,7 @@ class HttpModel:
         try:
             if self.stream:
                 return await self._streamed(request)
-            return await self._read(await self.post(request))
+            return await self._read(await self._send(request))
         except CallError as error:
             error.what = self._secrets.text(error.what)
             error.where = error.where or self._transport.shown
@@ -125,7 +125,7 @@ class HttpModel:
         know `stream_options` is not asked to count tokens any more."""
         arrivals: Arrivals = []
         counted, sent = self.counted, time.monotonic()
-        reply = await self.post(request, arrivals)
+        reply = await self._send(request, arrivals)
         if counted and reply.status in (400, 422) and b"stream_options" in reply.body:
             self.counted, self._params = False, None
             return await self._streamed(request)
@@ -144,8 +144,10 @@ class HttpModel:
     async def models(self) -> list[str]:
         """What the server says it has. Raises CallError."""
         reply = await self.list_models()
+        where = self._transport.shown
+        if reply.status == 404:
+            raise LaneError("the server has no list of models (HTTP 404)", where=where, fix="check its address")
         if reply.status != 200:
-            where = self._transport.shown
             raise failure(reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets)
         return model_names(self._secrets.masked(reply.body))
 
@@ -181,7 +183,7 @@ class OpenAIModel(HttpModel):
         self.stream = stream or extra_body.get("stream") is True
         self.counted = True
         self.api = api
-        self.rename = rename
+        self.rename = rename if api == "chat" else {}
         if api == "responses":
             self.read_answer = read_response
             if self.stream:
@@ -189,7 +191,7 @@ class OpenAIModel(HttpModel):
                 raise UserError("answers of the Responses API are not streamed", where=f"model {name!r}", fix=fix)
         if isinstance(api_key, FromEnvironment):
             self.key_fix = f"check what {api_key.reference} holds"
-        self._seed = _encode(rename.get("seed", "seed")) + b":%b,"
+        self._seed = _encode(self.rename.get("seed", "seed")) + b":%b,"
         self._key = (api_key or "").strip()
         self._headers = {header.lower(): value for header, value in headers.items()}
         self._start = b""
@@ -234,7 +236,7 @@ class OpenAIModel(HttpModel):
             error.where = error.where or self._transport.shown
             raise
 
-    async def send(self, url: str, body: bytes, timeout: float) -> Reply:
+    async def post(self, url: str, body: bytes, timeout: float) -> Reply:
         """The answer to a request to any address of the server."""
         return await self._transport.post(body, timeout=timeout, url=url)
 

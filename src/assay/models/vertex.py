@@ -6,7 +6,6 @@ from typing import Any
 from assay.errors import UserError
 from assay.interfaces import Model, Request
 from assay.models._google_token import DEFAULT_FILE, Tokens, read_credentials
-from assay.models._secrets import Secrets
 from assay.models._streams import Arrivals
 from assay.models._transport import Reply
 from assay.models.gemini import GeminiModel
@@ -66,10 +65,10 @@ class VertexModel(GeminiModel):
         token = await self.tokens.token()
         if token != self._last:
             self._last = token
-            self._secrets = self._keys = Secrets([token, *self.tokens.secrets])
+            self.protect(self.base, {**self.headers, **self.tokens.secrets(), "authorization": token})
         return {"authorization": f"Bearer {token}"}
 
-    async def post(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
         headers, body = await self._bearer(), self.body(request)
         return await self._transport.post(body, timeout=request.timeout, headers=headers, arrivals=arrivals)
 
