@@ -73,7 +73,7 @@ def run_bare_loop(url: str, items: int) -> float:
 
 def likelihood_throughput() -> list[Line]:
     """The full flow against a bare loop, alternating, best of three each."""
-    items = 3000
+    items = 6000
     ours: list[float] = []
     bare: list[float] = []
     with running(Options()) as url:

@@ -141,6 +141,25 @@ def test_windows_and_lengths(folder: Path) -> None:
     assert begun.values[0].tokens != pytest.approx(bare(place, "ab", "c")[0], abs=1e-6)
 
 
+@pytest.mark.skipif(find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed")
+def test_the_numbers_of_lm_evaluation_harness(folder: Path) -> None:
+    from lm_eval.api.instance import Instance  # type: ignore[import-not-found]
+    from lm_eval.models.huggingface import HFLM  # type: ignore[import-not-found]
+
+    place = made("Llama", folder)
+    theirs = HFLM(pretrained=place, device="cpu", batch_size=3, max_length=100, dtype="float32")
+    pairs = [(context, continuation) for context, continuations in QUESTIONS[:3] for continuation in continuations]
+    wanted = theirs.loglikelihood([Instance("loglikelihood", {}, pair, 0) for pair in pairs])
+    answers = asked(opened(place, max_length=100), *(request(*question) for question in QUESTIONS[:3]))
+    values = [value for answer in answers for value in answer.values]
+    assert [sum(value.tokens) for value in values] == pytest.approx([logprob for logprob, _ in wanted], abs=1e-4)
+    assert [value.greedy for value in values] == [greedy for _, greedy in wanted]
+    texts = ["Short.", "A text of more than a hundred bytes. " * 7, "Zwölf Boxkämpfer 日本語"]
+    rolled = theirs.loglikelihood_rolling([Instance("loglikelihood_rolling", {}, (text,), 0) for text in texts])
+    ours = asked(opened(place, max_length=100), *(request("", [text], rolling=True) for text in texts))
+    assert [sum(answer.values[0].tokens) for answer in ours] == pytest.approx(rolled, abs=1e-3)
+
+
 def test_answers(folder: Path) -> None:
     place = made("Llama", folder)
     model = opened(place)

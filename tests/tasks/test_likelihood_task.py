@@ -43,7 +43,8 @@ class Around:
 
 
 def task(**params: Any) -> LikelihoodTask:
-    return likelihood(jinja("Q: {{question}}", name="p"), demo("m"), **{"choices": "choices", **params})
+    params.setdefault("choices", "choices")
+    return likelihood(jinja("Q: {{question}}", name="p"), demo("m"), **params)
 
 
 def run(made: LikelihoodTask) -> tuple[Any, Around]:
@@ -189,6 +190,17 @@ def test_settings_that_do_not_exist_are_named(tmp_path: Path) -> None:
     settings = config(tmp_path, "http://127.0.0.1:1")
     settings["prompts"][0]["likelihood"] = {"choises": "choices"}
     with pytest.raises(UserError, match="choises"):
+        assay.run(settings)
+
+
+def test_items_without_choices_are_named_before_anything_is_asked(tmp_path: Path) -> None:
+    settings = config(tmp_path, "http://127.0.0.1:1")
+    with (tmp_path / "items.jsonl").open("a") as file:
+        file.write('{"id": "bare", "data": {"question": "x"}}\n')
+    with pytest.raises(UserError, match=r"item 'bare': the item has no field 'choices'"):
+        assay.run(settings)
+    settings["prompts"][0]["likelihood"] = {"choices": ["{{question}}", "{{quesion}}"]}
+    with pytest.raises(UserError, match=r"a choice uses 'quesion'; did you mean 'question'"):
         assay.run(settings)
 
 

@@ -36,6 +36,7 @@ class Trigrams:
                     if length <= at:
                         self.counts[tuple(tokens[at - length : at])][token] += 1
         self.totals = {history: sum(counts.values()) for history, counts in self.counts.items()}
+        self.best = lru_cache(100_000)(self._best)
         self.scored = lru_cache(100_000)(self._scored)
 
     def tokens(self, text: str) -> list[bytes]:
@@ -54,7 +55,7 @@ class Trigrams:
                 value = (self.counts[seen].get(token, 0) + value) / (self.totals[seen] + 1)
         return value
 
-    def best(self, history: History) -> bytes:
+    def _best(self, history: History) -> bytes:
         """The token that is most probable: nothing beats it that never followed any part of the history."""
         parts = (history[at:] for at in range(len(history) + 1))
         candidates = sorted({token for part in parts if part in self.totals for token in self.counts[part]})

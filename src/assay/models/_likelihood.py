@@ -3,7 +3,7 @@ answer without a word: the first request finds a way that keeps its promise, or 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ T = TypeVar("T")
 PROBE = ("The capital of France is", (" Paris", " not London"))
 NOT_THERE = (400, 404, 405, 415, 422, 501)  # of a path or a parameter that a server does not have
 _TIMEOUT = 60.0  # seconds for a request of a probe
+UNKNOWN = "\0"  # the text of a token that a server does not tell
 _encode = msgspec.json.encode
 
 
@@ -96,12 +97,13 @@ async def answered(server: Server, url: str, body: dict[str, Any], type: type[T]
         raise TransientError("the server's answer is not JSON") from None
 
 
-class Token(NamedTuple):
-    """A token of a prompt; without a log-probability where a server gives none, at the beginning of a text."""
+class Tokens(NamedTuple):
+    """The tokens of a prompt: texts, log-probabilities (None where there is none, at the beginning of a text), and
+    whether the one at a place was the most probable."""
 
-    text: str
-    logprob: float | None
-    greedy: bool | None
+    texts: list[str]
+    logprobs: list[float | None]
+    greedy: Callable[[int], bool | None]
 
 
 class _Lists(msgspec.Struct):
@@ -138,7 +140,7 @@ class _Answer(msgspec.Struct):
 class Scored(NamedTuple):
     """The tokens of some prompts, and what it took."""
 
-    prompts: list[list[Token]]
+    prompts: list[Tokens]
     usage: Usage
     model: str | None = None
     fingerprint: str | None = None
@@ -167,13 +169,13 @@ class Completions:
         values: list[LogProbability] = []
         alone: int | None = None
         for tokens, (before, after) in zip(scored.prompts, pairs, strict=True):
-            part = scored_tokens([token.text for token in tokens], before, after)
+            part = scored_tokens(tokens.texts, before, after)
             if part is not None:
-                self._begins = not (before + after).startswith(tokens[0].text)
+                self._begins = not (before + after).startswith(tokens.texts[0])
             else:
                 alone = await self._length(before, request.timeout) if alone is None else alone
-                part = alone, len(tokens) - self.behind
-            values.append(_value(tokens[slice(*part)], after))
+                part = alone, len(tokens.texts) - self.behind
+            values.append(_value(tokens, *part, after))
         return Likelihoods(
             values=values,
             prompt_tokens=count(scored.usage.prompt_tokens),
@@ -187,7 +189,7 @@ class Completions:
         """How many tokens a text has by itself."""
         if not text:
             return int(self._begins)
-        return len((await self._scored([text], timeout)).prompts[0]) - self.behind
+        return len((await self._scored([text], timeout)).prompts[0].texts) - self.behind
 
     async def _scored(self, prompts: list[str], timeout: float) -> Scored:
         """The tokens of each prompt, counted: a server that drops some must not be believed."""
@@ -208,7 +210,7 @@ class Completions:
     def _counted(self, scored: Scored, prompts: int) -> Scored:
         if len(scored.prompts) != prompts:
             raise Unfit(f"{len(scored.prompts)} answers for {prompts} prompts")
-        tokens, used = sum(map(len, scored.prompts)), scored.usage
+        tokens, used = sum(len(prompt.texts) for prompt in scored.prompts), scored.usage
         expected = (used.prompt_tokens or 0) + (used.completion_tokens or 0) * self.behind
         if used.prompt_tokens is not None and tokens != expected:
             raise Unfit(f"{tokens} log-probabilities for {expected} tokens")
@@ -224,15 +226,17 @@ class Completions:
             [self.tokens(choice) for choice in choices], answer.usage, answer.model, answer.system_fingerprint
         )
 
-    def tokens(self, choice: _Choice) -> list[Token]:
+    def tokens(self, choice: _Choice) -> Tokens:
         lists = choice.logprobs
         if lists is None or len(lists.tokens) != len(lists.token_logprobs):
             raise Unfit("no log-probabilities")
-        tops = lists.top_logprobs or [None] * len(lists.tokens)
-        return [
-            Token(text, value, None if not top or value is None else value >= max(top.values()))
-            for text, value, top in zip(lists.tokens, lists.token_logprobs, tops, strict=False)
-        ]
+        values, tops = lists.token_logprobs, lists.top_logprobs or []
+
+        def greedy(at: int) -> bool | None:
+            top, value = tops[at] if at < len(tops) else None, values[at]
+            return None if not top or value is None else value >= max(top.values())
+
+        return Tokens(lists.tokens, values, greedy)
 
 
 class PromptLogprobs(Completions):
@@ -242,15 +246,18 @@ class PromptLogprobs(Completions):
     asks: dict[str, Any] = {"prompt_logprobs": 1}
     behind = 0
 
-    def tokens(self, choice: _Choice) -> list[Token]:
+    def tokens(self, choice: _Choice) -> Tokens:
         if choice.prompt_logprobs is None:
             raise Unfit("no prompt_logprobs")
         # beside the prompt's own token there is the best one, if that is another
         entries = [min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs]
-        return [
-            Token("\0", None, None) if entry is None else Token(entry.decoded_token, entry.logprob, entry.rank == 1)
-            for entry in entries
-        ]
+
+        def greedy(at: int) -> bool | None:
+            entry = entries[at]
+            return None if entry is None else entry.rank == 1
+
+        texts = [UNKNOWN if entry is None else entry.decoded_token for entry in entries]
+        return Tokens(texts, [None if entry is None else entry.logprob for entry in entries], greedy)
 
 
 def total(counts: Sequence[int | None]) -> int | None:
@@ -273,15 +280,15 @@ def _logprob(entry: _Entry) -> float:
     return entry.logprob
 
 
-def _value(tokens: list[Token], continuation: str) -> LogProbability:
+def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProbability:
     """The tokens of one continuation."""
-    if not tokens:
+    if first >= stop:
         raise no_token(continuation)
-    values = [token.logprob for token in tokens if token.logprob is not None]
-    if len(values) < len(tokens):
+    values = [value for value in tokens.logprobs[first:stop] if value is not None]
+    if len(values) < stop - first:
         raise PermanentError(
             "the server gives the first token of a text no probability",
             fix="name the model's beginning-of-text token, such as `unconditional: <s>`",
         )
-    known = [token.greedy for token in tokens if token.greedy is not None]
-    return LogProbability(values, all(known) if len(known) == len(tokens) else None)
+    known = [tokens.greedy(at) for at in range(first, stop)]
+    return LogProbability(values, None if None in known else all(known))

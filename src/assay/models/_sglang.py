@@ -2,7 +2,7 @@
 
 import msgspec
 
-from assay.models._likelihood import Completions, Scored, Token, Usage, answered, total
+from assay.models._likelihood import UNKNOWN, Completions, Scored, Tokens, Usage, answered, total
 
 Triple = tuple[float | None, int, str | None]  # a log-probability, a token's number, its text
 
@@ -33,9 +33,12 @@ class Generate(Completions):
         return Scored([_triples(meta) for meta in metas], Usage(sent, made, total([sent, made])))
 
 
-def _triples(meta: _Meta) -> list[Token]:
-    tops = meta.input_top_logprobs or [None] * len(meta.input_token_logprobs)
-    return [
-        Token("\0" if text is None else text, value, None if not top else top[0][1] == number)
-        for (value, number, text), top in zip(meta.input_token_logprobs, tops, strict=False)
-    ]
+def _triples(meta: _Meta) -> Tokens:
+    tops, own = meta.input_top_logprobs, meta.input_token_logprobs
+
+    def greedy(at: int) -> bool | None:
+        top = tops[at] if at < len(tops) else None
+        return top[0][1] == own[at][1] if top else None
+
+    texts = [UNKNOWN if text is None else text for _, _, text in own]
+    return Tokens(texts, [value for value, _, _ in own], greedy)

@@ -11,7 +11,7 @@ import msgspec
 from assay.errors import UserError
 from assay.interfaces import Answer, Context, Likelihood, Likelihoods, LogProbability, Model, Prompt, Work
 from assay.records import Item
-from assay.registry import task
+from assay.registry import nearest, task
 from assay.store.keys import digest
 from assay.tasks.prompt import PromptTask
 from assay.text.messages import messages_text
@@ -37,6 +37,7 @@ class LikelihoodTask(PromptTask):
         self.chat: bool = settings["chat"]
         before = PROBED[0] if self.unconditional is None else self.unconditional
         self.probe = self._whole(PROBED[0]) if choices is None else self._request(before, PROBED[1])
+        self.probe.chat = self.chat
 
     def prepare(self, item: Item) -> Work:
         messages = self.prompt.render(item)
@@ -88,12 +89,33 @@ def _add(answer: Likelihoods, other: Likelihoods) -> None:
         setattr(answer, field, None if None in parts else sum(parts))
 
 
-def choices_of(source: str | list[str]) -> Choices:
-    """The choices of an item: a field that has a list of texts (a dotted path), or a template for each."""
-    if isinstance(source, str):
-        return lambda item: _field(item, source)
-    templates = [compiled(text, "likelihood.choices") for text in source]
-    return lambda item: [render(variables(item)) for render in templates]
+class ItemChoices:
+    """The choices of an item: a field with a list of texts (a dotted path), or a template for each. Like a prompt, it
+    is checked against all items before anything is spent."""
+
+    name = ""
+
+    def __init__(self, source: str | list[str]) -> None:
+        self.text = _encode(source).decode()
+        self._field = source if isinstance(source, str) else ""
+        self._templates = [compiled(text, "likelihood.choices") for text in source] if isinstance(source, list) else []
+
+    def __call__(self, item: Item) -> list[str]:
+        if self._field:
+            return _field(item, self._field)
+        context = variables(item)
+        return [render(context) for render in self._templates]
+
+    def check(self, item: Item) -> str | None:
+        try:
+            self(item)
+        except KeyError as error:
+            return f"a choice uses {error.args[0]!r}; {nearest(str(error.args[0]), variables(item))}"
+        except UserError as error:
+            return error.what
+        except Exception as error:  # a template calls filters and methods, which may raise anything
+            return f"a choice fails: {error}"
+        return None
 
 
 def _field(item: Item, path: str) -> list[str]:
@@ -141,5 +163,5 @@ def likelihood(
         raise UserError("a whole text is not a chat", fix="remove `chat`, or name `choices`")
     settings = {"choices": choices, "delimiter": delimiter, "unconditional": unconditional, "per_token": per_token}
     settings["chat"] = chat
-    own = None if choices is None else choices_of(choices)
+    own = None if choices is None else ItemChoices(choices)
     return LikelihoodTask(source, model, own, settings, timeout)

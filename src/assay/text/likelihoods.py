@@ -4,7 +4,9 @@ They are those of lm-evaluation-harness, so that numbers can be compared: whites
 the continuation; tokens that begin in the context are the context's; windows overlap only in what they do not score.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 WHO_HAS_THEM = (
     "use a server that has them (vLLM, SGLang, llama.cpp, Together, Fireworks) or `type: transformers`; "
@@ -21,19 +23,15 @@ def split(context: str, continuation: str) -> tuple[str, str]:
 def scored_tokens(tokens: Sequence[str], context: str, continuation: str) -> tuple[int, int] | None:
     """The first token that begins in the continuation, and the first behind it; None where the tokens' texts are not
     those two texts (pieces of a character). A first token that is not text, such as `<s>`, belongs to the context."""
-    text, end = context + continuation, 0
-    first = None
-    for at, token in enumerate(tokens):
-        special = at == 0 and not text.startswith(token)
-        if end >= len(context) and first is None and not special:
-            first = at
-        if end >= len(text):
-            return (first or 0, at) if first is not None else None
-        if not special:
-            if not text.startswith(token, end):
-                return None
-            end += len(token)
-    return (len(tokens) if first is None else first, len(tokens)) if end >= len(text) else None
+    joined, text = "".join(tokens), context + continuation
+    before = 0
+    if not joined.startswith(text):
+        before = len(tokens[0]) if tokens else 0
+        if not joined.startswith(text, before):
+            return None
+    starts = [0, *accumulate(map(len, tokens))]
+    first = bisect_left(starts, before + len(context), 1 if before else 0)
+    return min(first, len(tokens)), min(bisect_left(starts, before + len(text), first), len(tokens))
 
 
 def windows(tokens: Sequence[int], before: int, room: int) -> Iterator[tuple[list[int], int]]:

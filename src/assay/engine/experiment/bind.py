@@ -13,13 +13,14 @@ from assay import registry
 from assay.config import Config, FewShotConfig, TaskConfig
 from assay.engine.aggregate.measure import BoundMetric, bind_metric
 from assay.engine.evaluate.bind import Binding, BoundScorer, bind_pairwise, bind_scorer, is_pairwise, load_scorer
-from assay.engine.experiment.dataset import media_folder
+from assay.engine.experiment.dataset import Checked, media_folder
 from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
 from assay.interfaces import Model, Prompt, Task
 from assay.store.items import normalise_placed
 from assay.store.shared.mirror import remembered
+from assay.tasks.likelihood import ItemChoices
 
 if TYPE_CHECKING:
     from assay.prompts._few_shot import FewShot
@@ -56,6 +57,13 @@ def _few_shot(config: Config, entry: FewShotConfig) -> "FewShot":
         messages=entry.messages,
         separator=entry.separator,
     )
+
+
+def bind_checks(config: Config) -> list[Checked]:
+    """What every item must have: the fields of the prompts, and those of their choices."""
+    asked = (entry.likelihood or {} for entry in config.prompts)
+    tasks = [registry.check_params(registry.task.get("likelihood"), params) for params in asked]
+    return [*bind_prompts(config), *(ItemChoices(params["choices"]) for params in tasks if params.get("choices"))]
 
 
 def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None = None) -> list[Task]:

@@ -14,7 +14,7 @@ from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -25,8 +25,8 @@ from assay.datasets._files import files
 from assay.datasets._shape import shaped
 from assay.datasets.stored import manifests, repository_of
 from assay.errors import ConfigError, UserError
-from assay.interfaces import Prompt, Store
-from assay.records import Manifest
+from assay.interfaces import Store
+from assay.records import Item, Manifest
 from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal
@@ -38,12 +38,20 @@ MOST_PROBLEMS = 5
 RESTED_NS = 2_000_000_000  # as coarse as the clock of any file system
 
 
+class Checked(Protocol):
+    """A prompt, or the choices of one: `check` says why an item cannot be used, or None."""
+
+    text: str
+
+    def check(self, item: Item) -> str | None: ...
+
+
 def ingest(
     store: Store,
     id: str,
     rows: Rows,
     *,
-    prompts: Sequence[Prompt] = (),
+    prompts: Sequence[Checked] = (),
     stamp: dict[str, Any] | None = None,
     limit: int | None = None,
     name: str = "",
@@ -98,7 +106,7 @@ def content_stamp(path: Path) -> dict[str, Any]:
 
 
 class _Ingest:
-    def __init__(self, prompts: Sequence[Prompt]) -> None:
+    def __init__(self, prompts: Sequence[Checked]) -> None:
         self.prompts = prompts
         self.hash = blake2b(digest_size=16)
         self.count = 0

@@ -119,7 +119,7 @@ class Experiment:
         base = Path(self.config.base)
         rows = lambda: open_dataset(source, base)  # noqa: E731
         asks = self.responses.kind == "run" and any(not model.helper for model in self.config.models)
-        prompts = bind.bind_prompts(self.config) if asks else []
+        prompts = bind.bind_checks(self.config) if asks else []
         stamp = stamp_of(source, base)
         return ingest(store or self.store, self.id, rows, prompts=prompts, stamp=stamp, limit=self.config.limit)
 
