@@ -214,7 +214,7 @@ class Context(Protocol):
 
 
 class Task(Protocol):
-    """Turns one item into one response. `facets` go into the row; `lane` names the model whose limits apply."""
+    """Turns an item into a response. `facets` go into the row; `lane` names the model; a `probe`, if any, is sent first."""
 
     name: str
     model_name: str

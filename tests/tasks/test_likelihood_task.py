@@ -186,6 +186,16 @@ def test_a_model_without_likelihoods_is_refused_before_anything_is_spent(tmp_pat
     assert not (tmp_path / "out" / "responses.jsonl").exists() or not rows_of(tmp_path, "responses.jsonl")
 
 
+def test_a_finished_model_is_not_probed_again(tmp_path: Path) -> None:
+    settings = config(tmp_path, "")
+    with running(Options()) as url:
+        settings["models"] = [{"name": "m", "endpoint": url}]
+        assay.run(settings)
+    settings["models"] = [{"name": "m", "endpoint": "http://127.0.0.1:1"}, {"name": "d", "type": "demo"}]
+    assay.run(settings)  # the server of m is gone, and nobody misses it
+    assert len(rows_of(tmp_path, "responses.jsonl")) == 6
+
+
 def test_settings_that_do_not_exist_are_named(tmp_path: Path) -> None:
     settings = config(tmp_path, "http://127.0.0.1:1")
     settings["prompts"][0]["likelihood"] = {"choises": "choices"}

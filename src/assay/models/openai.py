@@ -164,6 +164,10 @@ class OpenAIModel(HttpModel):
             error.where = error.where or self._transport.shown
             raise
 
+    async def close(self) -> None:
+        self._asker = None
+        await super().close()
+
     async def post(self, url: str, body: bytes, timeout: float) -> Reply:
         """The answer to a request to any address of the server."""
         return await self._transport.post(body, timeout=timeout, url=url)

@@ -23,7 +23,7 @@ from assay.errors import AssayError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Limits, Model, Price, Request
 
 DEFAULT_CONCURRENCY = 64
-FREE_TYPES = {"demo", "replay"}
+FREE_TYPES = {"demo", "replay", "transformers"}
 HOSTS = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
 _SUFFIX = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
