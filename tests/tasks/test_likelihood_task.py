@@ -106,6 +106,10 @@ def test_choices_as_in_arc_and_none_at_all() -> None:
     for bad in ([], "", [{"a": 1}], None):
         with pytest.raises(UserError, match="not a list of texts"):
             task().prepare(msgspec.structs.replace(ITEM, data={"question": "q", "choices": bad}))
+    with pytest.raises(UserError, match="choices is empty"):
+        task(choices=["a", "{{question[:0]}}"]).prepare(ITEM)
+    with pytest.raises(UserError, match="text is empty"):
+        likelihood(jinja("{{question[:0]}}"), demo("m")).prepare(ITEM)
     with pytest.raises(UserError, match="no field 'chioces'"):
         task(choices="chioces").prepare(ITEM)
 
