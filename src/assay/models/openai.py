@@ -12,9 +12,9 @@ from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, server_message, unknown_model
 from assay.models._forced_decoding import ForcedDecoding
-from assay.models._likelihood import Asker, Completions, PromptLogprobs
+from assay.models._likelihood import Asker, Completions
+from assay.models._prompt_logprobs import Generate, PromptLogprobs
 from assay.models._secrets import Secrets, is_secret, is_word
-from assay.models._sglang import Generate
 from assay.models._transport import Reply, Transport
 from assay.registry import model
 from assay.text.messages import messages_text
