@@ -92,7 +92,7 @@ class LogProbability(msgspec.Struct, gc=False):
 
 
 class Likelihoods(Completion, kw_only=True, gc=False):
-    """The answer to a `Likelihood`, a value for each continuation; `way` is how the model was asked."""
+    """The answer to a `Likelihood`, with a value for each continuation; `way` is how the model was asked."""
 
     values: list[LogProbability] = []
     way: str = ""
@@ -222,7 +222,8 @@ class Context(Protocol):
 
 
 class Task(Protocol):
-    """Turns one item into one response. `facets` go into the row; `lane` names the model whose limits apply."""
+    """Turns one item into one response. `facets` go into the row; `lane` names the model whose limits apply; a request
+    called `probe`, if there is one, is sent before any item."""
 
     name: str
     model_name: str
@@ -256,8 +257,7 @@ class Group(msgspec.Struct, kw_only=True):
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:
     the label's scorer declares that a lower score is the better one. `left_out` has the item of each row that the
-    policy leaves out.
-    """
+    policy leaves out."""
 
     item: "npt.NDArray[np.int32]"
     sample: "npt.NDArray[np.int32]"

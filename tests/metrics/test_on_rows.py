@@ -35,6 +35,10 @@ def rows_for(name: str) -> list[Row]:
     if name == "corpus_score":
         counts = {"measure": "ter", "options": {}, "references": 1}
         return [{**row, "detailed_results": {"corpus": {**counts, "counts": [at, 8]}}} for at, row in enumerate(made)]
+    if name in ("perplexity", "bits_per_byte", "brier_score", "calibration_error", "entropy"):
+        lengths = {"words": 3, "bytes": 20, "characters": 19, "tokens": 5}
+        choice = {"brier": 0.5, "confidence": 0.75, "entropy": 0.25}
+        return [{**row, "detailed_results": {"logprob": -2.0 - at, **lengths, **choice}} for at, row in enumerate(made)]
     if name in ("elo", "win_rate", "seat_consistency", "position_bias"):
         return [{**row, "players": ["x", "y"], "seat": seat} for row in made for seat in (0, 1)]
     return made

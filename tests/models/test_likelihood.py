@@ -16,8 +16,8 @@ from assay.demo import trigrams
 from assay.errors import CallError, LaneError, PermanentError
 from assay.interfaces import Likelihood, Likelihoods, Model
 from assay.models._forced_decoding import ForcedDecoding
-from assay.models._likelihood import Asker, Completions, PromptLogprobs, Unfit
-from assay.models._sglang import Generate
+from assay.models._likelihood import Asker, Completions, Unfit
+from assay.models._prompt_logprobs import Generate, PromptLogprobs
 from assay.models._transport import Reply
 from assay.models.demo import demo
 from assay.models.openai import OpenAIModel, openai
@@ -204,6 +204,22 @@ def test_a_server_that_takes_one_prompt_at_a_time() -> None:
         assert [value.tokens for value in answers.values] == [[-1.0], [-1.0] * 2]
     assert (answers.prompt_tokens, answers.completion_tokens) == (7, 2)
     assert len(server.seen) == 5
+
+
+def test_a_server_that_gives_prompts_apart() -> None:
+    def answer(path: str, body: Any) -> Any:
+        if isinstance(body["prompt"], list):
+            return {"choices": []}
+        whole = no_beginning(path, body)
+        lists = whole["choices"][0].pop("logprobs")
+        ours, theirs = (
+            {name: values[part] for name, values in lists.items()} for part in (slice(0, -1), slice(-1, None))
+        )
+        whole["choices"][0]["logprobs"] = theirs
+        return {**whole, "prompt": [{"text": body["prompt"], "logprobs": {**ours, "token_ids": [1]}}]}
+
+    answers = asyncio.run(Completions(Fake(answer), {}).ask(request("ab", ["c", "de"])))
+    assert [value.tokens for value in answers.values] == [[-1.0], [-1.0] * 2]
 
 
 def test_a_token_that_spans_the_boundary_is_the_contexts() -> None:

@@ -106,6 +106,10 @@ def test_choices_as_in_arc_and_none_at_all() -> None:
     for bad in ([], "", [{"a": 1}], None):
         with pytest.raises(UserError, match="not a list of texts"):
             task().prepare(msgspec.structs.replace(ITEM, data={"question": "q", "choices": bad}))
+    with pytest.raises(UserError, match="choices is empty"):
+        task(choices=["a", "{{question[:0]}}"]).prepare(ITEM)
+    with pytest.raises(UserError, match="text is empty"):
+        likelihood(jinja("{{question[:0]}}"), demo("m")).prepare(ITEM)
     with pytest.raises(UserError, match="no field 'chioces'"):
         task(choices="chioces").prepare(ITEM)
 
@@ -184,6 +188,16 @@ def test_a_model_without_likelihoods_is_refused_before_anything_is_spent(tmp_pat
     assert "vLLM" in caught.value.fix
     assert "Together" in caught.value.fix
     assert not (tmp_path / "out" / "responses.jsonl").exists() or not rows_of(tmp_path, "responses.jsonl")
+
+
+def test_a_finished_model_is_not_probed_again(tmp_path: Path) -> None:
+    settings = config(tmp_path, "")
+    with running(Options()) as url:
+        settings["models"] = [{"name": "m", "endpoint": url}]
+        assay.run(settings)
+    settings["models"] = [{"name": "m", "endpoint": "http://127.0.0.1:1"}, {"name": "d", "type": "demo"}]
+    assay.run(settings)  # the server of m is gone, and nobody misses it
+    assert len(rows_of(tmp_path, "responses.jsonl")) == 6
 
 
 def test_settings_that_do_not_exist_are_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ answer without a word: the first request finds a way that keeps its promise, or 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -106,22 +107,22 @@ class Tokens(NamedTuple):
     greedy: Callable[[int], bool | None]
 
 
-class _Lists(msgspec.Struct):
+class Lists(msgspec.Struct):
     tokens: list[str]
     token_logprobs: list[float | None]
     top_logprobs: list[dict[str, float] | None] | None = None
 
 
-class _Entry(msgspec.Struct):
+class Entry(msgspec.Struct):
     logprob: float
     rank: int | None = None
     decoded_token: str = ""
 
 
-class _Choice(msgspec.Struct):
+class Choice(msgspec.Struct):
     index: int = 0
-    logprobs: _Lists | None = None
-    prompt_logprobs: list[dict[str, _Entry] | None] | None = None
+    logprobs: Lists | None = None
+    prompt_logprobs: list[dict[str, Entry] | None] | None = None
 
 
 class Usage(msgspec.Struct):
@@ -130,8 +131,13 @@ class Usage(msgspec.Struct):
     total_tokens: int | None = None
 
 
+class _Part(msgspec.Struct):
+    logprobs: Lists
+
+
 class _Answer(msgspec.Struct):
-    choices: list[_Choice]
+    choices: list[Choice]
+    prompt: Any = None
     model: str | None = None
     system_fingerprint: str | None = None
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -222,11 +228,14 @@ class Completions:
         body |= {**self.asks, **self._extra}
         answer = await answered(self._server, f"{self._server.base}/completions", body, _Answer, timeout)
         choices = sorted(answer.choices, key=lambda choice: choice.index)
+        with suppress(msgspec.ValidationError, ValueError):  # some give prompts apart from what they generate
+            for choice, part in zip(choices, msgspec.convert(answer.prompt, list[_Part]), strict=True):
+                choice.logprobs = _joined(part.logprobs, choice.logprobs)
         return Scored(
             [self.tokens(choice) for choice in choices], answer.usage, answer.model, answer.system_fingerprint
         )
 
-    def tokens(self, choice: _Choice) -> Tokens:
+    def tokens(self, choice: Choice) -> Tokens:
         lists = choice.logprobs
         if lists is None or len(lists.tokens) != len(lists.token_logprobs):
             raise Unfit("no log-probabilities")
@@ -239,25 +248,10 @@ class Completions:
         return Tokens(lists.tokens, values, greedy)
 
 
-class PromptLogprobs(Completions):
-    """The same with vLLM's own parameter, for servers that do not know `echo`."""
-
-    name = "prompt_logprobs"
-    asks: dict[str, Any] = {"prompt_logprobs": 1}
-    behind = 0
-
-    def tokens(self, choice: _Choice) -> Tokens:
-        if choice.prompt_logprobs is None:
-            raise Unfit("no prompt_logprobs")
-        # beside the prompt's own token there is the best one, if that is another
-        entries = [min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs]
-
-        def greedy(at: int) -> bool | None:
-            entry = entries[at]
-            return None if entry is None else entry.rank == 1
-
-        texts = [UNKNOWN if entry is None else entry.decoded_token for entry in entries]
-        return Tokens(texts, [None if entry is None else entry.logprob for entry in entries], greedy)
+def _joined(prompt: Lists, generated: Lists | None) -> Lists:
+    if generated is None:
+        return prompt
+    return Lists([*prompt.tokens, *generated.tokens], [*prompt.token_logprobs, *generated.token_logprobs])
 
 
 def total(counts: Sequence[int | None]) -> int | None:
@@ -274,10 +268,6 @@ def no_token(continuation: str) -> PermanentError:
 def too_long(tokens: int, most: int) -> PermanentError:
     what = f"the context and its continuation have {tokens:,} tokens, the model takes {most:,}: shorten the prompt"
     return PermanentError(what, fix="or use a model or a server with more context, or `truncate: true` of transformers")
-
-
-def _logprob(entry: _Entry) -> float:
-    return entry.logprob
 
 
 def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProbability:

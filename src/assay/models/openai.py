@@ -14,10 +14,10 @@ from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._failures import WANTED_HEADERS, failure, model_names, server_message, unknown_model
 from assay.models._forced_decoding import ForcedDecoding
-from assay.models._likelihood import Asker, Completions, PromptLogprobs
+from assay.models._likelihood import Asker, Completions
+from assay.models._prompt_logprobs import Generate, PromptLogprobs
 from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
-from assay.models._sglang import Generate
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import Reply, Transport
 from assay.registry import model
@@ -235,6 +235,10 @@ class OpenAIModel(HttpModel):
             error.what = self._secrets.text(error.what)
             error.where = error.where or self._transport.shown
             raise
+
+    async def close(self) -> None:
+        self._asker = None
+        await super().close()
 
     async def post(self, url: str, body: bytes, timeout: float) -> Reply:
         """The answer to a request to any address of the server."""

@@ -168,6 +168,6 @@ class TransformersModel:
         working, self._working = self._working, None
         if working is not None and not working.done():
             working.cancel()
-        threads, self._threads, self._loaded = self._threads, None, None
+        threads, self._threads, self._loaded, self._opening = self._threads, None, None, None
         if threads is not None:
             threads.close()

@@ -50,13 +50,18 @@ class LikelihoodTask(PromptTask):
         return Work(digest("likelihood", self._settings, _encode(sent)), request, text, shown)
 
     def _continuations(self, item: Item) -> list[str]:
-        return [self.delimiter + text for text in self.choices(item)] if self.choices is not None else []
+        texts = self.choices(item) if self.choices is not None else ()
+        if not all(texts):
+            raise UserError("one of the choices is empty")
+        return [self.delimiter + text for text in texts]
 
     def _request(self, context: str, continuations: Sequence[str], rolling: bool = False) -> Likelihood:
         messages = [{"role": "user", "content": context}]
         return Likelihood(messages, timeout=self.timeout, continuations=[*continuations], rolling=rolling)
 
     def _whole(self, text: str) -> Likelihood:
+        if not text:
+            raise UserError("the text is empty")
         return self._request(self.unconditional or "", [text], rolling=True)
 
     async def run(self, work: Work, context: Context) -> Answer:

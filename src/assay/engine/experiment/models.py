@@ -22,7 +22,7 @@ from assay.interfaces import Completion, Limits, Model, Price, Request
 
 DEFAULT_CONCURRENCY = 64
 SERVED_HERE = {"gguf", "local"}  # by a server of ours, which answers `parallel` requests at a time
-FREE_TYPES = {"demo", "replay", *SERVED_HERE}
+FREE_TYPES = {"demo", "replay", "transformers", *SERVED_HERE}
 _SUFFIX = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 

@@ -7,6 +7,7 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
@@ -37,6 +38,7 @@ from assay.store.sync import GroupSync
 from assay.threads import blocking
 from assay.usercode import raised
 
+Group = tuple[Lane, Iterator[Cell], int]  # a lane, its missing cells, and how many there are at most
 YIELD_AFTER = 0.05  # seconds a worker may keep the loop when its model never waits
 
 
@@ -159,7 +161,7 @@ class _RunJob:
         self._raise_if_stopped(lanes)
         return self.manifest
 
-    async def _run_lanes(self, groups: list[tuple[Lane, Iterator[Cell], int]], around: Surroundings) -> None:
+    async def _run_lanes(self, groups: list[Group], around: Surroundings) -> None:
         """All lanes side by side; then, one after another, those whose model starts a server of its own."""
         apart = [group for group in groups if _is_exclusive(self.runner.models.get(group[0].name))]
         together = [group for group in groups if group not in apart]
@@ -170,29 +172,34 @@ class _RunJob:
             try:
                 if model is not None:
                     await model.open()  # type: ignore[attr-defined]
-                await self._probe({group[0].name for group in batch}, around)
-                workers = [worker for group in batch for worker in self._workers(*group, around)]
+                ready = [await self._probed(group, around) for group in batch]
+                workers = [worker for group in ready for worker in self._workers(*group, around)]
                 await finish(workers, self.stop, self.runner.grace)
             except LaneError as error:
-                batch[0][0].stop(error)
+                if all(lane.stopped is None for lane, *_ in batch):
+                    batch[0][0].stop(error)
             finally:
                 if model is not None and (not self.runner.keep_server or batch[0][0].stopped is not None):
                     await model.close()
 
-    async def _probe(self, lanes: set[str], around: Surroundings) -> None:
-        """Send what must be answered before any cell; the manifest keeps how it was."""
-        for task in self.tasks:
-            request: Request | None = getattr(task, "probe", None)
-            if request is None or task.lane not in lanes:
-                continue
+    async def _probed(self, group: Group, around: Surroundings) -> Group:
+        """The group, once what its tasks must know beforehand is answered; the manifest keeps how it was."""
+        lane, missing, total = group
+        probes: list[Request | None] = [getattr(task, "probe", None) for task in self.tasks if task.lane == lane.name]
+        requests = [probe for at, probe in enumerate(probes) if probe is not None and probe not in probes[:at]]
+        if not requests or (first := next(missing, None)) is None:
+            return group
+        for request in requests:
             try:
-                answer = await around.lanes.send(self.runner.models[task.lane], request)
+                answer = await lane.send(self.runner.models[lane.name], request)
             except CallError as error:
-                raise LaneError(error.what, where=error.where, fix=error.fix) from None
+                lane.stop(LaneError(error.what, where=error.where, fix=error.fix))
+                raise lane.stopped or error from None
             found = {"way": getattr(answer, "way", ""), "served_model": answer.served_model}
-            self.manifest.metadata.setdefault("probes", {})[task.lane] = found
+            self.manifest.metadata.setdefault("probes", {})[lane.name] = found
+        return lane, chain([first], missing), total
 
-    def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[tuple[Lane, Iterator[Cell], int]]:
+    def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[Group]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
         samples = self.samples if selection.samples is None else min(self.samples, selection.samples)
         items = len(self.items) if selection.items is None else min(len(self.items), selection.items)

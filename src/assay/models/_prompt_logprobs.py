@@ -1,8 +1,36 @@
-"""Likelihoods by SGLang's own `/generate`, for its servers that do not know `echo`."""
+"""Likelihoods by the own parameters of vLLM and SGLang, for servers that do not know `echo`."""
+
+from typing import Any
 
 import msgspec
 
-from assay.models._likelihood import UNKNOWN, Completions, Scored, Tokens, Usage, answered, total
+from assay.models._likelihood import UNKNOWN, Choice, Completions, Entry, Scored, Tokens, Unfit, Usage, answered, total
+
+
+class PromptLogprobs(Completions):
+    """The same with vLLM's own parameter, for servers that do not know `echo`."""
+
+    name = "prompt_logprobs"
+    asks: dict[str, Any] = {"prompt_logprobs": 1}
+    behind = 0
+
+    def tokens(self, choice: Choice) -> Tokens:
+        if choice.prompt_logprobs is None:
+            raise Unfit("no prompt_logprobs")
+        # beside the prompt's own token there is the best one, if that is another
+        entries = [min(entry.values(), key=_logprob) if entry else None for entry in choice.prompt_logprobs]
+
+        def greedy(at: int) -> bool | None:
+            entry = entries[at]
+            return None if entry is None else entry.rank == 1
+
+        texts = [UNKNOWN if entry is None else entry.decoded_token for entry in entries]
+        return Tokens(texts, [None if entry is None else entry.logprob for entry in entries], greedy)
+
+
+def _logprob(entry: Entry) -> float:
+    return entry.logprob
+
 
 Triple = tuple[float | None, int, str | None]  # a log-probability, a token's number, its text
 
