@@ -454,10 +454,13 @@ def test_a_key_that_comes_in_pieces_is_masked(ask: Ask) -> None:
 def test_hostile_streams_end_in_time() -> None:
     with pytest.raises(TransientError, match="too many lines"):
         join_chat(b"data: 1" + b"\n" * 5_000_000, NO_SECRETS)
-    calls = [{"index": n, "function": {"arguments": "x"}} for n in range(50_000)]
+    calls = [{"index": n, "function": {"arguments": "x"}} for n in range(20_000)]
     found = joined_chat(delta(tool_calls=calls)).tool_calls
     assert found is not None
-    assert len(found) == 50_000
+    assert len(found) == 20_000
+    parts = [{"index": 0, "function": {"arguments": "x" * 50}} for _ in range(40_000)]
+    (whole,) = joined_chat(delta(tool_calls=parts)).tool_calls or []
+    assert len(whole["function"]["arguments"]) == 2_000_000
     deep = delta(tool_calls=[{"index": 0, "odd": json.loads("[" * 400 + "]" * 400)}])
     with pytest.raises(TransientError):
         joined_chat(deep)

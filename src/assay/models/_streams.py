@@ -144,6 +144,8 @@ def join_chat(body: bytes, secrets: Secrets) -> Joined:
     if not done and finish is None:
         raise _ended_early()
     message: dict[str, Any] = {key: "".join(parts) for key, parts in texts.items() if key != "text"}
+    for function in (call["function"] for call in calls.values() if "function" in call):
+        function["arguments"] = "".join(function["arguments"])
     message["tool_calls"] = list(calls.values()) or None
     whole = {"message": message, "finish_reason": finish, "logprobs": logprobs or None}
     if "text" in texts:
@@ -187,16 +189,16 @@ def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
     call = calls.setdefault(index, {})
     call |= {key: value for key, value in part.items() if key not in ("index", "function") and value is not None}
     if function := _fields(part.get("function")):
-        own = call.setdefault("function", {"name": None, "arguments": ""})
+        own = call.setdefault("function", {"name": None, "arguments": []})
         own["name"] = own["name"] or function.get("name")
-        own["arguments"] += str(function.get("arguments") or "")
+        own["arguments"].append(str(function.get("arguments") or ""))
     return bool(part)
 
 
 def _hidden(usage: Any) -> int:
     """Tokens of reasoning that the server counts and keeps for itself."""
     count: Any = _fields(_fields(usage).get("completion_tokens_details")).get("reasoning_tokens")
-    return count if isinstance(count, int) else 0
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 _PARTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
