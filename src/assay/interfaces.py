@@ -36,15 +36,6 @@ else:  # commands that only look at files should not wait for numpy
     FloatArray = Any
 
 
-class Shown(msgspec.Struct):
-    """A result that a notebook shows as a page: its sheet, with the picture of its intervals."""
-
-    def _repr_html_(self) -> str:
-        from importlib import import_module  # reports are found by name, as formats are: nothing below imports them
-
-        return import_module("assay.reports.notebook").html(self)
-
-
 class Request(msgspec.Struct, gc=False):
     """One call to a model. `seed` is derived from the row's address; a model may use it, no server is sent it."""
 

@@ -6,7 +6,7 @@ import pytest
 
 import assay
 from assay.datasets.stored import find, repository_of
-from assay.engine.experiment.dataset import Kept, dataset_of, keep
+from assay.engine.experiment.keep import Kept, dataset_of, keep
 from assay.errors import StoreError, UserError
 from assay.registry import dataset
 from assay.store.repositories import DatasetRepository

@@ -146,8 +146,7 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An evaluation method: a plug-in by its name in `type`, or, as type `custom`, a function of the Python
-    file `path` or of `module`."""
+    """An evaluation method: a plug-in by its name in `type`, or, as `custom`, a function of `path` or of `module`."""
 
     name: Text
     type: Text

@@ -13,8 +13,8 @@ import msgspec
 from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides, find_sides
 from assay.analysis.compare.paired import Side
 from assay.errors import UserError
-from assay.interfaces import Shown
 from assay.registry import nearest
+from assay.shown import Shown
 from assay.stats.student import holm
 
 

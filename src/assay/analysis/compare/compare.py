@@ -18,8 +18,8 @@ from assay.analysis.compare.paired import Side, checked_level, read_side, read_s
 from assay.engine.aggregate.measure import BoundMetric, Policy
 from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
-from assay.interfaces import Shown
 from assay.registry import nearest
+from assay.shown import Shown
 from assay.stats.paired import equivalent, interval, significance
 from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
 

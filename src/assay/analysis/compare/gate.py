@@ -23,9 +23,9 @@ from assay.engine.experiment.bind import bind_metrics
 from assay.engine.experiment.sources import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
-from assay.interfaces import Shown
 from assay.records import MetricRow
 from assay.registry import nearest
+from assay.shown import Shown
 from assay.stats.paired import interval
 from assay.stats.student import POWER, items_for_difference, t_quantile
 

@@ -32,9 +32,9 @@ from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.sources import Source, find_source
 from assay.errors import UserError, shown
-from assay.interfaces import Shown
 from assay.records import Item
 from assay.registry import nearest
+from assay.shown import Shown
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
 from assay.store.repair import read_rows

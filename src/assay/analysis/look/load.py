@@ -20,7 +20,8 @@ from assay.engine.calls.stop import Stop
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.runs import View
 from assay.errors import UserError
-from assay.interfaces import FloatArray, Shown
+from assay.interfaces import FloatArray
+from assay.shown import Shown
 from assay.stats.intervals import quantile_interval
 from assay.store.repair import read_rows
 from assay.store.stores import FlatStore

@@ -15,7 +15,7 @@ from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.errors import AssayError, UserError
-from assay.interfaces import Shown
+from assay.shown import Shown
 from assay.store.files import here, lives
 from assay.store.shared.claims import Beat
 from assay.store.shared.generations import Generation

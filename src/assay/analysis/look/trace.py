@@ -16,8 +16,9 @@ from msgspec import UNSET
 from assay.engine.aggregate.facets import find_in_item, find_in_row, first_of, typed
 from assay.engine.experiment.sources import elsewhere, newest_inside
 from assay.errors import UserError, shown
-from assay.interfaces import Log, Shown, Store
+from assay.interfaces import Log, Store
 from assay.records import Evaluation, Item, Kind, Response
+from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.repair import read_rows, row_decoder
 from assay.store.shared.mirror import local

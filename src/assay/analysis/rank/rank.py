@@ -15,8 +15,8 @@ from assay.analysis.compare.paired import checked_level
 from assay.analysis.rank.match_rows import Played, label_of, played, read_verdicts
 from assay.engine.experiment.sources import find_sources
 from assay.errors import UserError
-from assay.interfaces import Shown
 from assay.registry import nearest
+from assay.shown import Shown
 from assay.stats.elo import START, elo
 from assay.stats.matches import Counted, Matches, bounded, counted, pieces, rungs
 from assay.stats.ranking import Ranked, bradley_terry, win_rates

@@ -33,8 +33,9 @@ from assay.engine.experiment.status import log_to
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
 from assay.errors import ConfigError, StoreError, UserError
-from assay.interfaces import Model, Shown, Task
+from assay.interfaces import Model, Task
 from assay.records import Manifest, MetricRow
+from assay.shown import Shown
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.generations import make_ordinary

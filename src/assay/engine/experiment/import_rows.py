@@ -20,8 +20,9 @@ from assay.config import load
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.trust import CONFIG, write_config
 from assay.errors import UserError, shown
-from assay.interfaces import Shown, Store
+from assay.interfaces import Store
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.shown import Shown
 from assay.store.files import safe_name
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged, seal

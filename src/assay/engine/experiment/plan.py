@@ -12,8 +12,8 @@ from assay.engine.experiment.models import bind_limits
 from assay.engine.experiment.responses import Bound
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import estimated_tokens, marked
-from assay.interfaces import Shown
 from assay.records import Manifest
+from assay.shown import Shown
 from assay.store.index import ItemIndex
 from assay.tasks.prompt import PromptTask
 

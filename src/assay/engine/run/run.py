@@ -7,7 +7,6 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any, Unpack
 
 from assay.engine.calls.context import RowContext, Surroundings
@@ -27,9 +26,10 @@ from assay.engine.run.plan import (
     marked,
     plan_digest,
 )
+from assay.engine.run.probe import probed
 from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import BudgetError, CallError, ErrorKind, Interrupted, LaneError, StoreError, UserError
-from assay.interfaces import Answer, Model, Request, Store, Task
+from assay.interfaces import Answer, Model, Store, Task
 from assay.records import Item, Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
@@ -172,7 +172,7 @@ class _RunJob:
             try:
                 if model is not None:
                     await model.open()  # type: ignore[attr-defined]
-                ready = [await self._probed(group, around) for group in batch]
+                ready = [await probed(*group, self.runner.models, self.tasks, self.manifest) for group in batch]
                 workers = [worker for group in ready for worker in self._workers(*group, around)]
                 await finish(workers, self.stop, self.runner.grace)
             except LaneError as error:
@@ -181,23 +181,6 @@ class _RunJob:
             finally:
                 if model is not None and (not self.runner.keep_server or batch[0][0].stopped is not None):
                     await model.close()
-
-    async def _probed(self, group: Group, around: Surroundings) -> Group:
-        """The group, once what its tasks must know beforehand is answered; the manifest keeps how it was."""
-        lane, missing, total = group
-        probes: list[Request | None] = [getattr(task, "probe", None) for task in self.tasks if task.lane == lane.name]
-        requests = [probe for at, probe in enumerate(probes) if probe is not None and probe not in probes[:at]]
-        if not requests or (first := next(missing, None)) is None:
-            return group
-        for request in requests:
-            try:
-                answer = await lane.send(self.runner.models[lane.name], request)
-            except CallError as error:
-                lane.stop(LaneError(error.what, where=error.where, fix=error.fix))
-                raise lane.stopped or error from None
-            found = {"way": getattr(answer, "way", ""), "served_model": answer.served_model}
-            self.manifest.metadata.setdefault("probes", {})[lane.name] = found
-        return lane, chain([first], missing), total
 
     def _lanes(self, selection: Selection, lanes: Lanes) -> Iterator[Group]:
         """Each lane with its own pass over the selected cells that have no row yet, and their greatest number."""
