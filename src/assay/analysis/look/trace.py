@@ -1,7 +1,6 @@
 """One item through all steps: what was asked, what was called, answered and judged, and the numbers it entered.
 
-Without an index, files are scanned once each; only an id is decoded of rows that belong to other items.
-"""
+Without an index files are scanned once; of rows of other items only an id is decoded."""
 
 import difflib
 import os
@@ -24,8 +23,8 @@ from assay.store.repair import read_rows, row_decoder
 from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore, open_store
 
-Row = dict[str, Any]
 MOST_NEAR = 5
+Row = dict[str, Any]
 _row = row_decoder(Row)
 _fields = cache(msgspec.structs.fields)
 
