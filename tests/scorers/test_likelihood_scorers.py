@@ -73,8 +73,9 @@ def test_what_cannot_be_scored_says_why() -> None:
     del plain[0]["unconditional"]
     with pytest.raises(LookupError, match="unconditional"):
         likelihood_choice(Item(id="i", ground_truth=0), response(plain), by="unconditional")
-    with pytest.raises(LookupError, match="likelihood_choice"):
-        text_likelihood(Item(id="i"), response(CHOICES))
+    assert text_likelihood(Item(id="i"), response(CHOICES)).outcome == "skipped"
+    whole = response([{**CHOICES[0], "text": ""}])
+    assert likelihood_choice(Item(id="i", ground_truth=0), whole).outcome == "skipped"
 
 
 def test_a_text_and_its_lengths() -> None:
