@@ -30,7 +30,7 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 test: $(DEV)  ## all tests
 	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local" tests
 
-test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI
+test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI, likelihoods
 	$(BIN)/python -m pytest -m heavy tests/scorers tests/models
 
 test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its app built anew

@@ -85,18 +85,23 @@ def likelihood_throughput() -> list[Line]:
     return [Line("likelihoods / bare aiohttp loop, requests per second", min(bare) / min(ours), ">=", 0.8, detail)]
 
 
-def seconds_of_choices(folder: str) -> tuple[float, float]:
-    """For one and for four one-token choices over the same long contexts, the best of three each."""
+def make_model(folder: str) -> None:
+    """Random weights; tokens are bytes."""
     import torch
     import transformers as library
-
-    from assay.models._causal_lm import CausalLM, Job
 
     torch.set_num_threads(1)
     sizes = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4}
     config = library.LlamaConfig(vocab_size=8192, max_position_embeddings=2048, **sizes)
     library.LlamaForCausalLM(config).save_pretrained(folder)
     _tokenizer().save_pretrained(folder)
+
+
+def seconds_of_choices(folder: str) -> tuple[float, float]:
+    """For one and for four one-token choices over the same long contexts, the best of three each."""
+    from assay.models._causal_lm import CausalLM, Job
+
+    make_model(folder)
     model = CausalLM(folder, {"dtype": "float32"}, "cpu", None)
     contexts = [model.tokens(f"{i}{LONG}")[:600] for i in range(4)]
     found: dict[int, list[float]] = {1: [], 4: []}
@@ -130,4 +135,44 @@ def prefix_reuse() -> list[Line]:
     return [Line("four one-token choices / one, seconds", four / one, "<=", 1.5, detail)]
 
 
-BENCHMARKS = [likelihood_throughput, prefix_reuse]
+def seconds_of_harness(folder: str) -> tuple[float, float]:
+    """Seconds of CPU for the same continuations, one of each context: ours and lm-evaluation-harness's."""
+    from lm_eval.api.instance import Instance  # type: ignore[import-not-found]
+    from lm_eval.models.huggingface import HFLM  # type: ignore[import-not-found]
+
+    from assay.interfaces import Likelihood
+    from assay.models.transformers import transformers
+
+    make_model(folder)
+    pairs = [(LONG[i : i + 100 + 7 * i], f" {CHOICES[i % 4]} and {PLACES[i % 5]}") for i in range(40)]
+    theirs = HFLM(pretrained=folder, device="cpu", batch_size=8, dtype="float32")
+    model: Any = transformers("m", model_name=folder, batch_size=8, dtype="float32", device="cpu")
+    requests = [Likelihood([{"role": "user", "content": a}], continuations=[b]) for a, b in pairs]
+
+    async def ours() -> float:
+        await model.open()
+        began = time.process_time()
+        await asyncio.gather(*map(model.likelihood, requests))
+        return time.process_time() - began
+
+    found: list[tuple[float, float]] = []
+    for _ in range(3):
+        mine = asyncio.run(ours())
+        asyncio.run(model.close())
+        began = time.process_time()
+        theirs.loglikelihood([Instance("loglikelihood", {}, pair, 0) for pair in pairs], disable_tqdm=True)
+        found.append((mine, time.process_time() - began))
+    return min(mine for mine, _ in found), min(other for _, other in found)
+
+
+def harness() -> list[Line]:
+    """Only where torch and lm-evaluation-harness are installed."""
+    if find_spec("torch") is None or find_spec("lm_eval") is None:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = child(seconds_of_harness, folder)["result"]
+    detail = f"{theirs:.2f} s of CPU / {ours:.2f} s"
+    return [Line("transformers in process / lm-evaluation-harness, throughput", theirs / ours, ">=", 0.9, detail)]
+
+
+BENCHMARKS = [likelihood_throughput, prefix_reuse, harness]

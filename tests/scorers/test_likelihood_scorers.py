@@ -73,8 +73,9 @@ def test_what_cannot_be_scored_says_why() -> None:
     del plain[0]["unconditional"]
     with pytest.raises(LookupError, match="unconditional"):
         likelihood_choice(Item(id="i", ground_truth=0), response(plain), by="unconditional")
-    with pytest.raises(LookupError, match="likelihood_choice"):
-        text_likelihood(Item(id="i"), response(CHOICES))
+    assert text_likelihood(Item(id="i"), response(CHOICES)).outcome == "skipped"
+    whole = response([{**CHOICES[0], "text": ""}])
+    assert likelihood_choice(Item(id="i", ground_truth=0), whole).outcome == "skipped"
 
 
 def test_a_text_and_its_lengths() -> None:
@@ -124,7 +125,18 @@ def test_perplexity_and_bits(texts: list[tuple[float, int]], per: Any) -> None:
     rows = group(*[[0.0]] * len(texts), columns=columns)
     nats = -math.fsum(value for value, _ in texts) / sum(n for _, n in texts)
     assert perplexity(rows, per=per).value == pytest.approx(math.exp(nats), rel=1e-9)
-    assert bits_per_byte(rows).value == pytest.approx(nats / math.log(2), rel=1e-9)
+    bits = bits_per_byte(rows)
+    assert bits.value == pytest.approx(nats / math.log(2), rel=1e-9)
+    assert bits.per_item is not None
+    assert float(bits.per_item.mean()) == pytest.approx(bits.value, rel=1e-9)
+    sizes = np.array([n for _, n in texts])
+    shift = 1e-6  # the derivative by an item's weight, which is what the linearised value stands for
+    heavier = np.ones(len(texts))
+    heavier[0] += shift
+    moved = (heavier @ [-value / math.log(2) for value, _ in texts]) / (heavier @ sizes)
+    assert (bits.per_item[0] - bits.value) / len(texts) == pytest.approx(
+        (moved - bits.value) / shift, rel=1e-2, abs=1e-3
+    )
     alone = perplexity(rows, per="text").value
     assert alone is None or alone == pytest.approx(math.exp(-math.fsum(v for v, _ in texts) / len(texts)), rel=1e-9)
     resampled = perplexity(rows, per=per).resampled

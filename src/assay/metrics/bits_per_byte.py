@@ -3,7 +3,8 @@
 import math
 
 from assay.interfaces import Group, Values
-from assay.metrics.perplexity import COLUMNS, weighed
+from assay.metrics._likelihoods import numbers, per_item_sums
+from assay.metrics.perplexity import COLUMNS
 from assay.registry import metric
 
 
@@ -11,7 +12,15 @@ from assay.registry import metric
 def bits_per_byte(group: Group) -> Values:
     """-Σ log₂ p / Σ bytes over all texts of a group: the size of the texts as the model could compress them.
 
-    The label is that of `text_likelihood`. It can be compared between models with different tokenizers. Intervals are
-    made by the bootstrap over items.
+    The label is that of `text_likelihood`. It can be compared between models with different tokenizers. Intervals and
+    paired comparisons are made from the linearised ratio, r + (aᵢ - r bᵢ) / b̄ of each item (delta method).
     """
-    return weighed(group, "byte", lambda nats: nats / math.log(2))
+    rows, logprobs = numbers(group, "logprob")
+    counts = {"text_count": len(rows), "ignored_count": len(group.item) - len(rows)}
+    if not rows:
+        return Values(value=None, fields=counts, reason="only labels of text_likelihood have it")
+    lengths = numbers(group, "bytes")[1]
+    bits, sizes = per_item_sums(group, rows, -logprobs / math.log(2), lengths)
+    ratio = float(bits.sum() / sizes.sum())
+    per_item = ratio + (bits - ratio * sizes) / sizes.mean()
+    return Values(value=ratio, fields=counts, per_item=per_item, items=group.item[rows])

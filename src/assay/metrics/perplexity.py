@@ -1,6 +1,5 @@
 """How surprised a model is by texts, for each word, byte or token of them."""
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -19,16 +18,12 @@ def perplexity(group: Group, *, per: Per = "word") -> Values:
     """exp(-Σ log p / Σ n) over all texts of a group, n being their lengths: as if they were one long text.
 
     The label is that of `text_likelihood`. Only lengths in words, bytes and characters can be compared between models
-    with different tokenizers. Intervals are made by the bootstrap over items.
+    with different tokenizers. Intervals are made by the bootstrap over items. Compare models by `bits_per_byte`: the
+    perplexity by byte is 2 to the power of it.
 
     Parameters:
     per: what the lengths are counted in; `text` counts each as 1, as for the last word of a passage
     """
-    return weighed(group, per, np.exp)
-
-
-def weighed(group: Group, per: Per, shown: Callable[[FloatArray], FloatArray]) -> Values:
-    """What becomes of the nats for each unit of all texts together."""
     rows, logprobs = numbers(group, "logprob")
     counts = {"per": per, "text_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not rows:
@@ -39,7 +34,7 @@ def weighed(group: Group, per: Per, shown: Callable[[FloatArray], FloatArray]) -
 
     def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
         with np.errstate(over="ignore"):
-            return shown(-(weights @ sums) / (weights @ sizes))
+            return np.exp(-(weights @ sums) / (weights @ sizes))
 
     each = np.ones(len(sums), np.int64)
     value = float(statistic(each[None, :])[0])

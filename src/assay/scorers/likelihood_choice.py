@@ -29,6 +29,8 @@ def likelihood_choice(item: Item, response: Response, *, by: By = "raw", expecte
     answer = expectation(item, expected)
     choices = choices_in(response)
     texts = [str(choice["text"]) for choice in choices]
+    if texts == [""]:
+        return Score(outcome="skipped", error="a whole text has no choices: text_likelihood scores it")
     right = targets(answer, texts)
     return judged([_value(choice, by) for choice in choices], texts, right, greedy=choices[right[0]]["greedy"])
 
