@@ -121,11 +121,12 @@ def test_the_best_of_k_is_the_lowest() -> None:
 
 @pytest.mark.parametrize("name", registry.metric.names())
 def test_every_metric_says_how_it_is_better(name: str) -> None:
-    """Metrics of passes are better when higher, those of what is spent when lower, others as their label's scores."""
+    """Metrics of passes are better when higher, those of what is spent or of errors when lower, others as their label's scores."""
     declared = registry.metric.get(name).__assay__.get(LOWER)
-    if name in ("latency", "cost", "tokens"):
+    spent, errors = ("latency", "cost", "tokens", "ttft", "time_between_tokens"), ("brier_score", "calibration_error")
+    if name in (*spent, *errors, "perplexity", "bits_per_byte"):
         assert declared is True
     elif name in ("mean", "median", "percentile", "min", "max", "best_of_k", "corpus_score"):
         assert declared is None
-    elif name not in ("count", "std", "position_bias", "agreement"):  # of which more or less is neither
+    elif name not in ("count", "std", "position_bias", "agreement", "entropy"):  # of which more or less is neither
         assert declared is False
