@@ -121,7 +121,7 @@ def test_the_best_of_k_is_the_lowest() -> None:
 
 @pytest.mark.parametrize("name", registry.metric.names())
 def test_every_metric_says_how_it_is_better(name: str) -> None:
-    """Metrics of passes are better when higher, those of what is spent or of errors when lower, others as their label's scores."""
+    """Metrics of passes are better when higher, those of costs and errors when lower, others as their label."""
     declared = registry.metric.get(name).__assay__.get(LOWER)
     spent, errors = ("latency", "cost", "tokens", "ttft", "time_between_tokens"), ("brier_score", "calibration_error")
     if name in (*spent, *errors, "perplexity", "bits_per_byte"):
