@@ -4,6 +4,7 @@ The typed decoder handles the answers that keep to the API. Anything else is dec
 is picked out of it; only an answer without a choice is an error, and worth another try.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -93,6 +94,23 @@ def _answer(body: bytes) -> _Answer:
         tool_calls = choice.message.tool_calls if choice.message else None
         if tool_calls or choice.logprobs:
             check_depth([tool_calls, choice.logprobs])
+    return answer
+
+
+def decoded(
+    decode: Callable[[bytes], S], body: bytes, secrets: Secrets, noun: str, inner: Callable[[S], list[Any]]
+) -> S:
+    """The body of a 2xx answer of another API, whose free parts are `inner`. Raises TransientError, which holds no
+    secret, if it is not what the `noun` says."""
+    try:
+        answer = decode(body)
+        check_depth(inner(answer))
+    except msgspec.ValidationError:
+        message = server_message(secrets.scrubbed(body))[1]
+        raise TransientError(f"the server's answer is not {noun}: {message}") from None
+    except UNREADABLE:
+        message = excerpt(secrets.scrubbed(body)) or "it is empty"
+        raise TransientError(f"the server's answer is not JSON: {message}") from None
     return answer
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Request
-from assay.models._chat_answer import check_depth, count
-from assay.models._failures import UNREADABLE, excerpt, server_message
+from assay.models._chat_answer import count, decoded
+from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.text.messages import content_text
 
@@ -106,16 +106,7 @@ _FINISH = {"max_output_tokens": "length"}
 
 def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    try:
-        answer = _decode(body)
-        check_depth(answer.output)
-    except msgspec.ValidationError:
-        raise TransientError(
-            f"the server's answer is not a response: {server_message(secrets.scrubbed(body))[1]}"
-        ) from None
-    except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    answer = decoded(_decode, body, secrets, "a response", lambda answer: answer.output)
     if answer.status in ("failed", "cancelled"):
         raise TransientError(f"the server gave up: {server_message(secrets.scrubbed(body))[1]}")
     parts = [part for item in answer.output if item.get("type") == "message" for part in _list(item.get("content"))]

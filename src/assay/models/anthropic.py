@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from assay.config.environment import FromEnvironment
-from assay.errors import PermanentError, TransientError
+from assay.errors import PermanentError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import check_depth, count
-from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
+from assay.models._chat_answer import count, decoded
+from assay.models._failures import WANTED_HEADERS
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._streams import join_messages
 from assay.models._transport import Transport
@@ -150,15 +150,7 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    try:
-        answer = _decode(body)
-        check_depth(answer.content)
-    except msgspec.ValidationError:
-        message = server_message(secrets.scrubbed(body))[1]
-        raise TransientError(f"the server's answer is not a message: {message}") from None
-    except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    answer = decoded(_decode, body, secrets, "a message", lambda answer: answer.content)
     usage = answer.usage or _Usage()
     cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
     asked = None if usage.input_tokens is None else count(usage.input_tokens + cached)

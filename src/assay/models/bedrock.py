@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from assay.errors import PermanentError, StoreError, TransientError, UserError
+from assay.errors import PermanentError, StoreError, UserError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import check_depth, count
-from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
+from assay.models._chat_answer import count, decoded
+from assay.models._failures import WANTED_HEADERS
 from assay.models._gemini_request import arguments, inline
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._sigv4 import Keys, signed
@@ -137,16 +137,8 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    try:
-        answer = _decode(body)
-        blocks = answer.output.message.content
-        check_depth(blocks)
-    except msgspec.ValidationError:
-        message = server_message(secrets.scrubbed(body))[1]
-        raise TransientError(f"the server's answer is not a message: {message}") from None
-    except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    answer = decoded(_decode, body, secrets, "a message", lambda answer: answer.output.message.content)
+    blocks = answer.output.message.content
     usage = answer.usage or _Usage()
     cached = (usage.cacheReadInputTokens or 0) + (usage.cacheWriteInputTokens or 0)
     asked = None if usage.inputTokens is None else count(usage.inputTokens + cached)

@@ -10,8 +10,8 @@ import msgspec
 from assay.config.environment import FromEnvironment
 from assay.errors import TransientError
 from assay.interfaces import Completion, Model, Request
-from assay.models._chat_answer import check_depth, count
-from assay.models._failures import UNREADABLE, WANTED_HEADERS, excerpt, server_message
+from assay.models._chat_answer import count, decoded
+from assay.models._failures import WANTED_HEADERS, server_message
 from assay.models._gemini_request import generation, tool_choice, tools, turns
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._transport import Transport
@@ -54,18 +54,18 @@ class _Answer(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Answer).decode
 
 
+def _parts(answer: _Answer) -> list[dict[str, Any]]:
+    return [part for candidate in answer.candidates[:1] for part in (candidate.content or _Content()).parts]
+
+
+def _free(answer: _Answer) -> list[Any]:
+    return [_parts(answer), *(candidate.logprobsResult for candidate in answer.candidates[:1])]
+
+
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    try:
-        answer = _decode(body)
-        parts = [part for candidate in answer.candidates[:1] for part in (candidate.content or _Content()).parts]
-        check_depth([parts, *(candidate.logprobsResult for candidate in answer.candidates[:1])])
-    except msgspec.ValidationError:
-        message = server_message(secrets.scrubbed(body))[1]
-        raise TransientError(f"the server's answer is not Gemini's: {message}") from None
-    except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+    answer = decoded(_decode, body, secrets, "Gemini's", _free)
+    parts = _parts(answer)
     blocked = (answer.promptFeedback or {}).get("blockReason")
     if not answer.candidates and not blocked:
         raise TransientError(f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}")
