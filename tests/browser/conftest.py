@@ -3,7 +3,6 @@ elsewhere, or runs what stands in the data."""
 
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -64,7 +63,7 @@ def serve() -> Iterator[Callable[..., Site]]:
 
     yield start
     for process in processes:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # SIGINT is ignored where a shell has put the tests into the background
         process.communicate(timeout=20)
 
 
