@@ -82,13 +82,13 @@ class ForcedDecoding:
         """What the server is: how many slots it has, and how long a text may be."""
         reply = await self._server.get(self._url("/props"), timeout)
         try:
-            found = msgspec.json.decode(reply.body, type=_Properties)
+            properties = msgspec.json.decode(reply.body, type=_Properties)
         except msgspec.DecodeError:
             raise Unfit("it is not a llama.cpp server") from None
-        before = await self._tokens(found.bos_token or found.eos_token, timeout)
+        before = await self._tokens(properties.bos_token or properties.eos_token, timeout)
         self._before = before[0] if before else None
-        self._context = found.default_generation_settings.n_ctx
-        for slot in range(max(1, found.total_slots)):
+        self._context = properties.default_generation_settings.n_ctx
+        for slot in range(max(1, properties.total_slots)):
             self._slots.put_nowait(slot)
 
     def _url(self, path: str) -> str:
@@ -131,14 +131,14 @@ class ForcedDecoding:
             for tokens, count in parts:
                 for at in range(len(tokens) - count, len(tokens)):
                     key = tuple(tokens[: at + 1]) if len(pieces) > 1 else ()
-                    found = known.get(key)
-                    if found is None:
+                    candidate = known.get(key)
+                    if candidate is None:
                         answer = await self._force(tokens[:at], tokens[at], slot, timeout)
-                        found = answer.completion_probabilities[0]
+                        candidate = answer.completion_probabilities[0]
                         read, forced = read + answer.timings.prompt_n, forced + 1
                         if key:
-                            known[key] = found
-                    scored.append((found.logprob, found.top_logprobs[0].id == tokens[at]))
+                            known[key] = candidate
+                    scored.append((candidate.logprob, candidate.top_logprobs[0].id == tokens[at]))
             values.append(LogProbability([value for value, _ in scored], all(greedy for _, greedy in scored)))
         return Likelihoods(values=values, prompt_tokens=read, completion_tokens=forced, total_tokens=read + forced)
 
@@ -146,7 +146,7 @@ class ForcedDecoding:
         body: dict[str, Any] = {"prompt": prompt, "n_predict": 1, "n_probs": 1, "logit_bias": [[token, _FORCE]]}
         body |= {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": True, "id_slot": slot}
         answer = await answered(self._server, self._url("/completion"), body, _Forced, timeout)
-        found = answer.completion_probabilities
-        if len(found) != 1 or found[0].id != token or not found[0].top_logprobs:
+        candidates = answer.completion_probabilities
+        if len(candidates) != 1 or candidates[0].id != token or not candidates[0].top_logprobs:
             raise Unfit("it did not take the token that it was told to")
         return answer

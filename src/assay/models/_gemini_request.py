@@ -118,11 +118,11 @@ def _part(part: Any) -> Any:
     return part
 
 
-def tools(given: Sequence[Any]) -> list[Any]:
+def tools(offered: Sequence[Any]) -> list[Any]:
     """Functions become one declaration; what already has this API's shape stays."""
     functions: list[Any] = []
     others: list[Any] = []
-    for entry in given:
+    for entry in offered:
         function: Any = entry.get("function") if isinstance(entry, dict) else None
         if not isinstance(function, dict):
             others.append(entry)
@@ -133,9 +133,9 @@ def tools(given: Sequence[Any]) -> list[Any]:
     return [*([{"functionDeclarations": functions}] if functions else []), *others]
 
 
-def tool_choice(given: Any) -> Any:
-    if isinstance(given, str):
-        return {"functionCallingConfig": {"mode": _MODES.get(given, given)}}
-    if isinstance(given, dict) and isinstance(given.get("function"), dict):
-        return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [given["function"].get("name")]}}
-    return given
+def tool_choice(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return {"functionCallingConfig": {"mode": _MODES.get(choice, choice)}}
+    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
+        return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice["function"].get("name")]}}
+    return choice

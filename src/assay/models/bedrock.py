@@ -82,19 +82,19 @@ def _block(part: Any) -> dict[str, Any]:
         return part
     if part["type"] == "text":
         return {"text": part.get("text")}
-    found = inline(part)
-    if found is None:
+    media = inline(part)
+    if media is None:
         raise PermanentError("Bedrock takes no media by address", fix="give the file by its path")
-    form = found[0].rpartition("/")[2]
+    form = media[0].rpartition("/")[2]
     if part["type"] == "image_url":
-        return {"image": {"format": form, "source": {"bytes": found[1]}}}
-    return {"document": {"format": form, "name": "document", "source": {"bytes": found[1]}}}
+        return {"image": {"format": form, "source": {"bytes": media[1]}}}
+    return {"document": {"format": form, "name": "document", "source": {"bytes": media[1]}}}
 
 
-def tools(given: Sequence[Any], choice: Any) -> dict[str, Any]:
+def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
     """The `toolConfig`; a tool that already has this API's shape stays."""
     specs: list[Any] = []
-    for entry in given:
+    for entry in offered:
         function: Any = entry.get("function") if isinstance(entry, dict) else None
         if isinstance(function, dict):
             kept = {key: function[key] for key in ("name", "description") if key in function}
@@ -142,14 +142,14 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     usage = answer.usage or _Usage()
     cached = (usage.cacheReadInputTokens or 0) + (usage.cacheWriteInputTokens or 0)
     asked = None if usage.inputTokens is None else count(usage.inputTokens + cached)
-    given = count(usage.outputTokens)
+    written = count(usage.outputTokens)
     finish = _FINISH.get(answer.stopReason or "", answer.stopReason)
     return Completion(
         text="".join(str(block["text"]) for block in blocks if "text" in block),
         finish_reason=finish,
         prompt_tokens=asked,
-        completion_tokens=given,
-        total_tokens=None if asked is None or given is None else asked + given,
+        completion_tokens=written,
+        total_tokens=None if asked is None or written is None else asked + written,
         reasoning="".join(map(_thought, blocks)) or None,
         tool_calls=[_tool_call(block["toolUse"]) for block in blocks if isinstance(block.get("toolUse"), dict)] or None,
         refused=finish == "content_filter",

@@ -105,7 +105,9 @@ class LoadTest:
                 self.progress.notes += [line for failures in result.failures for line in failures.lines()]
                 load.levels.append(measured(experiment.store, model, level, experiment.config.ci_level))
         load.notes = list(dict.fromkeys([*self.progress.notes, *_notes(load.levels)]))
-        load.failed = [f"{found.model} at {found.level}" for found in load.levels if found.errors == found.requests > 0]
+        load.failed = [
+            f"{tested.model} at {tested.level}" for tested in load.levels if tested.errors == tested.requests > 0
+        ]
         return load
 
     def _at(self, model: str, level: int) -> Experiment:
@@ -173,7 +175,7 @@ def measured(store: FlatStore, model: str, level: int, confidence: float = 0.95)
     ends = np.array([row.timestamp for row in rows], np.float64)
     taken = np.array([row.inference_time for row in rows], np.float64)
     seconds = covered(ends - taken, ends)
-    found = LoadLevel(
+    tested = LoadLevel(
         model=model,
         level=level,
         folder=str(store.folder),
@@ -184,14 +186,14 @@ def measured(store: FlatStore, model: str, level: int, confidence: float = 0.95)
     )
     if answers and seconds > 0:
         tokens = [row.completion_tokens for row in answers if row.completion_tokens is not None]
-        found.in_flight = float(taken.sum()) / seconds
-        found.requests_per_second = len(answers) / seconds
-        found.tokens_per_second = sum(tokens) / seconds if len(tokens) == len(answers) else None
-        found.latency = _quantiles(answers, [row.inference_time for row in answers], confidence)
+        tested.in_flight = float(taken.sum()) / seconds
+        tested.requests_per_second = len(answers) / seconds
+        tested.tokens_per_second = sum(tokens) / seconds if len(tokens) == len(answers) else None
+        tested.latency = _quantiles(answers, [row.inference_time for row in answers], confidence)
         for name in ("ttft", "time_between_tokens"):
             timed = [row for row in answers if name in row.metadata.stream]
-            setattr(found, name, _quantiles(timed, [row.metadata.stream[name] for row in timed], confidence))
-    return found
+            setattr(tested, name, _quantiles(timed, [row.metadata.stream[name] for row in timed], confidence))
+    return tested
 
 
 def covered(starts: FloatArray, ends: FloatArray) -> float:
@@ -215,16 +217,16 @@ def _quantiles(rows: Sequence[_Row], values: Sequence[float], confidence: float)
 
 def _notes(levels: Sequence[LoadLevel]) -> list[str]:
     """What a reader of the numbers should know."""
-    streamed = {found.model for found in levels if found.ttft is not None or found.latency is None}
+    streamed = {tested.model for tested in levels if tested.ttft is not None or tested.latency is None}
     silent = [
         f"{model} streamed no answer: there is no time to first token without `stream: true` and a server that streams"
-        for model in dict.fromkeys(found.model for found in levels)
+        for model in dict.fromkeys(tested.model for tested in levels)
         if model not in streamed
     ]
     few = [
-        f"{found.model} at {found.level}: on average only {found.in_flight:.1f} calls were in flight: "
-        + (_TRIED_AGAIN if found.retries else "raise --limit or --num-samples, or see what slows this machine down")
-        for found in levels
-        if found.in_flight is not None and found.in_flight < _REACHED * found.level
+        f"{tested.model} at {tested.level}: on average only {tested.in_flight:.1f} calls were in flight: "
+        + (_TRIED_AGAIN if tested.retries else "raise --limit or --num-samples, or see what slows this machine down")
+        for tested in levels
+        if tested.in_flight is not None and tested.in_flight < _REACHED * tested.level
     ]
     return [*silent, *few]

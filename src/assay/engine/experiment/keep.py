@@ -27,9 +27,9 @@ def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> Datase
     """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
     overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
     config = load({"models": ["demo:none"], "dataset": source}, overrides=overrides, environ={})  # no model is asked
-    found = config.dataset
-    assert found is not None
-    return found
+    dataset = config.dataset
+    assert dataset is not None
+    return dataset
 
 
 def keep(source: DatasetConfig, *, name: str, repository: str = "", id: str = "", labels: Iterable[str] = ()) -> Kept:
@@ -59,10 +59,10 @@ def _taken(repository: str, name: str, id: str) -> Manifest | None:
 
 def _compared(taken: Manifest, source: DatasetConfig, name: str) -> Kept:
     with TemporaryDirectory(prefix="assay-") as folder:
-        found = ingest(FlatStore(folder), "trial", lambda: open_dataset(source, Path()))
-    if found.digest != taken.digest:
+        trial = ingest(FlatStore(folder), "trial", lambda: open_dataset(source, Path()))
+    if trial.digest != taken.digest:
         raise UserError(
-            f"{name!r} is stored already with other content: its hash is {taken.digest}, this one's {found.digest}",
+            f"{name!r} is stored already with other content: its hash is {taken.digest}, this one's {trial.digest}",
             fix="stored datasets do not change: give another --name",
         )
     if taken.name != name:
