@@ -70,5 +70,6 @@ def streamed(group: Group, name: str, statistic: Statistic) -> Values:
     """The same of a time that only streamed answers have."""
     values = statistics(group, f"{STREAM}.{name}", {}, statistic)
     if values.value is None:
-        values.reason = f"no response behind these rows has {name!r}: it needs `stream: true` and a server that streams"
+        needs = "`stream: true` and a server that streams" + ("" if name == "ttft" else ", more than one token")
+        values.reason = f"no response behind these rows has {name!r}: it needs {needs}"
     return values
