@@ -456,7 +456,7 @@ def test_an_edited_parameter_does_not_go_on_with_other_outputs(files: World) -> 
     with pytest.raises(RuntimeError):
         runner(2).run_dataset("dataset", abort_on_error=True, max_workers=1)
     assert runner(2)._run_hash("dataset", "") != runner(3)._run_hash("dataset", "")
-    run = runner(2).run_dataset("dataset", resume_from_recovery_data=True)
+    run = runner(2).run_dataset("dataset", resume_from_recovery_data=True, max_workers=1)
     assert memory == ["a", "b", "b", "c"]
     assert [each.output for each in files.runs.example_outputs(run.id, str)] == ["aa", "bb", "cc"]
 
