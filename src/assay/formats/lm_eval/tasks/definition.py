@@ -1,0 +1,105 @@
+"""A task of lm-evaluation-harness as its YAML files define it: every key with the harness's default."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from assay.formats.lm_eval.tasks.hooks import Hook
+
+OutputType = Literal["generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling"]
+Template = str | int | list[Any] | dict[str, Any] | Hook | None
+
+
+class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How examples are chosen and shown; what is unset is the task's own."""
+
+    sampler: str | Hook = "default"
+    split: str | None = None
+    process_docs: Hook | None = None
+    fewshot_indices: list[int] | None = None
+    samples: list[dict[str, Any]] | Hook | None = None
+    doc_to_text: Template = None
+    doc_to_choice: Template = None
+    doc_to_target: Template = None
+    gen_prefix: str | None = None
+    fewshot_delimiter: str | None = None
+    target_delimiter: str | None = None
+
+
+class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One task. `file` is where it is written; `changes` has what a caller changed: key → (as defined, as run)."""
+
+    task: str
+    file: str = ""
+    changes: dict[str, tuple[Any, Any]] = {}
+    task_alias: str | None = None
+    dataset_path: str | None = None
+    dataset_name: str | None = None
+    dataset_kwargs: dict[str, Any] | None = None
+    custom_dataset: Hook | None = None
+    training_split: str | None = None
+    validation_split: str | None = None
+    test_split: str | None = None
+    fewshot_split: str | None = None
+    process_docs: Hook | None = None
+    doc_to_text: Template = None
+    doc_to_target: Template = None
+    doc_to_choice: Template = None
+    doc_to_image: Template = None
+    doc_to_audio: Template = None
+    unsafe_code: bool = False
+    process_results: Hook | None = None
+    use_prompt: str | None = None
+    description: str = ""
+    target_delimiter: str = " "
+    fewshot_delimiter: str = "\n\n"
+    fewshot_config: FewShot = msgspec.field(default_factory=FewShot)
+    num_fewshot: int | None = None
+    metric_list: list[dict[str, Any]] | None = None
+    output_type: OutputType = "generate_until"
+    generation_kwargs: dict[str, Any] | None = None
+    repeats: int = 1
+    filter_list: list[dict[str, Any]] | None = None
+    should_decontaminate: bool = False
+    doc_to_decontamination_query: str | None = None
+    gen_prefix: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Document(msgspec.Struct, kw_only=True):
+    """A document with what is asked about it. `messages` of a request have a `delimiter` each: the plain text is all
+    contents and delimiters, a chat has the contents only.
+
+    target: doc_to_target's value; where doc_to_text chooses among the inputs, that number
+    multiple_target: whether the target of the task's first document is a list with entries
+    error: why it cannot be asked, with file and line; its `requests` are then empty
+    """
+
+    id: int
+    doc: dict[str, Any]
+    target: Any
+    choices: list[str] | None = None
+    requests: list["Asked"]
+    multiple_target: bool = False
+    error: str = ""
+
+
+class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One request: a generation with `params` (the harness's generation_kwargs), or the likelihood of `continuation`
+    after the messages; `rolling`: of a whole text."""
+
+    messages: list[dict[str, str]]
+    params: dict[str, Any] = {}
+    continuation: str | None = None
+    rolling: bool = False
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """A task or a group of a group; a group's numbers are made of its tasks' by `aggregate`."""
+
+    name: str
+    alias: str | None = None
+    definition: Definition | None = None
+    members: list["Member"] = []
+    aggregate: list[dict[str, Any]] = []
+    version: Any = None

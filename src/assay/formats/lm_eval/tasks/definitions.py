@@ -1,0 +1,169 @@
+"""Names of tasks, tags and groups, patterns and paths → what they stand for."""
+
+import difflib
+import glob
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, cast
+
+from assay.errors import UserError
+from assay.formats.lm_eval.tasks import yaml_files
+from assay.formats.lm_eval.tasks.definition import Definition, Member
+from assay.formats.lm_eval.tasks.index import Entry, Index, Progress, entry_of, index
+from assay.formats.lm_eval.tasks.task_keys import definition
+
+_GROUP_KEYS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata"}
+
+
+def members(
+    names: Sequence[str],
+    *,
+    include_path: Sequence[str | Path] = (),
+    overrides: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> list[Member]:
+    """What the names stand for, in their order. A tag stands for its tasks, a pattern for all names that match it.
+
+    `overrides` are keys of the task that replace those of its YAML; `generation_kwargs` and `metadata` are updated, and
+    `num_fewshot` leaves a task alone that says 0. They are in `changes` of every definition.
+    """
+    whole = index(include_path, progress)
+    build = _Build(whole, overrides or {})
+    items: dict[str, Member] = {}
+    for entry in _entries([part.strip() for name in names for part in name.split(",") if part.strip()], whole):
+        for member in build.entry(entry, {}):
+            items.setdefault(member.name, member)
+    _check_shared(list(items.values()))
+    return list(items.values())
+
+
+def definitions(items: Sequence[Member]) -> list[Definition]:
+    """The tasks of members, each once, in order."""
+    tasks: dict[str, Definition] = {}
+    for member in items:
+        if member.definition is not None:
+            tasks[member.name] = member.definition
+        tasks |= {task.task: task for task in definitions(member.members)}
+    return list(tasks.values())
+
+
+def _entries(names: Sequence[str], whole: Index) -> Iterator[Entry]:
+    for name in dict.fromkeys(names):
+        if name.endswith(".yaml"):
+            files = sorted(glob.glob(str(Path(name).expanduser())))
+            if not files:
+                raise UserError(f"there is no file {name}")
+            yield from (_of_file(Path(file)) for file in files)
+        elif matches := _matches(name, whole):
+            yield from matches
+        elif Path(name).expanduser().is_dir():
+            files = sorted(Path(name).expanduser().glob("*.yaml"))
+            if not files:
+                raise UserError(f"the folder {name} has no .yaml file", fix="name a task, or a folder of YAML files")
+            yield from (_of_file(file) for file in files)
+        else:
+            raise _unknown(name, whole)
+
+
+def _matches(name: str, whole: Index) -> list[Entry]:
+    if name in whole.entries:
+        return [whole.entries[name]]
+    if not set(name) & set("*?["):
+        return []
+    return [whole.entries[match] for match in sorted(whole.entries) if fnmatchcase(match, name)]
+
+
+def _unknown(name: str, whole: Index) -> UserError:
+    broken = next((file for file in whole.broken if Path(file.file).stem == name), None)
+    if broken:
+        return UserError(f"the task {name!r} cannot be read: {broken.problem}", where=broken.where or broken.file)
+    if not whole.entries:
+        fix = "pip install lm-eval, or name a folder of tasks (--include-path, ASSAY_TASKS)"
+        return UserError(f"there is no benchmark {name!r}: no tasks are installed", fix=fix)
+    close = difflib.get_close_matches(name, whole.entries, n=3, cutoff=0.6)
+    fix = f"did you mean {' or '.join(map(repr, close))}?" if close else "assay list benchmarks shows all names"
+    return UserError(f"there is no benchmark {name!r}", fix=fix)
+
+
+def _of_file(file: Path) -> Entry:
+    entry = entry_of(yaml_files.load(file), str(file.resolve()))
+    if entry is None:
+        raise UserError("the file names no task and no group", where=str(file), fix="add the key `task`")
+    return entry
+
+
+def _check_shared(items: Sequence[Member]) -> None:
+    owner: dict[str, str] = {}
+    for item in items:
+        for task in definitions([item]):
+            if owner.setdefault(task.task, item.name) != item.name:
+                what = f"the task {task.task!r} is in both {owner[task.task]!r} and {item.name!r}"
+                raise UserError(what, fix="name only one of them")
+
+
+class _Build:
+    """Members of one request; each YAML file is read once."""
+
+    def __init__(self, whole: Index, overrides: Mapping[str, Any]) -> None:
+        self.whole = whole
+        self.overrides = overrides
+        self.parsed: dict[Path, dict[str, Any]] = {}
+        self.open: list[str] = []  # groups that are being built, the outermost first
+
+    def entry(self, entry: Entry, outer: Mapping[str, Any]) -> list[Member]:
+        """`outer`: keys that a group sets for its tasks."""
+        if entry.kind == "tag":
+            return [self.task(self.whole.entries[name], outer) for name in entry.members if name in self.whole.entries]
+        if entry.kind == "group":
+            keys = yaml_files.load(Path(entry.file), self.parsed)
+            return [self.group(entry.name, keys, outer, entry.file)]
+        return [self.task(entry, outer)]
+
+    def task(self, entry: Entry, outer: Mapping[str, Any]) -> Member:
+        keys = yaml_files.load(Path(entry.file), self.parsed)
+        return self.made({**keys, **outer}, entry.file)
+
+    def made(self, keys: Mapping[str, Any], file: str) -> Member:
+        task = definition(keys, file, self.overrides)
+        version = task.metadata.get("version")
+        return Member(name=task.task, alias=task.task_alias, definition=task, version=version)
+
+    def group(self, name: str, keys: Mapping[str, Any], outer: Mapping[str, Any], file: str) -> Member:
+        if name in self.open:
+            raise UserError(f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}", where=file)
+        inner = {key: value for key, value in keys.items() if key not in _GROUP_KEYS and key != "tag"} | dict(outer)
+        listed = keys.get("task")
+        metadata, aggregate = keys.get("metadata"), keys.get("aggregate_metric_list") or []
+        self.open.append(name)
+        children: dict[str, Member] = {}
+        for item in cast("list[Any]", listed) if isinstance(listed, list) else []:
+            children |= {child.name: child for child in self.member(item, name, inner, file)}
+        self.open.pop()
+        return Member(
+            name=name,
+            alias=keys.get("group_alias"),
+            members=list(children.values()),
+            aggregate=[aggregate] if isinstance(aggregate, dict) else aggregate,
+            version=cast("dict[str, Any]", metadata).get("version") if isinstance(metadata, dict) else None,
+        )
+
+    def member(self, item: Any, group: str, outer: Mapping[str, Any], file: str) -> list[Member]:
+        """A line of a group's list: a name, a name with keys, or a group or task that is written there."""
+        keys: dict[str, Any] = cast("dict[str, Any]", item) if isinstance(item, dict) else {"task": item}
+        name = keys.get("group", keys.get("task"))
+        if not isinstance(name, str):
+            raise UserError(f"a member of the group {group!r} has neither `task` nor `group`", where=file)
+        entry = self.whole.entries.get(name)
+        if entry is not None:
+            own = {key: value for key, value in keys.items() if key not in ("group", "task")}
+            if "group" in keys or entry.kind == "group":
+                own = {key: value for key, value in own.items() if key not in _GROUP_KEYS}
+            return self.entry(entry, {**outer, **own})
+        if "group" in keys:
+            return [self.group(f"{group}::{name}", keys, outer, file)]
+        if len(keys) == 1:
+            unknown = _unknown(name, self.whole)
+            raise UserError(f"a member of the group {group!r}: {unknown.what}", where=file, fix=unknown.fix)
+        keys = yaml_files.with_includes(keys, Path(file), self.parsed)
+        return [self.made({**outer, **keys, "task": f"{group}::{name}"}, "")]

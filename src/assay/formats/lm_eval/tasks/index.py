@@ -1,0 +1,210 @@
+"""All tasks, groups and tags of the task folders, by name.
+
+Reading 14,000 YAML files takes seconds: a folder's index is kept, and is good while the folder is as it was. Nothing
+but msgspec is imported to read it.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.lm_eval.facade.packages import installed_tasks, missing
+from assay.store.files import state_folder, write_file
+
+Kind = Literal["task", "group", "tag", "class"]
+Progress = Callable[[int, int], None]
+_IGNORED = ("__pycache__", ".ipynb_checkpoints")
+_FORMAT = 3  # of the file; a change makes every index anew
+
+
+class Entry(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
+    """A name. `members`: a tag's tasks in order, or what a group lists; `refusal`: why it cannot run anywhere;
+    `packages`: those that its hooks import besides Python's and Assay's own; `hub_metrics`: metrics whose code the
+    hooks take from the hub."""
+
+    name: str
+    kind: Kind
+    file: str = ""
+    members: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    output_type: str = ""
+    dataset_path: str = ""
+    dataset_name: str = ""
+    num_fewshot: int | None = None
+    refusal: str = ""
+    packages: tuple[str, ...] = ()
+    hub_metrics: tuple[str, ...] = ()
+    is_unsafe: bool = False
+
+    @property
+    def unsupported(self) -> str:
+        """Why it cannot run on this machine; "" if it can."""
+        hub = f"needs code of the hub: {', '.join(self.hub_metrics)}" if self.hub_metrics else ""
+        return self.refusal or hub or (missing(self.packages) if self.packages else "")
+
+
+class Broken(msgspec.Struct, array_like=True):
+    """A file that is not a task, with the reason."""
+
+    file: str
+    problem: str
+    where: str = ""
+
+
+class Index(msgspec.Struct, array_like=True):
+    entries: dict[str, Entry] = {}
+    broken: list[Broken] = []
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    stamp: str
+    outside: dict[str, str]  # included files that are not in the folder, with their stamps
+    entries: list[Entry]
+    broken: list[Broken]
+
+
+def roots(include_path: Sequence[str | Path] = ()) -> list[Path]:
+    """Folders of tasks, the last of which has the last word: an installed lm-eval's, those of ASSAY_TASKS, then
+    those that are asked for."""
+    folders = [installed_tasks(), *filter(None, os.environ.get("ASSAY_TASKS", "").split(os.pathsep)), *include_path]
+    paths = [Path(folder).expanduser().resolve() for folder in folders if folder]
+    for path in paths:
+        if not path.is_dir():
+            raise UserError(f"the folder of tasks {path} is not there", fix="check --include-path and ASSAY_TASKS")
+    return list(dict.fromkeys(reversed(paths)))[::-1]
+
+
+def index(include_path: Sequence[str | Path] = (), progress: Progress | None = None) -> Index:
+    """Every name of the folders; one of a later folder replaces that of an earlier one."""
+    whole = Index(entries={}, broken=[])
+    for root in roots(include_path):
+        kept = _read(root) or _make(root, progress)
+        whole.entries.update((entry.name, entry) for entry in kept.entries)
+        whole.broken += kept.broken
+    return whole
+
+
+def _place(root: Path) -> Path:
+    name = hashlib.blake2b(str(root).encode(), digest_size=8).hexdigest()
+    return state_folder() / "benchmarks" / f"{name}.msgpack"
+
+
+def _read(root: Path) -> _Kept | None:
+    try:
+        kept = msgspec.msgpack.decode(_place(root).read_bytes(), type=_Kept)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    is_current = kept.stamp == _stamp(root) and all(_of(file) == state for file, state in kept.outside.items())
+    return kept if is_current else None
+
+
+def _stamp(root: Path) -> str:
+    """What a folder is: an installed package's version; for other folders the names, sizes and times of all files."""
+    package = root.parent
+    installed = [name.name for name in package.parent.glob(f"{package.name}-*.dist-info")]
+    if package.name == "lm_eval" and installed:
+        return f"{_FORMAT} {sorted(installed)} {_of(package)}"
+    state = hashlib.blake2b(digest_size=16)
+    for path in sorted(_files(str(root))):
+        state.update(f"{path} {_of(path)}\n".encode())
+    return f"{_FORMAT} {state.hexdigest()}"
+
+
+def _of(file: str | Path) -> str:
+    try:
+        state = os.stat(file)
+    except OSError:
+        return ""
+    return f"{state.st_size} {state.st_mtime_ns}"
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _IGNORED:
+                    yield from _files(entry.path)
+            else:
+                yield entry.path
+
+
+def _make(root: Path, progress: Progress | None) -> _Kept:
+    from assay.formats.lm_eval.tasks import yaml_files
+
+    stamp = _stamp(root)
+    files = sorted(path for path in _files(str(root)) if path.endswith(".yaml"))
+    parsed: dict[Path, dict[str, Any]] = {}
+    entries: dict[str, Entry] = {}
+    broken: list[Broken] = []
+    for number, file in enumerate(files):
+        if progress and number % 100 == 0:
+            progress(number, len(files))
+        try:
+            _add(entries, yaml_files.load(Path(file), parsed), file)
+        except (UserError, OSError) as error:
+            problem = (error.what, error.where) if isinstance(error, UserError) else (str(error), "")
+            broken.append(Broken(file, *problem))
+    if progress:
+        progress(len(files), len(files))
+    outside = {str(file): _of(file) for file in parsed if not file.is_relative_to(root)}
+    kept = _Kept(stamp, outside, list(entries.values()), broken)
+    try:
+        _place(root).parent.mkdir(parents=True, exist_ok=True)
+        write_file(_place(root), msgspec.msgpack.encode(kept))
+    except OSError:  # a machine without a writable home makes its index each time
+        pass
+    return kept
+
+
+def _add(entries: dict[str, Entry], keys: dict[str, Any], file: str) -> None:
+    entry = entry_of(keys, file)
+    if entry is None or entry.name in entries:  # the first file of a folder has the name
+        return
+    entries[entry.name] = entry
+    for tag in entry.tags if entry.kind != "group" else ():
+        of_tag = entries.setdefault(tag, Entry(tag, "tag"))
+        of_tag.members = tuple(sorted({*of_tag.members, entry.name}))
+
+
+def entry_of(keys: dict[str, Any], file: str) -> Entry | None:
+    """What the keys of a file define; None for a fragment."""
+    from assay.formats.lm_eval.tasks.failing import failing
+    from assay.formats.lm_eval.tasks.unsupported import packages, refusal
+
+    kind: Kind = "class" if "class" in keys else "group" if "group" in keys else "task"
+    name = keys.get("group" if kind == "group" else "task")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise UserError(f"the name of the {kind} is not a text: {name!r}", where=file)
+    tag = keys.get("tag") or []
+    tags = tuple(str(part) for part in (cast("list[Any]", tag) if isinstance(tag, list) else [tag]))
+    if kind == "group":
+        return Entry(name, kind, file, members=_member_names(keys.get("task")), tags=tags)
+    shots = keys.get("num_fewshot")
+    needed, from_hub = packages(keys)
+    return Entry(
+        name,
+        kind,
+        file,
+        tags=tags,
+        output_type=str(keys.get("output_type") or "generate_until"),
+        dataset_path=str(keys.get("dataset_path") or ""),
+        dataset_name=str(keys.get("dataset_name") or ""),
+        num_fewshot=shots if isinstance(shots, int) else None,
+        refusal=refusal(keys) or failing(file),
+        packages=needed,
+        hub_metrics=from_hub,
+        is_unsafe=keys.get("unsafe_code", False) is not False,
+    )
+
+
+def _member_names(members: Any) -> tuple[str, ...]:
+    listed = cast("list[Any]", members) if isinstance(members, list) else []
+    names = [part.get("group", part.get("task")) if isinstance(part, dict) else part for part in listed]
+    return tuple(str(name) for name in names if name is not None)

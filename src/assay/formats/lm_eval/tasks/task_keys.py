@@ -1,0 +1,141 @@
+"""The keys of one task → its `Definition`, with the harness's defaults."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, cast, get_args
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.lm_eval.facade import class_tasks
+from assay.formats.lm_eval.tasks.definition import Definition, FewShot, OutputType
+from assay.formats.lm_eval.tasks.unsupported import refusal
+from assay.parameters import nearest
+
+_STRUCTURE = {"tag", "group", "task_list"}  # of the index, not of the task
+_UPDATED = ("generation_kwargs", "metadata")  # dictionaries in which an override replaces single values
+_OWN = {"file", "changes"}
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Definition)}
+_FEW_SHOT = {name: name for name in FewShot.__struct_fields__} | {"split": "fewshot_split"}
+_NOT_INHERITED = {"sampler", "samples", "fewshot_indices"}
+
+
+def definition(keys: Mapping[str, Any], file: str, overrides: Mapping[str, Any]) -> Definition:
+    """What the keys of a task define, with what a caller changes."""
+    keys = {key: deepcopy(value) for key, value in keys.items() if key not in _STRUCTURE}
+    where = f"{keys.get('task')} ({file})" if file else str(keys.get("task"))
+    if "class" in keys:
+        keys = _class_keys(keys, where)
+    _check_names([*keys, *overrides], [name for name in Definition.__struct_fields__ if name not in _OWN], where)
+    keys["metadata"] = _metadata(keys.get("metadata"), file)
+    plain = dict(keys)
+    changes: dict[str, tuple[Any, Any]] = {}
+    for key, value in overrides.items():
+        before = plain.get(key, _DEFAULTS.get(key))
+        if key in _UPDATED or (key == "num_fewshot" and before == 0):
+            continue
+        if value != (before or 0 if key == "num_fewshot" else before):
+            changes[key] = (before, value)
+        plain[key] = value
+    task = _with_defaults(plain, where)
+    for key in _UPDATED:
+        _update(getattr(task, key), overrides.get(key), key, changes, where)
+    task.file, task.changes = file, changes
+    return task
+
+
+def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Those of its class; of the YAML file the harness takes the name only."""
+    if reason := refusal(keys):
+        raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
+    return {"task": keys["task"], "task_alias": keys.get("task_alias"), **class_tasks.keys_of(keys["class"])}
+
+
+def _metadata(value: Any, file: str) -> dict[str, Any]:
+    kept = (
+        dict(cast("dict[str, Any]", value))
+        if isinstance(value, dict)
+        else {}
+        if value is None
+        else {"_metadata": value}
+    )
+    return kept | ({"config_source": file} if file else {})
+
+
+def _update(target: Any, values: Any, key: str, changes: dict[str, tuple[Any, Any]], where: str) -> None:
+    if values is None or target is None:
+        return
+    if not isinstance(values, Mapping):
+        raise UserError(f"{key} must have keys and values, not {values!r}", where=where)
+    for name, value in cast("Mapping[str, Any]", values).items():
+        if name not in target or target[name] != value:
+            changes[f"{key}.{name}"] = (target.get(name), value)
+        target[name] = value
+
+
+def _with_defaults(keys: dict[str, Any], where: str) -> Definition:
+    few_shot = keys.pop("fewshot_config", None) or {}
+    _check_shape(few_shot, dict, "fewshot_config", where)
+    present: dict[str, Any] = {name: value for name, value in keys.items() if value is not None}
+    task = Definition(**present)
+    task.unsafe_code = keys.get("unsafe_code", False) is not False
+    _check(task, where)
+    if task.generation_kwargs is not None:
+        kwargs = task.generation_kwargs
+        if "temperature" in kwargs:
+            kwargs["temperature"] = _number(kwargs["temperature"], where)
+        kwargs.setdefault("until", [task.fewshot_delimiter])
+    elif task.output_type == "generate_until":
+        task.generation_kwargs = {
+            "temperature": 0.0,
+            "do_sample": False,
+            "max_gen_toks": 256,
+            "until": [task.fewshot_delimiter],
+        }
+    _check_names(few_shot, FewShot.__struct_fields__, f"{where}: fewshot_config")
+    inherited = {name: getattr(task, outer) for name, outer in _FEW_SHOT.items() if name not in _NOT_INHERITED}
+    task.fewshot_config = FewShot(**inherited | few_shot)
+    return task
+
+
+def _number(temperature: Any, where: str) -> float:
+    try:
+        return float(temperature)
+    except (TypeError, ValueError):
+        raise UserError(f"the temperature {temperature!r} is not a number", where=where) from None
+
+
+def _check_names(names: Any, valid: Any, where: str) -> None:
+    for name in names:
+        if name not in valid:
+            raise UserError(f"a task has no key {name!r}", where=where, fix=nearest(str(name), valid))
+
+
+def _check_shape(value: Any, kind: type, key: str, where: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise UserError(f"{key} must be {_KINDS[kind]}, not {value!r}", where=where)
+
+
+def _check(task: Definition, where: str) -> None:
+    if task.output_type not in get_args(OutputType):
+        raise UserError(
+            f"unknown output_type {task.output_type!r}",
+            where=where,
+            fix=nearest(task.output_type, get_args(OutputType)),
+        )
+    for key, kind in _SHAPES.items():
+        _check_shape(getattr(task, key), kind, key, where)
+    for key in ("metric_list", "filter_list"):
+        for part in getattr(task, key) or []:
+            _check_shape(part, dict, f"an entry of {key}", where)
+
+
+_KINDS = {dict: "keys with values", list: "a list", int: "a whole number"}
+_SHAPES: dict[str, type] = {
+    "dataset_kwargs": dict,
+    "filter_list": list,
+    "generation_kwargs": dict,
+    "metric_list": list,
+    "num_fewshot": int,
+    "repeats": int,
+}
