@@ -1,0 +1,172 @@
+"""A task with its data: what its functions make of each split, and what the first document decides for all."""
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError, UserError
+from assay.formats.lm_eval.asking import fewshot
+from assay.formats.lm_eval.asking.data import Data, load
+from assay.formats.lm_eval.asking.generators import Generators, put, same, state
+from assay.formats.lm_eval.asking.library import made_by_functions
+from assay.formats.lm_eval.asking.rows import rows
+from assay.formats.lm_eval.asking.templates import Doc, Resolver, Value, field, prompt
+from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.hooks import Hook
+
+_LETTERS = 500  # of an error that are shown: some contain a document
+
+
+def failure(error: Exception, definition: Definition, what: str) -> UserError:
+    """The error of a task's function or template, with the line of the task's own code that it comes from."""
+    if isinstance(error, AssayError):
+        return UserError(f"{what}: {error.what}", where=error.where or definition.file, fix=error.fix)
+    folders = tuple(str(Path(folder).resolve()) for folder in _folders(definition))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(folders)]
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else definition.file
+    return UserError(f"{what}: {type(error).__name__}: {str(error)[:_LETTERS]}", where=place)
+
+
+def _folders(definition: Definition) -> Iterator[str]:
+    """Where the task's own code is."""
+    for part in (definition, definition.fewshot_config):
+        for name in part.__struct_fields__:
+            value = getattr(part, name)
+            if isinstance(value, Hook):
+                yield value.folder
+
+
+class Bound:
+    """Its keys as functions of a document, and what the first document says of all: `multiple_input` (doc_to_text is
+    the number of a choice) and `multiple_target` (doc_to_target is a list)."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        generators: Generators | None = None,
+        *,
+        data: Data | None = None,
+        sound: bool = False,
+    ) -> None:
+        """`data`: its splits, where they are not those of its source"""
+        self.definition = definition
+        self.sound = sound
+        self.generators = generators or Generators()
+        if definition.doc_to_image is not None or definition.doc_to_audio is not None:
+            kind = "images" if definition.doc_to_image is not None else "audio"
+            raise UserError(f"{definition.task} asks about {kind}, which cannot be sent yet", where=definition.file)
+        self.split = self._evaluated_split()
+        self.pool: list[Doc] = []
+        self.drifts = False
+        self._processed: dict[tuple[str, Hook | None], Any] = {}
+        with self.generators.in_place():
+            self.data = data or self._loaded()
+            self._process()
+            self._resolve()
+
+    def _evaluated_split(self) -> str:
+        split = self.definition.test_split or self.definition.validation_split
+        if split is None:
+            raise UserError(
+                f"{self.definition.task} has neither test_split nor validation_split",
+                where=self.definition.file,
+                fix="name the split that is evaluated",
+            )
+        return split
+
+    def _loaded(self) -> Data:
+        try:
+            return load(self.definition)
+        except AssayError:
+            raise
+        except Exception as error:  # of a function that makes the data
+            raise failure(error, self.definition, f"custom_dataset of {self.definition.task} fails") from error
+
+    def _process(self) -> None:
+        """The harness processes the examples first. Without examples that matters only if a function draws."""
+        hook = self.definition.process_docs
+        own = self.generators.own(hook and hook.value)
+        before, before_own = state(), own.state()
+        if self.definition.num_fewshot:
+            self.pool = self._examples()
+        self.docs = self._documents(self.split, hook)
+        if not self.definition.num_fewshot and (self.drifts or not same(before, state())):
+            self._processed.clear()
+            put(before)
+            own.put(before_own)
+            self._examples()
+            self.docs = self._documents(self.split, hook)
+
+    def again(self) -> Any:
+        """The evaluated documents as the harness gets them when it asks once more: others only if the function
+        `drifts`, because `datasets` keeps the results of one that does not carry a generator of its own."""
+        with self.generators.in_place():
+            return self._documents(self.split, self.definition.process_docs)
+
+    def _examples(self) -> list[Doc]:
+        try:
+            return fewshot.pool(self.definition, lambda split, hook: list(rows(self._documents(split, hook))))
+        except AssayError:
+            raise
+        except Exception as error:
+            raise failure(error, self.definition, f"the examples of {self.definition.task} cannot be made") from error
+
+    def _documents(self, split: str, hook: Hook | None) -> Any:
+        """A split as the function makes it; made once, unless the harness makes it anew each time."""
+        dataset = self.data.split(split)
+        if hook is None:
+            return dataset
+        if (split, hook) in self._processed:
+            return self._processed[split, hook]
+        try:
+            own = self.generators.own(hook.value)
+            before = own.state()
+            with made_by_functions():
+                processed = hook.value(dataset)
+                processed = processed if hasattr(processed, "column_names") else list(processed)
+        except Exception as error:
+            what = f"process_docs of {self.definition.task} fails for the split {split}"
+            raise failure(error, self.definition, what) from error
+        drifts = own.state() != before and not self.sound
+        self.drifts = self.drifts or drifts
+        if not drifts:
+            self._processed[split, hook] = processed
+        return processed
+
+    def _resolve(self) -> None:
+        definition = self.definition
+        first = next(rows(self.docs), None)
+        if first is None:
+            raise UserError(f"{definition.task} has no documents in the split {self.split}", where=definition.file)
+        resolver = Resolver(getattr(self.docs, "features", None) or first, choices=definition.doc_to_choice is not None)
+        self.resolver = resolver
+        try:
+            self.text, self.target, self.choice = self.values(
+                definition.doc_to_text, definition.doc_to_target, definition.doc_to_choice
+            )
+            self.prefix = resolver.prefix(definition.gen_prefix)
+            self.description = field(definition.description)
+            text, target = self.text(first), self.target(first)
+            choices = self.choice(first) if self.choice else None
+        except Exception as error:
+            raise failure(error, definition, f"the first document of {definition.task} cannot be asked") from error
+        self.multiple_input = isinstance(text, int) and bool(choices)
+        self.multiple_target = isinstance(target, list) and bool(target)
+
+    def values(self, text: Any, target: Any, choice: Any) -> tuple[Value, Value, Value | None]:
+        """doc_to_text, doc_to_target and doc_to_choice as functions; a prompt of the library stands for all three."""
+        if self.definition.use_prompt is not None:
+            text = target = prompt(self.definition.use_prompt)
+            choice = choice and text
+        resolver = self.resolver
+        return resolver.text(text), resolver.target(target), resolver.choice(choice) if choice else None
+
+    @property
+    def hooked(self) -> bool:
+        """Whether functions of the task work on single documents."""
+        own, shots = self.definition, self.definition.fewshot_config
+        keys = (own.doc_to_text, own.doc_to_target, own.doc_to_choice, shots.sampler)
+        return any(
+            isinstance(key, Hook) for key in (*keys, shots.doc_to_text, shots.doc_to_target, shots.doc_to_choice)
+        )

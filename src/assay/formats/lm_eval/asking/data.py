@@ -1,0 +1,284 @@
+"""The documents of a task, as `datasets` gives them: from a mirror (`ASSAY_DATA`), the cache, the hub, or local files.
+
+A mirror is a folder `<repository>/<config or default>/<split>.parquet` (or `.jsonl`), as `assay benchmarks pull` writes
+it, or `<repository>` as it is on the hub. Nothing is asked over the network that a mirror or the cache has.
+"""
+
+import os
+import re
+import socket
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, partial
+from hashlib import blake2b
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import msgspec
+
+from assay.engine.experiment.dataset import file_stamp
+from assay.errors import UserError
+from assay.formats.lm_eval.asking.json_lines import simple_lines
+from assay.formats.lm_eval.asking.library import in_memory, library, made_by_functions
+from assay.formats.lm_eval.asking.rows import jsonable, rows
+from assay.formats.lm_eval.tasks.definition import Definition
+from assay.registry import nearest
+
+_BUILDERS = {"json", "csv", "parquet", "text", "arrow", "pandas", "xml", "imagefolder", "audiofolder"}
+_OPTIONS = ("data_files", "data_dir", "revision")  # what chooses other rows of the same repository and config
+_PART = re.compile(r"-\d{5}-of-\d{5}$")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+MANIFEST = "assay.json"
+
+
+class Data:
+    """Splits of a dataset. `source` says where they are from: repository, config, revision, origin."""
+
+    def __init__(self, definition: Definition, splits: Mapping[str, Any], **source: str | None) -> None:
+        self.definition = definition
+        self.splits = splits
+        self.source = {name: value for name, value in source.items() if value}
+
+    def split(self, name: str) -> Any:
+        if name in self.splits:
+            return self.splits[name]
+        raise UserError(
+            f"{self.definition.task} asks for the split {name!r}, which {shown_name(self.definition)} does not have",
+            where=self.definition.file,
+            fix=nearest(name, list(self.splits)),
+        )
+
+    def content(self, split: str) -> str:
+        """A hash of the rows of a split, the same wherever they come from."""
+        digest = blake2b(digest_size=16)
+        encoder = msgspec.json.Encoder(order="sorted")
+        for row in rows(self.split(split)):
+            digest.update(encoder.encode(jsonable(row)))
+            digest.update(b"\n")
+        return digest.hexdigest()
+
+
+def shown_name(definition: Definition) -> str:
+    config = f" ({definition.dataset_name})" if definition.dataset_name else ""
+    return f"{definition.dataset_path or 'its data'}{config}"
+
+
+def load(definition: Definition) -> Data:
+    options = _options(definition)
+    if definition.custom_dataset is not None:
+        with made_by_functions():
+            splits = definition.custom_dataset.value(**definition.metadata, **options)
+        return Data(definition, splits, origin="function")
+    path = definition.dataset_path
+    if path is None:
+        raise UserError(f"{definition.task} has neither dataset_path nor custom_dataset", where=definition.file)
+    if (simple := simple_lines(definition)) is not None:
+        return Data(definition, simple, repository=path, origin="files")
+    if is_local(path):
+        return Data(definition, _loaded(definition, path, options), repository=path, origin="files")
+    return _from_mirror(definition, options) or from_hub(definition)
+
+
+def _options(definition: Definition) -> dict[str, Any]:
+    """Without what `datasets` no longer knows, and without streams, which no cache has; their rows are the same."""
+    dropped = ("trust_remote_code", "streaming")
+    return {name: value for name, value in (definition.dataset_kwargs or {}).items() if name not in dropped}
+
+
+def is_local(path: str) -> bool:
+    return path in _BUILDERS or Path(path).exists()
+
+
+def source_stamp(definition: Definition) -> dict[str, Any]:
+    """Equal for equal documents: the files that they are from, or the revision of the repository; else the time."""
+    paths: list[Path] = []
+    if definition.dataset_path in _BUILDERS and definition.custom_dataset is None:
+        files = (definition.dataset_kwargs or {}).get("data_files")
+        listed = files.values() if isinstance(files, dict) else [files]
+        paths = [Path(str(path)) for part in listed for path in (part if isinstance(part, list) else [part])]
+    elif (folder := mirrored(definition)) is not None:
+        place = folder / key(definition)
+        paths = sorted(path for path in (place if place.is_dir() else folder).rglob("*") if path.is_file())
+    if paths and all(path.is_file() for path in paths):
+        return {"files": [file_stamp(path) for path in paths], **manifest(paths[0].parent)}
+    revision = None if definition.custom_dataset else load(definition).source.get("revision")
+    return {"revision": revision} if revision else {"time": time.time_ns()}
+
+
+def key(definition: Definition) -> str:
+    """The folder of a config in a mirror; options that choose other rows are in its name."""
+    chosen = {name: (definition.dataset_kwargs or {}).get(name) for name in _OPTIONS}
+    name = definition.dataset_name or "default"
+    if not any(chosen.values()):
+        return name
+    return f"{name}+{blake2b(msgspec.json.encode(chosen, order='sorted'), digest_size=4).hexdigest()}"
+
+
+def mirrored(definition: Definition) -> Path | None:
+    """The folder of the first mirror that has the config; else of one that has the repository as it is on the hub."""
+    copy: Path | None = None
+    for root in filter(None, os.environ.get("ASSAY_DATA", "").split(os.pathsep)):
+        folder = Path(root, *Path(definition.dataset_path or "").parts)
+        for place in (folder / key(definition), folder / (definition.dataset_name or "default")):
+            if _files(place) and manifest(place).get("key", key(definition)) == key(definition):
+                return place
+        if copy is None and folder.is_dir() and not any(folder.glob(f"*/{MANIFEST}")):
+            copy = folder
+    return copy
+
+
+def _files(place: Path) -> dict[str, list[Path]]:
+    """Splits and their files. Repositories of the hub have parts: `test-00000-of-00002.parquet`."""
+    files: dict[str, list[Path]] = {}
+    for file in sorted(place.glob("*")):
+        if file.suffix in (".parquet", ".jsonl"):
+            files.setdefault(_PART.sub("", file.stem), []).append(file)
+    return files
+
+
+def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None:
+    place = mirrored(definition)
+    if place is None:
+        return None
+    files = _files(place)
+    if files and place.name.split("+")[0] == (definition.dataset_name or "default"):
+        return _data(definition, _Files(files), str(place), manifest(place).get("revision"))
+    options.pop("revision", None)
+    return _data(definition, _loaded(definition, str(place), options), str(place))
+
+
+def _data(definition: Definition, splits: Mapping[str, Any], origin: str, revision: str | None = None) -> Data:
+    names = {"repository": definition.dataset_path, "config": definition.dataset_name}
+    return Data(definition, splits, **names, revision=revision, origin=origin)
+
+
+def manifest(place: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+class _Files(Mapping[str, Any]):
+    """Splits of a mirror, each read when it is asked for."""
+
+    def __init__(self, files: dict[str, list[Path]]) -> None:
+        self.files = files
+        self.read = cache(self._read)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def _read(self, name: str) -> Any:
+        datasets, files = library(), self.files[name]
+        try:
+            if files[0].suffix == ".jsonl":
+                return in_memory(datasets.load_dataset("json", data_files=[*map(str, files)], split="train"))
+            import pyarrow.parquet
+
+            tables = [datasets.table.InMemoryTable(pyarrow.parquet.read_table(file)) for file in files]
+            fingerprint = blake2b(str(files[0]).encode(), digest_size=8).hexdigest()
+            return datasets.Dataset(datasets.table.concat_tables(tables), fingerprint=fingerprint)
+        except Exception as error:  # the libraries raise what their many parts raise
+            raise UserError(f"the data cannot be read: {_reason(error)}", where=str(files[0])) from error
+
+
+def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mapping[str, Any]:
+    try:
+        return _splits(library().load_dataset(path=path, name=definition.dataset_name, **options))
+    except Exception as error:  # the library raises what its many parts raise
+        what = f"the data of {definition.task} cannot be loaded from {path}: {_reason(error)}"
+        raise UserError(what, where=definition.file) from error
+
+
+def _splits(loaded: Any) -> Mapping[str, Any]:
+    splits = loaded if isinstance(loaded, Mapping) else {str(loaded.split): loaded}
+    return {name: in_memory(split) for name, split in splits.items()}
+
+
+def from_hub(definition: Definition) -> Data:
+    """The cache's rows without a question to the network, else the hub's."""
+    datasets = library()
+    options = _options(definition)
+    ask = partial(datasets.load_dataset, path=definition.dataset_path, name=definition.dataset_name, **options)
+    wanted, offline = options.get("revision"), datasets.config.HF_HUB_OFFLINE
+    origin = "cache"
+    try:
+        with _offline(datasets):
+            loaded = ask()
+        if wanted and not _revision(loaded).startswith(wanted):
+            raise FileNotFoundError(f"the cache has the revision {_revision(loaded)}, not {wanted}")
+    except Exception as error:
+        reason = "it is not in the cache" if isinstance(error, ConnectionError) else _reason(error)
+        if offline:
+            raise missing(definition, f"HF_HUB_OFFLINE is set, and {reason}") from None
+        if not _reachable(datasets.config.HF_ENDPOINT):
+            raise missing(definition, f"{datasets.config.HF_ENDPOINT} cannot be reached, and {reason}") from None
+        try:
+            loaded, origin = ask(), "hub"
+        except Exception as failure:
+            raise missing(definition, _reason(failure)) from failure
+    return _data(definition, _splits(loaded), origin, _revision(loaded))
+
+
+@cache
+def _reachable(endpoint: str) -> bool:
+    """Whether a server answers there: the hub's own client would try for half a minute, for every dataset anew."""
+    address = urlsplit(endpoint)
+    if getproxies():
+        return True
+    try:
+        socket.create_connection((address.hostname or "", address.port or 443), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _offline(datasets: ModuleType) -> Generator[None]:
+    from huggingface_hub import constants
+
+    places: tuple[Any, ...] = (datasets.config, constants)
+    before = [place.HF_HUB_OFFLINE for place in places]
+    for place in places:
+        place.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = value
+
+
+def _revision(loaded: Any) -> str:
+    """The folder that the cache keeps the arrow files in is called like their commit."""
+    splits = loaded.values() if isinstance(loaded, Mapping) else [loaded]
+    places = [Path(file["filename"]).parent.name for split in splits for file in split.cache_files]
+    return next((place for place in places if _COMMIT.fullmatch(place)), "")
+
+
+def missing(definition: Definition, reason: str) -> UserError:
+    splits = [definition.training_split, definition.validation_split, definition.test_split, definition.fewshot_split]
+    named = ", ".join(dict.fromkeys(filter(None, splits)))
+    return UserError(
+        f"the data of {definition.task} are not here: {shown_name(definition)}, splits {named} ({reason})",
+        where=definition.file,
+        fix=f"on a machine with a network `assay benchmarks pull {definition.task} -o DIR`, then ASSAY_DATA=DIR here",
+    )
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
