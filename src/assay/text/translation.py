@@ -44,6 +44,16 @@ def corpus(measure: Measure, options: Mapping[str, Any], counts: Sequence[float]
     return _share(measure, _measure(measure, (*options.items(),)), counts)
 
 
+def counts(measure: Measure, options: Mapping[str, Any], texts: Sequence[str], references: Any) -> list[list[float]]:
+    """Of each text; `references` is sacreBLEU's form: the first of each text, the second of each text, …"""
+    return _measure(measure, (*options.items(),))._extract_corpus_statistics(texts, references)
+
+
+def percent(measure: Measure, options: Mapping[str, Any], sums: Sequence[float]) -> float:
+    """The score of a corpus from the sum of its texts' counts, as sacreBLEU writes it."""
+    return float(_measure(measure, (*options.items(),))._compute_score_from_stats(list(sums)).score)
+
+
 def signature(measure: Measure, options: Mapping[str, Any], references: int | None) -> str:
     """sacreBLEU's own description of how a score was made; None for a number of references that differs."""
     made = _measure(measure, (*options.items(),))

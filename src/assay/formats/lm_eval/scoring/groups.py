@@ -1,0 +1,97 @@
+"""The numbers of a group, made of those of its tasks."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.errors import UserError
+from assay.formats.lm_eval.tasks.definition import Member
+
+Key = tuple[str, str]  # metric, filter
+
+
+class Numbers(msgspec.Struct, kw_only=True):
+    """Of a task or a group. `size` of a task is the largest number of documents of any of its metrics: the harness
+    weighs all its metrics by it. `absent` has, for a group's key, the tasks that have no such number."""
+
+    size: int = 0
+    values: dict[Key, float] = {}
+    stderrs: dict[Key, float | None] = {}
+    counts: dict[Key, int] = {}
+    higher_is_better: dict[str, bool | None] = {}
+    absent: dict[Key, list[str]] = {}
+
+
+def group_numbers(group: Member, tasks: Mapping[str, Numbers], *, sound: bool = False) -> Numbers:
+    """Of one group, from all tasks below it. A group without `aggregate_metric_list` has no values. `sound` weighs each
+    metric by its own `counts`."""
+    names = [leaf.name for leaf in leaves(group)]
+    present = [tasks[name] for name in names if name in tasks]
+    made = Numbers(size=sum(task.size for task in present) if group.aggregate else 0)
+    for entry in group.aggregate:
+        metric = entry["metric"]
+        if entry.get("aggregation", "mean") != "mean":
+            what = f"a group's aggregation can only be mean, not {entry['aggregation']!r}"
+            raise UserError(what, where=f"the group {group.name}")
+        for pipeline in _pipelines(entry, metric, present):
+            key = (metric, pipeline)
+            having = [task for task in present if key in task.values]
+            if not having:
+                continue
+            weigh = bool(entry.get("weight_by_size", True))  # a text is true, as in the harness
+            sizes = [task.counts.get(key, task.size) if sound else task.size for task in having]
+            stderrs = [task.stderrs.get(key) for task in having]
+            made.values[key] = _mean([task.values[key] for task in having], sizes if weigh else [1] * len(sizes))
+            made.counts[key] = sum(sizes)
+            made.stderrs[key] = _stderr(stderrs, sizes if weigh else None)
+            made.absent[key] = [name for name in names if name not in tasks or key not in tasks[name].values]
+            made.higher_is_better[metric] = _agreed([task.higher_is_better.get(metric) for task in having])
+    return made
+
+
+def groups(members: Sequence[Member]) -> Iterator[Member]:
+    """Every group, an outer one before those inside."""
+    for member in members:
+        if member.definition is None:
+            yield member
+            yield from groups(member.members)
+
+
+def leaves(member: Member) -> list[Member]:
+    """The tasks of a group and of the groups inside, in order."""
+    return [member] if member.definition else [leaf for inner in member.members for leaf in leaves(inner)]
+
+
+def shots(group: Member, num_fewshot: Mapping[str, int]) -> int | None:
+    """The number of examples of the group's own tasks (not of those of groups inside), if they agree."""
+    return _agreed(
+        [num_fewshot[child.name] for child in group.members if child.definition and child.name in num_fewshot]
+    )
+
+
+def _pipelines(entry: Mapping[str, Any], metric: str, present: Sequence[Numbers]) -> list[str]:
+    listed = entry.get("filter_list")
+    if listed is None:
+        return sorted({name for task in present for measured, name in task.values if measured == metric})
+    return [listed] if isinstance(listed, str) else listed
+
+
+def _agreed(values: Sequence[Any]) -> Any:
+    return values[0] if values and all(value == values[0] for value in values) else None
+
+
+def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
+
+
+def _stderr(stderrs: Sequence[float | None], sizes: Sequence[int] | None) -> float | None:
+    """With sizes, from the pooled variance; without, of the plain mean of independent means."""
+    present = [error for error in stderrs if error is not None]
+    if len(present) != len(stderrs):
+        return None
+    if sizes is None:
+        return math.sqrt(sum(error**2 for error in present)) / len(present)
+    pooled = sum((size - 1) * error**2 * size for size, error in zip(sizes, present, strict=True))
+    return math.sqrt(pooled / (sum(sizes) - len(sizes)) / sum(sizes))
