@@ -177,6 +177,8 @@ def no_beginning(path: str, body: Any) -> Any:
         values = [None, *[-1.0] * (len(tokens) - 1)]
         return {"index": index, "logprobs": {"tokens": tokens, "token_logprobs": values}}
 
+    if body is None:  # it tells nothing of its tokenizer
+        return {}
     prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
     count = sum(map(len, prompts))
     made = [choice(index, prompt) for index, prompt in enumerate(prompts)]
@@ -191,6 +193,18 @@ def test_where_a_continuation_begins_and_what_has_no_beginning() -> None:
     with pytest.raises(PermanentError, match="first token of a text no probability") as caught:
         asyncio.run(way.ask(request("", ["abc"])))
     assert "unconditional: <s>" in caught.value.fix
+
+
+def test_a_server_tells_what_texts_begin_with() -> None:
+    def answer(path: str, body: Any) -> Any:
+        return {"bos_token": "^"} if path == "/tokenizer_info" else no_beginning(path, body)
+
+    server = Fake(answer)
+    way = Completions(server, {})
+    for _ in range(2):  # it is asked once
+        answers = asyncio.run(way.ask(request("", ["abc", "d"])))
+        assert [value.tokens for value in answers.values] == [[-1.0] * 3, [-1.0]]
+    assert len(server.seen) == 4
 
 
 def test_a_server_that_takes_one_prompt_at_a_time() -> None:

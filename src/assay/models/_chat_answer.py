@@ -4,7 +4,7 @@ The typed decoder handles the answers that keep to the API. Anything else is dec
 is picked out of it; only an answer without a choice is an error, and worth another try.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -150,6 +150,12 @@ def _top(found: Any) -> list[Any]:
 def count(value: int | None) -> int | None:
     """A number of tokens, if it can be one."""
     return value if value is not None and 0 <= value < _LARGEST else None
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum; unknown if a part of it is."""
+    numbers = [number for number in counts if number is not None]
+    return sum(numbers) if len(numbers) == len(counts) else None
 
 
 def _pick(body: bytes) -> _Answer:

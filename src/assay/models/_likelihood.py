@@ -11,16 +11,16 @@ import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
-from assay.models._chat_answer import count
+from assay.models._chat_answer import count, total
 from assay.models._failures import UNREADABLE
 from assay.models._transport import Reply
 from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
 from assay.text.messages import messages_text
 
-T = TypeVar("T")
 PROBE = ("The capital of France is", (" Paris", " not London"))
 NOT_THERE = (400, 404, 405, 415, 422, 501)  # of a path or a parameter that a server does not have
 _TIMEOUT = 60.0  # seconds for a request of a probe
+T = TypeVar("T")
 UNKNOWN = "\0"  # the text of a token that a server does not tell
 _encode = msgspec.json.encode
 
@@ -51,6 +51,10 @@ class Unfit(PermanentError):
     """A server has not got a way, or not for this request."""
 
 
+class NoBeginning(PermanentError):
+    """The first token of a text was given no probability."""
+
+
 class Asker:
     """Finds the way of one server, once, and asks by it."""
 
@@ -70,8 +74,7 @@ class Asker:
 
     async def _find(self) -> Way:
         reasons: list[str] = []
-        context, continuations = PROBE
-        probe = Likelihood([{"role": "user", "content": context}], continuations=[*continuations], timeout=_TIMEOUT)
+        probe = Likelihood([{"role": "user", "content": PROBE[0]}], continuations=[*PROBE[1]], timeout=_TIMEOUT)
         for way in self._ways:
             try:
                 await way.ask(probe)
@@ -164,12 +167,22 @@ class Completions:
         self._server = server
         self._extra = extra
         self._begins = False  # whether the server puts a token before every text
+        self._first = ""  # the token that has to be put before a text, where the server does not
         self._together: bool | None = None  # whether it takes several prompts at once
 
     async def ask(self, request: Likelihood) -> Likelihoods:
         if request.chat:
             raise PermanentError("this server cannot be asked about chats", fix="use llama.cpp or `type: transformers`")
-        context = messages_text(request.messages)
+        context = messages_text(request.messages) or self._first
+        try:
+            return await self._after(context, request)
+        except NoBeginning:
+            self._first = self._first or ("" if context else await beginning(self._server))
+            if context or not self._first:
+                raise
+            return await self._after(self._first, request)
+
+    async def _after(self, context: str, request: Likelihood) -> Likelihoods:
         pairs = [split(context, continuation) for continuation in request.continuations]
         scored = await self._scored(["".join(pair) for pair in pairs], request.timeout)
         values: list[LogProbability] = []
@@ -231,9 +244,8 @@ class Completions:
         with suppress(msgspec.ValidationError, ValueError):  # some give prompts apart from what they generate
             for choice, part in zip(choices, msgspec.convert(answer.prompt, list[_Part]), strict=True):
                 choice.logprobs = _joined(part.logprobs, choice.logprobs)
-        return Scored(
-            [self.tokens(choice) for choice in choices], answer.usage, answer.model, answer.system_fingerprint
-        )
+        tokens = [self.tokens(choice) for choice in choices]
+        return Scored(tokens, answer.usage, answer.model, answer.system_fingerprint)
 
     def tokens(self, choice: Choice) -> Tokens:
         lists = choice.logprobs
@@ -254,10 +266,13 @@ def _joined(prompt: Lists, generated: Lists | None) -> Lists:
     return Lists([*prompt.tokens, *generated.tokens], [*prompt.token_logprobs, *generated.token_logprobs])
 
 
-def total(counts: Sequence[int | None]) -> int | None:
-    """The sum; unknown if a part of it is."""
-    numbers = [number for number in counts if number is not None]
-    return sum(numbers) if len(numbers) == len(counts) else None
+async def beginning(server: Server) -> str:
+    """The text of the token that texts begin with, where a server tells it (vLLM's `/tokenizer_info`)."""
+    reply = await server.get(f"{server.base.removesuffix('/v1')}/tokenizer_info", _TIMEOUT)
+    try:
+        return msgspec.json.decode(reply.body, type=dict[str, Any]).get("bos_token") or ""
+    except UNREADABLE:
+        return ""
 
 
 def no_token(continuation: str) -> PermanentError:
@@ -276,9 +291,7 @@ def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProba
         raise no_token(continuation)
     values = [value for value in tokens.logprobs[first:stop] if value is not None]
     if len(values) < stop - first:
-        raise PermanentError(
-            "the server gives the first token of a text no probability",
-            fix="name the model's beginning-of-text token, such as `unconditional: <s>`",
-        )
+        what = "the server gives the first token of a text no probability"
+        raise NoBeginning(what, fix="name the model's beginning-of-text token, such as `unconditional: <s>`")
     known = [tokens.greedy(at) for at in range(first, stop)]
     return LogProbability(values, None if None in known else all(known))

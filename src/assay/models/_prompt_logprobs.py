@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from assay.models._likelihood import UNKNOWN, Choice, Completions, Entry, Scored, Tokens, Unfit, Usage, answered, total
+from assay.models._chat_answer import total
+from assay.models._likelihood import UNKNOWN, Choice, Completions, Entry, Scored, Tokens, Unfit, Usage, answered
 
 
 class PromptLogprobs(Completions):

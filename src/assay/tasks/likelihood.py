@@ -72,7 +72,7 @@ class LikelihoodTask(PromptTask):
             without = await self._likelihoods(self._request(self.unconditional, request.continuations), context)
             for choice, value in zip(choices, without.values, strict=True):
                 choice["unconditional"] = sum(value.tokens)
-            _add(answer, without)
+            answer = with_usage(answer, without)
         best = max(choices, key=lambda choice: choice["logprob"])
         return Answer(text=best["text"], output={"choices": choices, "way": answer.way}, completion=answer)
 
@@ -83,15 +83,21 @@ class LikelihoodTask(PromptTask):
 
     def _shown(self, continuation: str, value: LogProbability) -> dict[str, Any]:
         text = continuation.removeprefix(self.delimiter) if self.choices is not None else ""  # it is the row's prompt
-        shown = {"text": text, "logprob": sum(value.tokens), "tokens": len(value.tokens), "greedy": value.greedy}
+        shown = shown_value(text, value)
         return {**shown, "token_logprobs": value.tokens} if self.per_token else shown
 
 
-def _add(answer: Likelihoods, other: Likelihoods) -> None:
-    """What both used; unknown if one of them is."""
+def shown_value(text: str, value: LogProbability) -> dict[str, Any]:
+    """A continuation as the row's output has it."""
+    return {"text": text, "logprob": sum(value.tokens), "tokens": len(value.tokens), "greedy": value.greedy}
+
+
+def with_usage(answer: Likelihoods, other: Likelihoods) -> Likelihoods:
+    """The answer with what both used; unknown if one of them is."""
     for field in ("prompt_tokens", "completion_tokens", "total_tokens", "cost"):
         parts = getattr(answer, field), getattr(other, field)
         setattr(answer, field, None if None in parts else sum(parts))
+    return answer
 
 
 class ItemChoices:
