@@ -248,7 +248,7 @@ class Group(msgspec.Struct, kw_only=True):
     an equal group, whatever their order on disk. `columns` has what the metric declared, `rows` only if it asked.
     `calibration` is what `assay judge calibrate` found about the judge of this label, where it did. `lower_is_better`:
     the label's scorer declares that a lower score is the better one. `left_out` has the item of each row that the
-    policy leaves out."""
+    policy leaves out, `left_out_columns` what the metric declared of them."""
 
     item: "npt.NDArray[np.int32]"
     sample: "npt.NDArray[np.int32]"
@@ -262,6 +262,7 @@ class Group(msgspec.Struct, kw_only=True):
     calibration: dict[str, Any] | None = None
     lower_is_better: bool = False
     left_out: "npt.NDArray[np.int32] | None" = None
+    left_out_columns: dict[str, list[Any]] = {}
 
     def per_item(self) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]":
         """Samples and passes of each item: (n, c)."""
@@ -284,9 +285,9 @@ class Resampled(msgspec.Struct, frozen=True):
 class Values(msgspec.Struct, kw_only=True):
     """What a metric found. The engine makes the interval: from `per_item` where the value is their mean, else from
     `resampled`. `weights` are those of `stats.intervals.item_weights`, where items weigh differently in the mean;
-    `items` are those of the rows that count, where not all do. A metric that knows more than its group brings
-    `interval`: low, high and method. `reason` says why the value is null. A metric with several values for a group
-    tells them apart by `facets` of its own."""
+    `items` are those of the rows that count, where not all do; of a value with `facets`, all that it is about. A
+    metric that knows more than its group brings `interval`: low, high and method. `reason` says why the value is null.
+    A metric with several values for a group tells them apart by `facets` of its own."""
 
     value: float | None
     fields: dict[str, Any] = {}

@@ -112,7 +112,7 @@ class Registry:
         built_in = [
             spelled.get(entry.name, entry.name) for entry in pkgutil.iter_modules(folder) if entry.name[0] != "_"
         ]
-        if self.kind in ("reader", "writer"):  # those of a format are called like it
+        if self.kind in ("reader", "writer", "benchmark"):  # those of a format are called like it
             built_in += formats(self.kind)
         registered = [
             name
@@ -230,3 +230,4 @@ scorer = Registry("scorer", "assay.scorers")
 metric = Registry("metric", "assay.metrics")
 writer = Registry("writer", "assay.writers")
 reader = Registry("reader", "")
+benchmark = Registry("benchmark", "")

@@ -1,6 +1,7 @@
 """From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once. Names stay names here:
 what they stand for is looked up by the engine, and nothing is run."""
 
+from assay.config.benchmarks import limited as limited
 from assay.config.environment import environment as environment
 from assay.config.environment import secret as secret
 from assay.config.inline import has_objects as has_objects

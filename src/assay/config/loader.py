@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from assay.config.benchmarks import expand_benchmarks, names_benchmarks, read_benchmarks
 from assay.config.check import build
 from assay.config.environment import check_secrets, environment_of, eval_variables, expand
 from assay.config.inline import ARGUMENTS, without_objects
@@ -30,15 +31,18 @@ def load(
     environ: Mapping[str, str] | None = None,
     need: Need = "run",
     arguments: Mapping[str, Any] = {},
+    models: Sequence[str] = (),
 ) -> Config:
     """Read a config. `overrides` win over `arguments` (those of `assay.experiment`), these over `EVAL_*`, these over
-    the file. All but the file may hold objects of Python. All problems are one ConfigError."""
-    document = _long_forms(source, environ, overrides, arguments)
+    the file. All but the file may hold objects of Python. `models` are those of a config that names none. All problems
+    are one ConfigError."""
+    document = _long_forms(source, environ, overrides, arguments, models)
     data = document.data
     data["name"] = _name(document)
     data["output_dir"] = data.get("output_dir") or os.path.join("output", _folder_name(str(data["name"])))
     data["prompts"] = data.get("prompts") or [{}]
     resolve_paths(document, files_needed=need not in ("aggregate", "gate"))
+    expand_benchmarks(document, needed=need == "run")
     read_prompts(document, files_needed=need not in ("aggregate", "gate"))
     check_secrets(document)
     _check_top_level(document)
@@ -91,11 +95,17 @@ def _long_forms(
     environ: Mapping[str, str] | None,
     overrides: Mapping[str, Any],
     arguments: Mapping[str, Any] = {},
+    models: Sequence[str] = (),
 ) -> Document:
     held: list[Any] = []
-    document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
+    if names_benchmarks(source):
+        document = read_benchmarks(str(source))
+    else:
+        document = read(without_objects(source, held) if isinstance(source, Mapping) else source)
     variables = environment_of(document, environ)
     document.data = expand(document.data, (), variables, document)
+    if not document.data.get("models") and not document.data.get("tasks") and models:
+        document.data["models"] = [*models]
     normalise(document)
     keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
     _apply(document, without_objects(overrides, held), variables, arguments=without_objects(keys, held))
@@ -129,9 +139,19 @@ def _apply(
     for key, value in arguments.items():
         by = f"the argument `{spelled.get(key, key)}`"
         _set(document, (key,), expand(copied(value), (key,), variables, document), by)
+    normalise(document)  # arguments are short forms, too
     for text, value in overrides.items():
         key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))
-        _set(document, key, expand(value, key, variables, document), f"--set {text}")
+        for each in _spread(document, key):
+            _set(document, each, expand(value, each, variables, document), f"--set {text}")
+
+
+def _spread(document: Document, key: Key) -> list[Key]:
+    """`models.*.temperature`: the same key of every entry of a list."""
+    entries: Any = document.data.get(str(key[0]))
+    if len(key) < 2 or key[1] != "*" or not isinstance(entries, list):
+        return [key]
+    return [(key[0], number, *key[2:]) for number in range(len(entries))]
 
 
 def _set(document: Document, key: Key, value: Any, by: str) -> None:

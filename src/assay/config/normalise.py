@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 import assay.registry as registry
+from assay.config.benchmarks import long_benchmark
 from assay.config.environment import variable_text
 from assay.config.models import long_model
 from assay.config.paths import is_template_file
@@ -174,6 +175,7 @@ _LONG: dict[str, Callable[[Any, Key, Document], Any]] = {
     "metrics": _metric,
     "tasks": _task,
     "outputs": _output,
+    "benchmarks": long_benchmark,
 }
 
 

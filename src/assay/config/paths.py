@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from assay import reading
+from assay.config.marks import ParamsMark, PathMark
 from assay.config.source import Document, Key, core_type, similar_files
-from assay.config.types import Config, DatasetConfig, ParamsMark, PathMark
+from assay.config.types import Config, DatasetConfig
 
 _TEMPLATE_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt", ".yaml", ".yml", ".json")
 _PLACES = ("written", "placed", "data")  # what may be in a bucket

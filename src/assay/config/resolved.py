@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from assay.config.benchmarks import without_expansion
 from assay.config.environment import escape, without_user
 from assay.config.normalise import LIFTED, WITHOUT_EFFECT
 from assay.config.prompts import PARTS, ROLES
@@ -24,7 +25,7 @@ def resolved(config: Config) -> dict[str, Any]:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
     written = {name: _plain(getattr(config, name)) for name in config.__struct_fields__ if name not in NOT_WRITTEN}
     written["models"] = mapped(written["models"], lambda leaf, _: without_user(leaf) if isinstance(leaf, str) else leaf)
-    return escape(written)
+    return escape(without_expansion(written))
 
 
 def to_yaml(value: dict[str, Any]) -> str:
@@ -57,7 +58,7 @@ def schema() -> dict[str, Any]:
     models["properties"]["config"] = {"type": "object"}
     for definition in (*methods, definitions["TaskConfig"]):
         definition["required"] = []
-    for name in ("models", "evaluation_methods", "metrics", "tasks", "outputs"):
+    for name in ("models", "evaluation_methods", "metrics", "tasks", "outputs", "benchmarks"):
         entry = {"anyOf": [text, properties[name].pop("items"), {"type": "object", "maxProperties": 1}]}
         properties[name] = {"anyOf": [{"type": "array", "items": entry}, *entry["anyOf"]]}
     definitions["MetricConfig"]["properties"]["facets"] = {"type": ["array", "string"], "items": text}

@@ -9,12 +9,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from assay import reading
 from assay.errors import ConfigError, UserError
+from assay.registry import formats
 
 Key = tuple[str | int, ...]
 TOO_MANY_VALUES = 100_000
@@ -125,10 +127,25 @@ def brief(key: Key) -> str:
 
 
 def read(source: str | Path | Mapping[str, Any]) -> Document:
-    """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied."""
+    """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied. A file of a format is the config
+    that the format makes of it; `file.yaml:part` is a part of such a file."""
     if isinstance(source, Mapping):
         return Document(copied(source))
-    file, shown = Path(source), str(source)
+    file, shown, part = Path(source), str(source), ""
+    if ".yaml:" in shown and not file.exists():
+        place, _, part = shown.rpartition(":")
+        file = Path(place)
+    document = read_file(file, shown)
+    if not document.data.keys() & {"models", "dataset", "benchmarks"}:  # what every config of ours has one of
+        for name in formats("configs"):
+            made = import_module(f"assay.formats.{name}.configs").config_in(document.data, file, part)
+            if made is not None:
+                return Document(made, file=file, shown=shown)
+    return document
+
+
+def read_file(file: Path, shown: str) -> Document:
+    """The values of a YAML or JSON file, with their lines."""
     text = _text(file, shown)
     lines: dict[Key, int] = {}
     try:

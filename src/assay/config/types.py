@@ -4,55 +4,31 @@ Checking, the JSON Schema, the nearest-name hints and the walk that makes paths 
 A secret is only ever the `${VAR}` that names it.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from assay.config.marks import (
+    CodePath,
+    Count,
+    DataPath,
+    Level,
+    Natural,
+    NotNegative,
+    ParamsMark,
+    PathMark,
+    PlacedPath,
+    Policy,
+    Positive,
+    ReadPath,
+    Share,
+    Text,
+    WrittenPath,
+    method_paths,
+    model_paths,
+)
+
 NOT_WRITTEN = ("source", "base", "objects")  # fields of a Config that are not keys of a file
-Policy = Literal["wrong", "exclude"]
-Count = Annotated[int, Meta(ge=1)]
-Natural = Annotated[int, Meta(ge=0)]
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Level = Annotated[float, Meta(gt=0, lt=1)]
-Text = Annotated[str, Meta(min_length=1)]
-
-
-class PathMark(NamedTuple):
-    """That a text is a path; `kind` names the way to make it absolute (see `paths`)."""
-
-    kind: Literal["read", "written", "placed", "code", "template", "data"]
-
-
-class ParamsMark(NamedTuple):
-    """That a mapping holds paths; `fields` gives their types by name, for the entry that the mapping belongs to."""
-
-    fields: Callable[[Mapping[str, Any]], dict[str, Any]]
-
-
-ReadPath = Annotated[str, PathMark("read")]  # a file that must exist
-WrittenPath = Annotated[str, PathMark("written")]  # from the current folder
-PlacedPath = Annotated[str, PathMark("placed")]  # it need not exist
-CodePath = Annotated[Text, PathMark("code")]  # `file.py:function`, or else a name
-TemplatePath = Annotated[str, PathMark("template")]  # a file, or else the text itself
-DataPath = Annotated[str | list[str], PathMark("data")]  # files or patterns; what else it is depends on the type
-
-
-def _model_paths(model: Mapping[str, Any]) -> dict[str, Any]:
-    return {"path": WrittenPath if model.get("type") == "record" else ReadPath, "of": {"path": ReadPath}}
-
-
-def _method_paths(method: Mapping[str, Any]) -> dict[str, Any]:
-    """The files that a judge or a decider of matches is made from."""
-    kind = str(method.get("type"))
-    paths: dict[str, Any] = {"prompt": TemplatePath} if "judge" in kind or kind == "pairwise" else {}
-    if kind == "pairwise":
-        paths["decide"] = CodePath
-        if method["params"].get("decide") == "people":
-            paths["labels"] = ReadPath
-    return paths
 
 
 class PriceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,7 +52,7 @@ class ModelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     name: Text
     type: CodePath = "openai"
-    params: Annotated[dict[str, Any], ParamsMark(_model_paths)] = {}
+    params: Annotated[dict[str, Any], ParamsMark(model_paths)] = {}
     inference: dict[str, Any] = {}
     helper: bool = False
     timeout: Positive | None = None
@@ -143,6 +119,7 @@ class PromptConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     turns: Literal["", "last", "each"] = ""
     row_params: list[str] | None = None
     likelihood: dict[str, Any] | None = None
+    requests: str = ""
 
 
 class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,7 +130,7 @@ class MethodConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     path: ReadPath = ""
     module: str = ""
     function_name: str = ""
-    params: Annotated[dict[str, Any], ParamsMark(_method_paths)] = {}
+    params: Annotated[dict[str, Any], ParamsMark(method_paths)] = {}
     timeout: Positive | None = None
 
 
@@ -194,6 +171,27 @@ class CalibrationConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     min_sensitivity: Share | None = None
     min_specificity: Share | None = None
     path: WrittenPath = ""
+
+
+class BenchmarkConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A benchmark, or a group of them, and what is changed of it. `limit`: the first documents of each task, or a
+    share of them; `samples`: only these; `include_path`: a folder with more tasks, whose code is run; `chat`: also
+    likelihoods are asked in the model's chat template; `multiturn`: examples are turns of their own in a chat; `sound`:
+    the right number where the collection's own is known to be wrong; `unsafe_code`: models' code may be run, `weak`
+    also where it cannot be closed off."""
+
+    task: Text
+    limit: Count | Annotated[float, Meta(gt=0, lt=1)] | None = None
+    num_fewshot: Natural | None = None
+    samples: list[Natural] | None = None
+    generation_kwargs: dict[str, Any] = {}
+    system_instruction: str = ""
+    include_path: ReadPath = ""
+    seed: int = 1234
+    chat: bool = False
+    multiturn: bool = True
+    sound: bool = False
+    unsafe_code: bool | Literal["weak"] = False
 
 
 class GateConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -275,6 +273,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     models: list[ModelConfig] = []
     tasks: list[TaskConfig] = []
     dataset: DatasetConfig | None = None
+    benchmarks: list[BenchmarkConfig] = []
     prompts: list[PromptConfig] = []
     sample_params: dict[str, Any] = {}
     num_samples: Count = 1

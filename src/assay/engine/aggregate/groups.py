@@ -35,16 +35,18 @@ _FAILED = {"errored", "unparsed", "refused"}
 
 
 def under_every_label(columns: Columns) -> Columns:
-    """Rows of scorer calls that failed before they could name a label count under every label of that scorer:
-    otherwise a failure would be missing from the very denominators that it belongs to."""
-    labels: dict[str, dict[str, None]] = {}
+    """Rows of scorer calls that failed before they could name a label count under every label that the scorer gave
+    where facets are the same, else under all of its labels: otherwise a failure would be missing from the very
+    denominators that it belongs to."""
+    labels: dict[tuple[str, bytes], dict[str, None]] = {}
     for one in columns.combinations:
         if one.scorer and one.outcome == "scored":
-            labels.setdefault(one.scorer, {})[one.label] = None
+            for place in (_place(one), (one.scorer, b"")):
+                labels.setdefault(place, {})[one.label] = None
     spread: dict[int, list[int]] = {}
     combinations = list(columns.combinations)
     for number, one in enumerate(columns.combinations):
-        own = labels.get(one.scorer, {})
+        own = labels.get(_place(one)) or labels.get((one.scorer, b""), {})
         if own and one.outcome in _FAILED and one.label == one.scorer and one.label not in own:
             spread[number] = list(range(len(combinations), len(combinations) + len(own)))
             combinations += [one._replace(label=label) for label in own]
@@ -67,6 +69,11 @@ def under_every_label(columns: Columns) -> Columns:
         positions=columns.positions[row] if len(columns.positions) else columns.positions,
         row=row,
     )
+
+
+def _place(one: Combination) -> tuple[str, bytes]:
+    """A scorer, and the facets of a row."""
+    return one.scorer, typed([None if value is UNSET else [value] for value in one.values])
 
 
 def verdicts(columns: Columns) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], FloatArray]:

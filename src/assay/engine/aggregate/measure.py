@@ -74,7 +74,7 @@ def measure(bound: BoundMetric, sample: Sample) -> list[MetricRow]:
             if key not in OWN_KEYS:
                 row.setdefault(key, value)
         row.update(ci_low=interval.low, ci_high=interval.high, ci_level=bound.level, ci_method=interval.method)
-        row.update(_counts(sample, used))
+        row.update(_counts(sample, used, values))
         row.setdefault("sample_count", row["used_sample_count"])
         row["policy"] = msgspec.to_builtins(bound.policy)
         row.update(bounds)
@@ -98,12 +98,17 @@ def _by_policy(policy: Policy, outcome: npt.NDArray[np.int8], values: bool) -> t
     return used, ~used & (outcome != SKIPPED) & (outcome != VALUED)
 
 
-def _counts(sample: Sample, used: Mask) -> dict[str, Any]:
-    total, items = len(sample.item), _distinct(sample.item)
-    counts = np.bincount(sample.outcome, minlength=VALUED + 1).tolist()
+def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
+    """Of the whole group, or, of a value with facets of its own, of the items that it is made of."""
+    item, outcome, planned = sample.item, sample.outcome, sample.planned
+    if values.facets and values.items is not None:
+        own = np.isin(item, values.items)
+        item, outcome, used, planned = item[own], outcome[own], used[own], None
+    total, items = len(item), _distinct(item)
+    counts = np.bincount(outcome, minlength=VALUED + 1).tolist()
     counts[0] += counts.pop(VALUED)
     return {
-        "planned_sample_count": sample.planned,
+        "planned_sample_count": planned,
         "total_sample_count": total,
         "total_item_count": items,
         "average_sample_count": total // items if total % items == 0 else total / items,
@@ -123,7 +128,7 @@ def _bounds(
     wrong = right = found[0].value if len(found) == 1 else None
     if excluded.any() and len(found) == 1:
         (low, _), (high, _) = (_called(bound, sample, loaded, used, excluded, right) for right in (False, True))
-        wrong, right = low[0].value, high[0].value
+        wrong, right = (each[0].value if len(each) == 1 else None for each in (low, high))
     return {"value_if_missing_wrong": wrong, "value_if_missing_right": right}
 
 
@@ -166,7 +171,10 @@ def _called(
     if not kept.any():
         return [Values(value=None, reason=f"none of {len(kept)} rows counts under this policy")], None
     group = _group(bound, sample, loaded, kept, excluded & bool(excluded_as))
-    group.left_out = sample.item[excluded & ~kept]
+    out = excluded & ~kept
+    group.left_out = sample.item[out]
+    if out.any():
+        group.left_out_columns = {name: list(compress(values, out)) for name, values in loaded.columns.items()}
     try:
         if bound.rows_name is None:
             result = bound.function(group, **bound.params)
@@ -222,7 +230,9 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
 
 
 def _values(bound: BoundMetric, result: Any) -> list[Values]:
-    several: list[Any] = result if isinstance(result, list) and result else [result]
+    if result == []:
+        return []
+    several: list[Any] = result if isinstance(result, list) else [result]
     if all(isinstance(each, Values) for each in several):
         return [
             msgspec.structs.replace(each, value=_number(each.value), fields=_plain(each.fields)) for each in several

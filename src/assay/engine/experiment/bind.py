@@ -32,6 +32,8 @@ def bind_prompts(config: Config) -> list[Prompt]:
     prompts: list[Prompt] = []
     for number, entry in enumerate(config.prompts):
         with problems.at("prompts", number):
+            if entry.requests:
+                continue
             source = entry.text if entry.messages is None else entry.messages
             shots = None if entry.few_shot is None else _few_shot(config, entry.few_shot)
             chat = {name: getattr(entry, name) for name in ("system", "prefill", "turns", "row_params")}
@@ -79,13 +81,16 @@ def bind_tasks(config: Config, models: Mapping[str, Model], samples: int | None 
             continue
         params = sampling(config, entry)
         timeout = entry.timeout or config.timeout
-        for number, prompt in enumerate(prompts):
-            asked, model = config.prompts[number].likelihood, models[entry.name]
-            if asked is None:
-                tasks.append(make_prompt_task(prompt, model, params=params, samples=count, timeout=timeout))
-                continue
-            with problems.at("prompts", number, "likelihood"):
-                tasks.append(_likelihood_task(prompt, model, asked, timeout))
+        model, templates = models[entry.name], iter(prompts)
+        for number, source in enumerate(config.prompts):
+            if source.requests:
+                make = registry.task.get("requests")
+                tasks.append(make(source.requests, model, params=params, timeout=timeout, name=source.name))
+            elif source.likelihood is None:
+                tasks.append(make_prompt_task(next(templates), model, params=params, samples=count, timeout=timeout))
+            else:
+                with problems.at("prompts", number, "likelihood"):
+                    tasks.append(_likelihood_task(next(templates), model, source.likelihood, timeout))
     for number, entry in enumerate(config.tasks):
         with problems.at("tasks", number):
             base = Path(config.base)

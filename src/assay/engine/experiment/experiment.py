@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from assay.config import Config, environment, parse_model, where
+from assay.config import Config, environment, limited, parse_model, where
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.budget import Budget, spent_before
@@ -108,9 +108,10 @@ class Experiment:
 
     def selection(self, tasks: Sequence[Task]) -> Selection:
         chosen = None
+        limit = None if self.config.benchmarks else self.options.limit  # theirs is one for each task
         if self.selected_models:
             chosen = frozenset(task.name for task in tasks if task.model_name in self.selected_models)
-        return Selection(tasks=chosen, items=self.options.limit, samples=self.options.num_samples)
+        return Selection(tasks=chosen, items=limit, samples=self.options.num_samples)
 
     def ingest(self, store: FlatStore | None = None) -> Manifest:
         """Read, check and store the config's dataset, in the experiment's folder or in another store."""
@@ -278,6 +279,8 @@ def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
         changes["output_dir"] = named(options.output_dir)
     if options.max_concurrency:
         changes["max_concurrency"] = options.max_concurrency
+    if config.benchmarks and options.limit:
+        changes |= limited(config, options.limit)
     known = list(config.models)
     chosen: set[str] = set()
     problems: list[UserError] = []

@@ -8,6 +8,7 @@ rows that a manifest remembers. A folder stays one's own when it is moved, and o
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from assay.reading import is_remote
 from assay.store.files import state_folder, write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 
-CONFIG = "config.yaml"
+CONFIG, _MOST_SHOWN = "config.yaml", 10
 _USED: dict[str, tuple[str, ...]] = {  # the parts of a config that act
     "aggregate": ("metrics", "outputs", "logging", "env_vars"),
     "evaluate": ("metrics", "outputs", "logging", "env_vars", "evaluation_methods", "models", "dataset"),
@@ -27,7 +28,6 @@ _USED: dict[str, tuple[str, ...]] = {  # the parts of a config that act
 }
 _FILES = (MANIFEST, *EXPERIMENT_FILES, "calls.jsonl", "traces.jsonl", "labels.jsonl")
 _ON_THIS_MACHINE = {"python", "record", "replay", "gguf", "llama.cpp", "vllm"}  # models that run or read what is here
-_MOST_SHOWN = 10
 
 
 class Reach(NamedTuple):
@@ -146,7 +146,8 @@ def _code(kind: registry.Registry, name: str, place: str) -> Iterator[Reach]:
 
 
 def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -> Iterator[Reach]:
-    """Values that look like files or, for plug-ins of formats, classes to import."""
+    """Folders of code; values that look like files or, for plug-ins of formats, classes to import."""
+    yield from (Reach("runs", f"code in {path}", place, path) for path in dict(params).get("task_folders", ()))
     for text in (text for text in _texts(params) if not any(map(str.isspace, text))):
         if ".py:" in text or text.endswith(".py"):
             yield Reach("runs", text, place, text.removesuffix(".py").partition(".py:")[0] + ".py")
@@ -276,10 +277,9 @@ def _is_outside(folder: Path, text: str) -> bool:
 
 
 def _owner(path: Path) -> str:
-    try:
+    with suppress(KeyError):
         return path.owner()
-    except KeyError:
-        return f"user {path.stat().st_uid}"
+    return f"user {path.stat().st_uid}"
 
 
 def _is_remembered(key: str) -> bool:

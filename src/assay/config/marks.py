@@ -1,0 +1,50 @@
+"""The types of a config's values: numbers within bounds, and texts that are paths."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta
+
+Policy = Literal["wrong", "exclude"]
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Level = Annotated[float, Meta(gt=0, lt=1)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class PathMark(NamedTuple):
+    """That a text is a path; `kind` names the way to make it absolute (see `paths`)."""
+
+    kind: Literal["read", "written", "placed", "code", "template", "data"]
+
+
+class ParamsMark(NamedTuple):
+    """That a mapping holds paths; `fields` gives their types by name, for the entry that the mapping belongs to."""
+
+    fields: Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+ReadPath = Annotated[str, PathMark("read")]  # a file that must exist
+WrittenPath = Annotated[str, PathMark("written")]  # from the current folder
+PlacedPath = Annotated[str, PathMark("placed")]  # it need not exist
+CodePath = Annotated[Text, PathMark("code")]  # `file.py:function`, or else a name
+TemplatePath = Annotated[str, PathMark("template")]  # a file, or else the text itself
+DataPath = Annotated[str | list[str], PathMark("data")]  # files or patterns; what else it is depends on the type
+
+
+def model_paths(model: Mapping[str, Any]) -> dict[str, Any]:
+    return {"path": WrittenPath if model.get("type") == "record" else ReadPath, "of": {"path": ReadPath}}
+
+
+def method_paths(method: Mapping[str, Any]) -> dict[str, Any]:
+    """The files that a judge or a decider of matches is made from."""
+    kind = str(method.get("type"))
+    paths: dict[str, Any] = {"prompt": TemplatePath} if "judge" in kind or kind == "pairwise" else {}
+    if kind == "pairwise":
+        paths["decide"] = CodePath
+        if method["params"].get("decide") == "people":
+            paths["labels"] = ReadPath
+    return paths
