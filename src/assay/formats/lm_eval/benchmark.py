@@ -1,0 +1,104 @@
+"""Tasks of lm-evaluation-harness as benchmarks: what a config's `benchmarks:` means."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import translate
+from pathlib import Path
+from typing import Any
+
+from assay.errors import UserError
+from assay.formats.lm_eval.tasks.index import Progress, index
+from assay.registry import benchmark
+
+
+@benchmark(name="lm_eval")
+class Harness:
+    """The collection: an installed lm-eval's tasks, those of `ASSAY_TASKS`, and those of an entry's `include_path`."""
+
+    def config(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The dataset, prompts, scorers and metrics that a config's entries stand for."""
+        names = ", ".join(str(entry.get("task")) for entry in entries)
+        facets = ["model_name", "benchmark"]
+        from assay.formats.lm_eval.chosen import forget, task_folders
+
+        forget()
+        folders = task_folders(entries)
+        trusted = {"params": {"task_folders": folders}} if folders else {}
+        consents = [entry.get("unsafe_code") for entry in entries]
+        scoring: dict[str, Any] = {**trusted.get("params", {})}
+        scoring |= {"sound": True} if any(entry.get("sound") for entry in entries) else {}
+        scoring |= {"sandbox": "weak" if "weak" in consents else "closed"} if any(consents) else {}
+        data = {"benchmarks": [*entries], "task_folders": folders} if folders else {"benchmarks": [*entries]}
+        return {
+            "dataset": {"type": "lm_eval.documents", "name": names, "params": data},
+            "prompts": [{"name": "benchmark", "requests": "requests"}],
+            "evaluation_methods": [{"name": "lm_eval", "type": "lm_eval.results", "params": scoring}],
+            "metrics": [
+                {"name": "benchmark", "type": "lm_eval.aggregate", "facets": facets, **trusted},
+                {"name": "group", "type": "lm_eval.groups", "facets": facets[:1], **trusted},
+            ],
+        }
+
+    def problem(self, entry: Mapping[str, Any]) -> UserError | None:
+        """Why an entry cannot run, as far as names tell."""
+        from assay.formats.lm_eval.chosen import chosen, refuse
+
+        try:
+            for task in chosen([entry]):
+                refuse(task)
+        except UserError as error:
+            return error
+        return None
+
+    def listing(
+        self, pattern: str, unsupported: bool, include_path: str, progress: Progress | None
+    ) -> Iterator[tuple[str, str, str, int | None, str, str]]:
+        """Name, kind, how it asks, shots, data, and why it cannot run here."""
+        whole = index([include_path] if include_path else [], progress)
+        matches = re.compile(
+            translate(pattern) if any(sign in pattern for sign in "*?[") else f".*{re.escape(pattern)}"
+        )
+        for entry in whole.entries.values():
+            if pattern and not matches.match(entry.name):
+                continue
+            reason = entry.unsupported if entry.refusal or entry.packages or entry.hub_metrics else ""
+            if not unsupported or reason:
+                data = f"{entry.dataset_path} {entry.dataset_name}" if entry.dataset_name else entry.dataset_path
+                yield entry.name, entry.kind, entry.output_type, entry.num_fewshot, data, reason
+        for broken in whole.broken if unsupported else ():
+            yield broken.file, "file", "", None, "", f"{broken.problem} ({broken.where})"
+
+    def description(self, name: str, include_path: str, progress: Progress | None) -> tuple[dict[str, str], str] | None:
+        """Facts about a task or a group, and what it asks about its first document; None if there is no such name."""
+        from assay.formats.lm_eval.shown import described, example
+        from assay.formats.lm_eval.tasks.definitions import definitions, members
+
+        folders = [include_path] if include_path else []
+        entry = index(folders, progress).entries.get(name)
+        if entry is None:
+            return None
+        if entry.kind == "class" or entry.unsupported:
+            return {"kind": "task", "file": entry.file, "unsupported": entry.unsupported}, ""
+        items = members([name], include_path=folders)
+        tasks = definitions(items)
+        if entry.kind == "task":
+            facts = {"kind": "task", "file": entry.file, **described(tasks[0])}
+            return _filled(facts), "" if "to bring them" in facts else example(tasks[0])
+        listed = items[0].members if entry.kind == "group" else items
+        numbers = dict.fromkeys(str(part.get("metric")) for member in items for part in member.aggregate)
+        facts = {"kind": f"{entry.kind} of {len(tasks):,} tasks", "file": entry.file, "numbers": ", ".join(numbers)}
+        return _filled({**facts, "members": ", ".join(member.name for member in listed)}), ""
+
+    def pull(
+        self, names: Sequence[str], folder: str, include_path: str, progress: Callable[[Any], None] | None
+    ) -> list[Any]:
+        """Write the data of tasks into a mirror; what is there already stays."""
+        from assay.formats.lm_eval.asking.mirror import pull
+        from assay.formats.lm_eval.tasks.definitions import definitions, members
+
+        tasks = definitions(members(names, include_path=[include_path] if include_path else []))
+        return pull(tasks, Path(folder), progress)
+
+
+def _filled(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in facts.items() if value}

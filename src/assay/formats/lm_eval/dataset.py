@@ -1,0 +1,105 @@
+"""The dataset of a benchmark: its documents with the requests about them, as the harness would send them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.formats.lm_eval.asking.binding import Bound
+from assay.formats.lm_eval.asking.data import source_stamp
+from assay.formats.lm_eval.asking.documents import asked
+from assay.formats.lm_eval.asking.generators import Generators
+from assay.formats.lm_eval.chosen import Chosen, chosen, identity
+from assay.formats.lm_eval.tasks.definition import Asked, Document
+from assay.registry import dataset
+
+Entries = Sequence[Mapping[str, Any]]
+_SEED = 1234  # what the harness sends with every request
+_OPTIONS = ("limit", "samples", "seed", "system_instruction", "chat")
+_NOT_SENT = ("until", "max_gen_toks", "do_sample")
+
+
+def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> dict[str, Any]:
+    tasks = list(chosen(benchmarks))
+    return {"benchmarks": {task.name: [identity(task.definition), source_stamp(task.definition)] for task in tasks}}
+
+
+@dataset(name="lm_eval.documents", stamp=_stamp)
+def documents(
+    name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The documents of the tasks that `benchmarks` names, one task after another.
+
+    Parameters:
+    benchmarks: the config's entries
+    task_folders: what of them is code, for those who decide whom to trust
+    """
+    generators = Generators()
+    bound = [
+        (task, Bound(task.definition, generators, sound=task.entry.get("sound", False))) for task in chosen(benchmarks)
+    ]
+    for task, source in bound:
+        entry = task.entry
+        options = {key: entry[key] for key in _OPTIONS if entry.get(key) is not None}
+        for document in asked(source, **options):
+            yield f"{task.definition.task}[{document.id}]", _row(task, document)
+
+
+def _row(task: Chosen, document: Document) -> dict[str, Any]:
+    definition = task.definition
+    data: dict[str, Any] = {
+        "doc": document.doc,
+        "requests": list(_requests(task, document)),
+        "choices": document.choices,
+    }
+    if document.error:
+        data["error"] = document.error
+    metadata = {**task.metadata, "document": document.id}
+    if document.multiple_target:
+        metadata["multiple_target"] = True
+    return {
+        "id": f"{definition.task}/{document.id}",
+        "data": data,
+        "ground_truth": document.target,
+        "metadata": metadata,
+    }
+
+
+def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
+    """Continuations of the same messages are one request."""
+    entry = task.entry
+    last: dict[str, Any] | None = None
+    for request in document.requests:
+        if request.continuation is None:
+            generation: dict[str, Any] = {"messages": request.messages, "params": _params(request)}
+            if task.definition.repeats > 1:
+                generation["repeats"] = task.definition.repeats
+            if not entry.get("multiturn", True):
+                generation["multiturn"] = False
+            yield generation
+        elif last is not None and last["messages"] == request.messages:
+            last["continuations"].append(request.continuation)
+        else:
+            if last is not None:
+                yield last
+            last = {"messages": request.messages, "continuations": [request.continuation]}
+            if request.rolling:
+                last["rolling"] = True
+            if entry.get("chat") and not request.rolling:
+                last["chat"] = True
+    if last is not None:
+        yield last
+
+
+def _params(request: Asked) -> dict[str, Any]:
+    """The harness's generation_kwargs as a server is sent them."""
+    source = request.params
+    until = source.get("until", [])
+    limit = source.get("max_tokens", source.get("max_gen_toks", 256))
+    rest = {key: value for key, value in source.items() if key not in (*_NOT_SENT, "max_tokens", "temperature")}
+    if "max_tokens" in source and "max_gen_toks" in source:
+        rest["max_gen_toks"] = source["max_gen_toks"]
+    stop = [until] if isinstance(until, str) else list(until)
+    temperature = source.get("temperature", 0)
+    if isinstance(temperature, float) and temperature.is_integer():
+        temperature = int(temperature)  # keys of rows are made faster without whole floats
+    sent = {"max_tokens": limit, "temperature": temperature, "stop": stop, "seed": _SEED}
+    return {**sent, **rest}
