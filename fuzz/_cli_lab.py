@@ -159,6 +159,8 @@ LINES = [
     "dataset show stored",
     "dataset verify stored",
     "local list",
+    "list benchmarks q --unsupported",
+    "benchmarks pull nothing -o pulled",
     "init started --example qa",
     "list scorer",
     "list providers",

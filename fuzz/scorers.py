@@ -80,6 +80,8 @@ MORE: dict[str, list[dict[str, Any]]] = {
     "numeric_match": [{"extract_pattern": r"(\d+)*\s*x"}],
     "json_match": [{"schema": {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}},
                    {"expected_keys": ["a.0.b"]}],
+    "code_tests": [{"prompt": "prompt"}],
+    "tool_call": [{"written": True, "allowed_values": True, "loose_text": True}],
     "is_json": [{"around": "prose", "kind": "object"}],
 }  # fmt: skip
 
@@ -168,7 +170,7 @@ def case_of(text: str, role: str) -> Case:
     fields = dict.fromkeys(("text", "direction", "amount", "x", "y"), answer[: LENGTH // 20])
     response = json.dumps(fields) if role == "field" else answer
     truth = {"answer": wanted, "text": wanted, "direction": "up", "amount": 4, "bbox": {}, "relevant_docs": [wanted]}
-    truth |= {"tests": "assert True", "entry_point": "f"}
+    truth |= {"tests": "assert True", "entry_point": "f", "tool_calls": [{"name": "f", "arguments": {"a": [wanted]}}]}
     data = {"question": wanted, "prompt": wanted, "options": [wanted, "London", "A"], "contexts": [answer, wanted]}
     item = Item(id="q", data=data, ground_truth=truth, metadata={})
     return Case(item, [Response(item_id="q", response=response, model_name="m")] * 2, [b"{}"])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.analysis.compare.gate import gate
     from assay.analysis.judge.calibrate import calibrate
     from assay.analysis.judge.label import Labelling, label
+    from assay.analysis.look.benchmarks import list_benchmarks, pull_benchmarks
     from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
     from assay.analysis.look.export import export
     from assay.analysis.look.load import Load
@@ -62,10 +63,10 @@ __all__ = [
     "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result", "RunRepository",
     "Runner", "Sheet", "aggregate", "bind_metric", "bind_scorer", "calibrate", "compare", "dataset", "dataset_add",
     "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish", "frame",
-    "function_task", "gate", "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "ls",
-    "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader",
-    "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace",
-    "trust", "validate", "view", "work", "writer",
+    "function_task", "gate", "import_", "init", "label", "list", "list_benchmarks", "load_test", "local_list",
+    "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
+    "pull_benchmarks", "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet",
+    "show", "sql", "status", "task", "trace", "trust", "validate", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -75,6 +76,7 @@ _HOMES = {
     "analysis.compare.gate": "gate",
     "analysis.judge.calibrate": "calibrate",
     "analysis.judge.label": "Labelling label",
+    "analysis.look.benchmarks": "list_benchmarks pull_benchmarks",
     "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
     "analysis.look.export": "export",
     "analysis.look.load": "Load LoadTest=new_load_test",
@@ -163,8 +165,10 @@ def experiment(
         source = {"name": "notebook"}
     elif isinstance(source, Config) and arguments:
         raise UserError(f"a Config is finished: {min(arguments)!r} cannot be added", fix="pass its path or its dict")
-    config = source if isinstance(source, Config) else load(source, overrides=overrides or {}, arguments=arguments)
-    return run_of(config, options)
+    if isinstance(source, Config):
+        return run_of(source, options)
+    asked = options.get("models") or ()
+    return run_of(load(source, overrides=overrides or {}, arguments=arguments, models=asked), options)
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":

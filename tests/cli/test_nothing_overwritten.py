@@ -32,9 +32,10 @@ VERBS = {  # the words of each verb that writes a file which its user names
 }
 # `run`, `evaluate`, `aggregate`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are never
 # replaced (tests/engine/experiment); `init` creates files only, `judge` and `gate --markdown` append, as does
-# `view`; `local` writes its own file in the cache folder; the others write nothing.
+# `view`; `local` writes its own file in the cache folder, `benchmarks pull` leaves what it did not write; the others
+# write nothing.
 FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "worker"}
-ADDING = {"init", "judge", "local", "view"}
+ADDING = {"benchmarks", "init", "judge", "local", "view"}
 NOTHING = {"plan", "validate", "compare", "trace", "ls", "status", "sql", "list", "show", "completion", "mock-server"}
 FORMATS = {"mixeval", "sygra"}
 

@@ -26,6 +26,7 @@ ORDER = (
         "sql",
         "export",
         "dataset",
+        "benchmarks",
         "local",
         "init",
         "list",

@@ -43,8 +43,20 @@ def _all_of(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
     return decorate
 
 
+include_path_option = click.option(
+    "--include-path", type=click.Path(exists=True, file_okay=False), help="A folder with more tasks, whose code is run."
+)
+benchmark_options = _all_of(  # of `run`, `plan` and `validate`
+    (
+        click.option("--unsafe-code", is_flag=True, help="Benchmarks may run code that models write."),
+        click.option("--sound", is_flag=True, help="The right number where a benchmark's own is known to be wrong."),
+        include_path_option,
+        click.option("--num-fewshot", type=click.IntRange(min=0), help="Examples in the prompts of benchmarks."),
+    )
+)
 config_options = _all_of(  # of `run`, `plan` and `validate`
     (
+        benchmark_options,
         click.argument("config", required=False, type=click.Path()),
         click.option("-c", "--config", "config_option", type=click.Path(), help="The config; the same as CONFIG."),
         settings_option,
@@ -57,7 +69,11 @@ config_options = _all_of(  # of `run`, `plan` and `validate`
             metavar="MODEL",
             help="Only this model: a name in the config, provider:name, type:name[@url], or file.py:function.",
         ),
-        click.option("--limit", type=click.IntRange(min=0), help="Only the first N items."),
+        click.option(
+            "--limit",
+            type=click.IntRange(min=0),
+            help="Only the first N items, of benchmarks the first N of each task.",
+        ),
         click.option("--num-samples", type=click.IntRange(min=1), help="Only the first N samples of each item."),
         click.option("--retry-errors", is_flag=True, help="Try permanent errors again, too."),
     )
@@ -137,4 +153,6 @@ def config_of(
     source = config or config_option
     if source is None or (config and config_option):
         raise UserError("name one config", fix="assay run config.yaml")
-    return source, {"overrides": overrides(settings), **options}
+    own = {name: options.pop(name, None) for name in ("num_fewshot", "include_path", "sound", "unsafe_code")}
+    changes = {f"benchmarks.*.{name}": value for name, value in own.items() if value not in (None, False)}
+    return source, {"overrides": {**changes, **overrides(settings)}, **options}

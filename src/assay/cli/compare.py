@@ -20,6 +20,7 @@ from assay.cli._output import format_option, show
 )
 @click.option("--all-labels", is_flag=True, help="One table of all labels, the best values marked.")
 @click.option("--lower", multiple=True, metavar="LABEL", help="Less is better under this label, too.")
+@click.option("--reference", default="", metavar="NAME|FILE", help="Compare with published scores of this model.")
 @format_option
 def command(
     paths: tuple[str, ...], facet: str, where: tuple[str, ...], form: str, as_json: bool, **options: Any
@@ -27,7 +28,9 @@ def command(
     """Tell whether the experiments in each PATH differ: folders, or files of evaluation rows.
 
     The first is the baseline of the others. With --facet: one PATH, then the values to compare, or none for all.
+    With --reference: a model of the shipped scores, a JSON file of such scores, or FILE.json:MODEL.
     """
-    options |= {"metric": options["metric"] or "mean", "level": options["level"] or 0.95, "where": facet_values(where)}
+    default = "" if options["reference"] else "mean"
+    options |= {"metric": options["metric"] or default, "level": options["level"] or 0.95, "where": facet_values(where)}
     places, values = (paths[:1], paths[1:]) if facet else (paths, ())
     show(api.compare(places, facet=facet, values=values, **options), form, as_json=as_json)

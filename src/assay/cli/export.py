@@ -14,7 +14,7 @@ def _flags() -> dict[str, list[str]]:
     """The parameters of each format that are true or false; each is a flag as well."""
     flags: dict[str, list[str]] = {}
     for plug_in in api.list("writer"):
-        described = api.show(plug_in.name, kind="writer")[0]
+        described: Any = api.show(plug_in.name, kind="writer")[0]
         flags[plug_in.name] = [parameter["name"] for parameter in described.parameters if parameter["type"] == "bool"]
     return flags
 

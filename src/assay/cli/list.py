@@ -1,37 +1,63 @@
-"""`assay list`: list plug-ins of a kind, providers, or a provider's models."""
+"""`assay list`: list plug-ins of a kind, providers, a provider's models, or benchmarks."""
+
+import sys
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
+from assay.cli._options import include_path_option
 from assay.cli._output import format_option, show
+from assay.errors import UserError
 
 
 def complete_kind(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(kind) for kind in (*api.kinds(), "providers") if kind.startswith(incomplete)]
+    names = (*api.kinds(), "providers", "benchmarks")
+    return [CompletionItem(kind) for kind in names if kind.startswith(incomplete)]
 
 
-def complete_provider(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     names = [entry.name for entry in api.list("providers")] if ctx.params.get("kind", "").startswith("model") else []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 @click.command("list", cls=Command)
 @click.argument("kind", default="", shell_complete=complete_kind)
-@click.argument("provider", default="", shell_complete=complete_provider)
+@click.argument("name", default="", shell_complete=complete_name)
+@include_path_option
+@click.option("--unsupported", is_flag=True, help="Only benchmarks that cannot run here, with the reason.")
 @format_option
-def command(kind: str, provider: str, form: str, as_json: bool) -> None:
+def command(kind: str, name: str, include_path: str | None, unsupported: bool, form: str, as_json: bool) -> None:
     """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every kind.
 
-    `providers` are those that a model's name can begin with. `models PROVIDER` asks the provider which models it has;
-    PROVIDER may also be a server's address.
+    `providers` are those that a model's name can begin with. `models NAME` asks a provider which models it has;
+    NAME may also be a server's address. `benchmarks NAME` are those with NAME in theirs; it may be a pattern with `*`.
     """
-    entries = api.list(kind, provider)
-    if not as_json:
+    if kind in ("benchmark", "benchmarks"):
+        entries = indexed(lambda **options: api.list_benchmarks(name, unsupported=unsupported, **options), include_path)
+    elif unsupported or include_path:
+        raise UserError("--unsupported and --include-path are about benchmarks", fix="assay list benchmarks")
+    else:
+        entries = api.list(kind, name)
+    if not entries:
+        click.echo("none", err=True)
+    elif not as_json:
         show(entries, form)
         return
     import json
 
     for entry in entries:
         click.echo(json.dumps(entry._asdict()))
+
+
+def indexed(ask: Any, include_path: str | None) -> Any:
+    """What an index of benchmarks is asked, with a display while it is made, which is once for an installation."""
+    options = {"include_path": include_path or ""}
+    if not sys.stderr.isatty():
+        return ask(**options)
+    from assay.cli._progress import bar
+
+    with bar("reading task files, once") as progress:
+        return ask(**options, progress=progress)

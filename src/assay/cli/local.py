@@ -8,6 +8,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._output import format_option, show
+from assay.cli._progress import bar
 
 
 @click.group("local")
@@ -38,12 +39,8 @@ def fetched(file: str | None = None) -> Any:
     """The model, pulled, with a display of how far that is."""
     if not sys.stderr.isatty():
         return api.local_pull(file)
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as display:
-        bar = display.add_task("fetching the model", total=None)
-        return api.local_pull(file, progress=lambda done, total: display.update(bar, completed=done, total=total))
+    with bar("fetching the model") as progress:
+        return api.local_pull(file, progress=progress)
 
 
 def offer(experiment: Any) -> None:

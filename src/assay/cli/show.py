@@ -1,13 +1,14 @@
-"""`assay show`: describe a plug-in: parameters and docs."""
+"""`assay show`: describe a plug-in or a benchmark."""
 
 import click
 from click.shell_completion import CompletionItem
 
 from assay import api
 from assay.cli import Command
+from assay.cli._options import include_path_option
 from assay.cli._output import format_option
 from assay.cli._output import show as show_value
-from assay.cli.list import complete_kind
+from assay.cli.list import complete_kind, indexed
 
 
 def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -18,14 +19,15 @@ def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.command("show", cls=Command)
 @click.argument("name", shell_complete=complete_name)
 @click.option("--kind", default="", help="Where one name is of several kinds.", shell_complete=complete_kind)
+@include_path_option
 @format_option
-def command(name: str, kind: str, form: str, as_json: bool) -> None:
-    """Describe the plug-in NAME, which may also be `file.py:function` or a dotted name."""
-    described = api.show(name, kind=kind)
+def command(name: str, kind: str, include_path: str | None, form: str, as_json: bool) -> None:
+    """Describe the plug-in NAME, which may also be `file.py:function` or a dotted name, or the benchmark NAME."""
+    described = indexed(lambda **options: api.show(name, kind=kind, **options), include_path)
     if not as_json:
         show_value(described, form)
         return
     import json
 
-    for plug_in in described:
-        click.echo(json.dumps(plug_in.to_dict()))
+    for entry in described:
+        click.echo(json.dumps(entry.to_dict()))

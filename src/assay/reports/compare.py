@@ -8,6 +8,7 @@ import msgspec
 from assay.analysis.compare.across import Across, AcrossValue
 from assay.analysis.compare.compare import Comparison, Pair, SideStanding
 from assay.analysis.compare.gate import Check, Gated
+from assay.analysis.compare.reference import Agreement, Referenced
 from assay.reports.sheet import (
     Cell,
     Column,
@@ -24,7 +25,7 @@ from assay.reports.sheet import (
     span_text,
 )
 
-_STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike"}
+_STYLES: dict[str, Style] = {"better": "good", "worse": "bad", "equivalent": "alike", "agrees": "alike"}
 _OUTCOMES: dict[str, Style] = {"passed": "good", "failed": "bad"}
 _LONGEST_ANSWER = 60
 _BEST = "*"
@@ -67,20 +68,62 @@ def _standing(standing: SideStanding) -> list[str]:
 
 
 def _pair(pair: Pair) -> list[str | Cell]:
-    verdict: str = pair.verdict
-    if verdict == "inconclusive":
-        needed = pair.items_needed
-        verdict += f", needs {needed:,} items" if needed else ", no difference seen"
-    if verdict == "incomplete":
-        verdict += "; --partial judges what there is"
     return [
         f"{pair.candidate} − {pair.baseline}",
         f"{pair.difference:+.3f}",
         span_text(pair.ci_low, pair.ci_high, "+.3f", " … "),
-        f"{pair.p_corrected:.2g}" if pair.p_corrected >= 0.001 else "<0.001",
+        _p_text(pair.p_corrected),
         f"{pair.smallest_difference:.3f}",
         f"{pair.items:,}",
-        Cell(verdict, _STYLES.get(pair.verdict, "open")),
+        _verdict(pair, "no difference seen"),
+    ]
+
+
+def _p_text(p: float) -> str:
+    return f"{p:.2g}" if p >= 0.001 else "<0.001"
+
+
+def _verdict(pair: Pair | Agreement, otherwise: str) -> Cell:
+    """The word, and what would settle what is open; `otherwise` is said where no number of items would."""
+    verdict: str = pair.verdict
+    if verdict == "inconclusive":
+        verdict += f", needs {pair.items_needed:,} items" if pair.items_needed else f", {otherwise}"
+    if verdict == "incomplete":
+        verdict += "; --partial judges what there is"
+    return Cell(verdict, _STYLES.get(pair.verdict, "open"))
+
+
+def reference_view(result: Referenced) -> Sheet:
+    """A line for each of our values and its published one, then what differs in how they were measured."""
+    names = ["<side", "<benchmark", "ours", "published", "difference", f"{result.level:.0%} interval"]
+    columns = columns_of(*names, "?p", "?could show", "<verdict")
+    rows = [_agreement(agreement) for agreement in result.agreements]
+    data = fields_of(result.agreements, list(Agreement.__struct_fields__))
+    count = len(result.agreements)
+    corrected = f"corrected for {count} comparisons (Holm)" if count > 1 else "of one comparison"
+    margin = "" if result.margin is None else f"; equivalent: within ±{result.margin:g}"
+    lead = f"difference: ours − published, p {corrected}{margin}"
+    settings = [
+        Line(f"{agreement.side} {agreement.benchmark} {agreement.label}: {'; '.join(agreement.settings)}", "open")
+        for agreement in result.agreements
+        if agreement.settings
+    ]
+    return Sheet(
+        parts=[Line(lead, "quiet"), Table(columns=columns, rows=rows, data=data), *settings], notes=result.notes
+    )
+
+
+def _agreement(agreement: Agreement) -> list[str | Cell]:
+    return [
+        agreement.side,
+        f"{agreement.benchmark} {agreement.label}",
+        f"{agreement.value:.3f}",
+        f"{agreement.reference_value:.3f}",
+        f"{agreement.difference:+.3f}",
+        span_text(agreement.low, agreement.high, "+.3f", " … "),
+        _p_text(agreement.p_corrected),
+        f"{agreement.could_show:.3f}",
+        _verdict(agreement, "the published score is too uncertain"),
     ]
 
 

@@ -217,6 +217,8 @@ def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
 _SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
 _VIEWS = {  # of each type the module and the function
     "Across": "compare.compare_view",
+    "BenchmarkEntry": "benchmarks.listed",
+    "BenchmarkShown": "benchmarks.described",
     "Calibrated": "judge.view",
     "Comparison": "compare.compare_view",
     "Described": "listings.descriptions",
@@ -228,8 +230,10 @@ _VIEWS = {  # of each type the module and the function
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",
+    "Pulled": "benchmarks.pulled",
     "QueryAnswer": "listings.answer",
     "Ranking": "rank.view",
+    "Referenced": "compare.reference_view",
     "Result": "run.result_view",
     "RunStatus": "status.view",
     "ServedModelEntry": "listings.served_models",

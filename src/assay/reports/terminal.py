@@ -44,7 +44,11 @@ def terminal_text(sheet: Sheet, width: int, colour: bool = False) -> str:
 
 def _line(line: Line, width: int, colour: bool) -> Iterator[str]:
     indent = _GAP * line.depth
-    for number, text in enumerate(clean(line.text).split("\n")):
+    whole = clean(line.text)
+    if not (line.wraps or line.depth or line.hang or line.style):  # it may be ten thousand lines
+        yield whole.rstrip()
+        return
+    for number, text in enumerate(whole.split("\n")):
         hang = line.hang if not number else len(text) - len(text.lstrip())
         hang = hang if hang <= width // 2 else 0
         pieces = wrapped(text[hang:], width - len(indent) - hang) if line.wraps else [text[hang:].rstrip()]

@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?", re.ASCII)
 
 def plain(text: str) -> str:
     """The text with every such character shown as its code."""
-    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_code, text)
+    return text if text.isascii() and text.replace("\n", "").isprintable() else _CONTROL.sub(_code, text)
 
 
 def plain_json(text: str) -> str:

@@ -241,6 +241,8 @@ def export(
     suffix = Path(output).suffix if output else ""
     name = format or SUFFIXES.get(suffix) or suffix.removeprefix(".")
     name = _CALLED.get(name, name)
+    if name.replace("-", "_") in writer.names():
+        name = name.replace("-", "_")
     if not name:
         raise UserError("name a format", fix=f"--format, one of {', '.join(writer.names())}")
     write = writer.get(name, base=Path.cwd(), where="--format")

@@ -13,6 +13,7 @@ from assay.errors import UserError
 from assay.registry import _FILES, Registry, nearest
 
 if TYPE_CHECKING:
+    from assay.analysis.look.benchmarks import BenchmarkShown
     from assay.analysis.look.providers import ProviderEntry, ServedModelEntry
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -66,18 +67,25 @@ def list_plugins(kind: str = "", provider: str = "") -> "list[PlugIn] | list[Pro
     return [PlugIn(plug_ins.kind, name, *_about(plug_ins, name)) for plug_ins in chosen for name in plug_ins.names()]
 
 
-def show(name: str, *, kind: str = "") -> list[Described]:
-    """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place."""
-    if kind:
+def show(
+    name: str, *, kind: str = "", include_path: str = "", progress: Callable[[int, int], None] | None = None
+) -> "list[Described] | list[BenchmarkShown]":
+    """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place; or a
+    benchmark, with what it asks about its first document."""
+    if kind and kind.removesuffix("s") != "benchmark":
         return [describe(_kind(kind), name)]
-    found = [describe(plug_ins, name) for plug_ins in kinds().values() if _has(plug_ins, name)]
-    if not found and "." in name:
-        found = [describe(kinds()["scorer"], name)]
-        found[0].kind = "function"
-    if not found:
-        names = {name for plug_ins in kinds().values() for name in plug_ins.names()}
-        raise UserError(f"there is no plug-in {name!r}", fix=nearest(name, names))
-    return found
+    described = [] if kind else [describe(plug_ins, name) for plug_ins in kinds().values() if _has(plug_ins, name)]
+    if not described and "." in name and not kind:
+        described = [describe(kinds()["scorer"], name)]
+        described[0].kind = "function"
+    if described:
+        return described
+    from assay.analysis.look.benchmarks import show_benchmark
+
+    if (benchmark := show_benchmark(name, include_path, progress)) is not None:
+        return [benchmark]
+    names = {name for plug_ins in kinds().values() for name in plug_ins.names()}
+    raise UserError(f"there is no plug-in and no benchmark {name!r}", fix=nearest(name, names))
 
 
 def _has(plug_ins: Registry, name: str) -> bool:
@@ -89,8 +97,9 @@ def _has(plug_ins: Registry, name: str) -> bool:
 
 
 def kinds() -> dict[str, Registry]:
-    """Every kind of plug-in, by its name."""
-    return {value.kind: value for value in vars(registry).values() if isinstance(value, Registry)}
+    """Every kind of plug-in, by its name; collections of benchmarks are listed by what they hold."""
+    own = [value for value in vars(registry).values() if isinstance(value, Registry)]
+    return {value.kind: value for value in own if value is not registry.benchmark}
 
 
 def _kind(name: str) -> Registry:

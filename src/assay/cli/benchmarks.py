@@ -1,0 +1,34 @@
+"""`assay benchmarks`: bring the data of benchmarks to a machine without a network."""
+
+import click
+
+from assay import api
+from assay.cli import Command
+from assay.cli._options import include_path_option
+from assay.cli._output import format_option, show
+
+
+@click.group("benchmarks")
+def command() -> None:
+    """Benchmarks by their names: `assay list benchmarks`, `assay show NAME`, `assay run NAME -m MODEL`."""
+
+
+@command.command("pull", cls=Command)
+@click.argument("names", nargs=-1, required=True)
+@click.option("-o", "--output-dir", required=True, help="The folder that will hold the data.")
+@include_path_option
+@format_option
+def pull(names: tuple[str, ...], output_dir: str, include_path: str | None, form: str, as_json: bool) -> None:
+    """Bring the data of the benchmarks NAMES into a folder: on another machine, set ASSAY_DATA to it.
+
+    The same command resumes where an earlier one stopped. Files that Assay did not write stay as they are.
+    """
+    results = api.pull_benchmarks(
+        names,
+        output_dir,
+        include_path=include_path or "",
+        progress=lambda result: click.echo(api.plain(f"{result.name}: {result.problem or 'here'}"), err=True),
+    )
+    show(results, form, as_json=as_json)
+    if all(result.problem for result in results):
+        raise api.failed_pull(results)
