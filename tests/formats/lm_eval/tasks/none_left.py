@@ -1,0 +1,5 @@
+"""A hook that keeps nothing."""
+
+
+def no_docs(docs):
+    return docs.filter(lambda doc: False)

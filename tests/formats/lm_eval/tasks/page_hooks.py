@@ -1,0 +1,5 @@
+"""Pages as they are scored."""
+
+
+def joined(docs):
+    return docs.map(lambda doc: {"page": " ".join(doc["page"].split())})
