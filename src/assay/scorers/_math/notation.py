@@ -1,0 +1,141 @@
+"""What surrounds an expression in LaTeX and prose, taken away: delimiters, spacing, signs of Unicode, units, words."""
+
+import re
+from fractions import Fraction
+
+from assay.scorers._math.expressions import NAMES
+
+_REWRITES = tuple(
+    (re.compile(pattern), to)
+    for pattern, to in (
+        (r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits)(?![A-Za-z])\.?", ""),
+        (r"\\!", ""),
+        (r"\\[,;:> ]|\\q?quad(?![A-Za-z])|~|\u00a0|\u2009|\u202f", " "),
+        (r"\\\(|\\\)|\\\[|\\\]|\\\$|\$", " "),
+        (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
+        (
+            r"\\(?:text|textbf|textit|textrm|mbox|hbox|mathrm|mathbf|mathit|operatorname\*?)\s*\{([^{}]{0,200})\}",
+            r" \1 ",
+        ),
+        (r"\\(?:mathrm|mathbf|boldsymbol|mathit|mathsf|rm|bf)(?![A-Za-z])", ""),
+        (r"\\(?:times|cdot|ast)(?![A-Za-z])|[×·⋅∗]", "*"),
+        (r"\\div(?![A-Za-z])|[÷⁄∕]", "/"),
+        (r"\\%", "%"),
+        (r"\^\s*\{?\s*(?:\\circ|∘)\s*\}?|\\degree(?![A-Za-z])|º", "°"),
+        (r"°\s*[CFK]\b", "°"),
+        (r"[−–‒﹣－]", "-"),
+        (r"\\pm(?![A-Za-z])|\+/-", "±"),
+        (r"\\mp(?![A-Za-z])", "∓"),
+        (r"√", r"\\sqrt "),
+        (r"π", r"\\pi "),
+        (r"∞", r"\\infty "),
+        (r"\\(?:leqslant|leq|le)(?![A-Za-z])|≤|<=", "≤"),
+        (r"\\(?:geqslant|geq|ge)(?![A-Za-z])|≥|>=", "≥"),
+        (r"\\lt(?![A-Za-z])", "<"),
+        (r"\\gt(?![A-Za-z])", ">"),
+        (r"\\neq?(?![A-Za-z])", "≠"),
+        (r"\\(?:cup|bigcup)(?![A-Za-z])", "∪"),
+        (r"\\in(?![A-Za-z])", "∈"),
+        (r"\\(?:approx|equiv|sim)(?![A-Za-z])|≈", "="),
+        (r"\\(?:lbrace|rbrace)(?![A-Za-z])", lambda match: "\\{" if "l" in match[0] else "\\}"),
+        (r"\\(?:lvert|rvert|vert|mid)(?![A-Za-z])", "|"),
+        (r"\\(?:emptyset|varnothing)(?![A-Za-z])|∅", r"\\{\\}"),
+        (r"(?<=[\d})])\s*:\s*(?=[\d\\({])", "/"),
+        (r"\\(?:angle|overline|vec|hat|bar)(?![A-Za-z])", ""),
+        (r"[‘’]", "'"),
+    )
+)
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_RAISED = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+")
+_VULGAR = {
+    "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
+    "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
+}  # fmt: skip
+_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,(?:\\!\s?)?|\{,\}|\\,|\\ )\d{3})+(?![\d,])")
+_RECURRING = re.compile(r"(\d{0,9})\.(\d{0,9})\\overline\s*\{(\d{1,9})\}")
+_END = re.compile(r"[\s.,;:]+$")
+_CURRENCY = re.compile(r"[€£¥₹]|\b(?:USD|EUR|GBP)\b")
+_POWER_OF_UNIT = re.compile(r"(?:\^\s*\{?\s*([23])\s*\}?)?\s*$")
+_UNIT = re.compile(
+    r"(?:(?<=[\d)}°%!])|(?<=\s))\s*((?:square |cubic |sq\.? |cu\.? )?[A-Za-z]+(?:\s?/\s?[A-Za-z]+|\s[A-Za-z]+)*)\.?$"
+)
+_SIZES: dict[str, tuple[str, str]] = {  # what is measured, and how many of the first unit it is
+    "m": ("length", "1"), "meter": ("length", "1"), "metre": ("length", "1"), "cm": ("length", "1/100"),
+    "centimeter": ("length", "1/100"), "centimetre": ("length", "1/100"), "mm": ("length", "1/1000"),
+    "millimeter": ("length", "1/1000"), "km": ("length", "1000"), "kilometer": ("length", "1000"),
+    "kilometre": ("length", "1000"), "inch": ("length", "127/5000"), "in": ("length", "127/5000"),
+    "ft": ("length", "381/1250"), "foot": ("length", "381/1250"), "feet": ("length", "381/1250"),
+    "yard": ("length", "1143/1250"), "mile": ("length", "201168/125"), "s": ("time", "1"), "sec": ("time", "1"),
+    "second": ("time", "1"), "min": ("time", "60"), "minute": ("time", "60"), "h": ("time", "3600"),
+    "hr": ("time", "3600"), "hour": ("time", "3600"), "day": ("time", "86400"), "week": ("time", "604800"),
+    "g": ("mass", "1"), "gram": ("mass", "1"), "kg": ("mass", "1000"), "kilogram": ("mass", "1000"),
+    "mg": ("mass", "1/1000"), "l": ("volume", "1"), "liter": ("volume", "1"), "litre": ("volume", "1"),
+    "ml": ("volume", "1/1000"), "milliliter": ("volume", "1/1000"), "cent": ("money", "1/100"),
+    "dollar": ("money", "1"), "degree": ("angle", "1"),
+}  # fmt: skip
+_PLURALS = {"inches": "inch"}
+_LONG_UNITS = frozenset((*(name for name in _SIZES if len(name) > 1), "per", "mph"))
+
+
+def plain(text: str) -> str:
+    """The text in plain signs."""
+    for sign, (above, below) in _VULGAR.items():
+        if sign in text:
+            text = text.replace(sign, rf"\frac{{{above}}}{{{below}}}")
+    text = _RECURRING.sub(_as_fraction, text)
+    text = _RAISED.sub(lambda match: f"^{{{match[0].translate(_SUPERSCRIPTS)}}}", text)
+    for pattern, to in _REWRITES:
+        text = pattern.sub(to, text)
+    return _END.sub("", text).strip()
+
+
+def _as_fraction(match: re.Match[str]) -> str:
+    """0.1\\overline{6} is 1/6."""
+    whole, fixed, period = match.groups()
+    below = 10 ** len(fixed) * (10 ** len(period) - 1)
+    return rf"\frac{{{int(whole + fixed + period) - int('0' + whole + fixed)}}}{{{below}}}"
+
+
+def without_thousands(text: str) -> str:
+    """Without separators of thousands, outside brackets: `(100,200)` is a pair."""
+    depth, at, made = 0, 0, ""
+    for match in _THOUSANDS.finditer(text):
+        between = text[at : match.start()]
+        depth += sum(map(between.count, "([{")) - sum(map(between.count, ")]}"))
+        made += between + (re.sub(r"\D", "", match[0]) if depth <= 0 else match[0])
+        at = match.end()
+    return made + text[at:]
+
+
+def without_unit(text: str) -> tuple[str, tuple[str, int, Fraction] | None]:
+    """The text without the unit at its end, and what that measures: its kind, its power and its size. The kind of a
+    compound one begins with a question mark. Words that are no unit ("apples") are dropped as well."""
+    text = _CURRENCY.sub(" ", text).strip()
+    power_at = _POWER_OF_UNIT.search(text)
+    raised = power_at is not None and power_at[1] is not None
+    head = text[: power_at.start()].rstrip() if power_at and raised else text
+    match = _UNIT.search(head)
+    if match is None or not head[: match.start()].strip():
+        return text, None
+    words = match[1].lower()
+    power = int(power_at[1]) if power_at and raised else 1
+    for prefix, size in (("square ", 2), ("sq. ", 2), ("sq ", 2), ("cubic ", 3), ("cu. ", 3), ("cu ", 3)):
+        if words.startswith(prefix):
+            words, power = words.removeprefix(prefix), size
+    known = _SIZES.get(words) or _SIZES.get(_PLURALS.get(words, words.removesuffix("s")))
+    bare = head[: match.start()].strip()
+    if known is None:
+        return _without_words(text, bare, words) if not raised else (text, None)
+    if len(words) < 2 and not head[match.start() :][:1].isspace() and head[match.start() - 1] not in " }":
+        return text, None  # 5m may be a product, 5 m hardly
+    kind, size = known
+    return bare, (kind, power, Fraction(size) ** power)
+
+
+def _without_words(text: str, bare: str, words: str) -> tuple[str, tuple[str, int, Fraction] | None]:
+    """Words behind a number, unless they may be variables or functions."""
+    each = {word.removesuffix("s") for word in re.split(r"[\s/]+", words)}
+    is_prose = any(len(word) > 3 or word in _LONG_UNITS for word in each) and not NAMES & {*each, *words.split()}
+    if not is_prose or bare[-1] not in "0123456789)}%!°":
+        return text, None
+    return bare, (f"?{' '.join(sorted(each))}", 1, Fraction(1)) if each & _LONG_UNITS else None

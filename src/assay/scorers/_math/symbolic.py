@@ -1,0 +1,157 @@
+"""What exact forms and numbers cannot decide, by sympy (`pip install 'assay[math]'`).
+
+sympy is handed trees, never text, and works in a process of its own that is ended when its time is over: simplifying
+may take for ever.
+"""
+
+import atexit
+import json
+import select
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+from importlib.util import find_spec
+from typing import Any
+
+from assay.errors import UserError
+from assay.scorers._math.expressions import Tree
+
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
+)
+_TO_START = 60.0
+_MEMORY = 2 << 30
+_MOST_PARTS = 200
+_LARGEST_EXPONENT = 1_000
+_NAMES = "sin cos tan cot sec csc sinh cosh tanh asin acos atan log exp floor factorial gcd lcm"
+_FUNCTIONS = frozenset(_NAMES.split())
+_guard = threading.Lock()
+_running: list["subprocess.Popen[str]"] = []
+
+
+def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
+    """Whether sympy finds two trees equal, variables being positive; None where it does not know, or takes longer."""
+    if find_spec("sympy") is None:
+        raise UserError("deciding whether two expressions are equal needs sympy", fix="pip install 'assay[math]'")
+    question = json.dumps([_plain(first), _plain(second)])
+    with _guard:
+        return _ask(question, seconds)
+
+
+def _plain(tree: Any) -> Any:
+    """The tree as JSON."""
+    return str(tree) if isinstance(tree, Fraction) else [*map(_plain, tree)] if isinstance(tree, tuple) else tree
+
+
+def _ask(question: str, seconds: float) -> bool | None:
+    child = _running[0] if _running else _start()
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        child.stdin.write(question + "\n")
+        child.stdin.flush()
+        ready, _, _ = select.select([child.stdout], [], [], seconds)
+        answer = child.stdout.readline() if ready else ""
+    except BrokenPipeError:
+        answer = ""
+    except BaseException:  # half a conversation is of no use to the next answer
+        _stop()
+        raise
+    if not answer:
+        _stop()
+        return None
+    return json.loads(answer)
+
+
+def _start() -> "subprocess.Popen[str]":
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-c", _START, json.dumps([*filter(None, sys.path)])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    _running.append(child)
+    ready, _, _ = select.select([child.stdout], [], [], _TO_START)  # importing sympy is not the answer's time
+    if not ready or not child.stdout.readline():
+        _stop()
+        raise RuntimeError("sympy could not be started")
+    return child
+
+
+@atexit.register
+def _stop() -> None:
+    for child in _running:
+        child.kill()
+        with child:
+            pass
+    _running.clear()
+
+
+# ---- in the child
+
+
+def serve() -> None:
+    """Answer questions, a line each, until there are no more."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    sympy = __import__("sympy")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        first, second = json.loads(line)
+        try:
+            answer = _decided(sympy, _built(sympy, first, [0]) - _built(sympy, second, [0]))
+        except Exception:  # whatever sympy cannot do is not decided
+            answer = None
+        print(json.dumps(answer), flush=True)
+
+
+def _decided(sympy: Any, difference: Any) -> bool | None:
+    if sympy.simplify(difference) == 0:
+        return True
+    answer = difference.equals(0)
+    return None if answer is None else bool(answer)
+
+
+def _built(sympy: Any, tree: list[Any], parts: list[int]) -> Any:
+    """The expression of a tree; ValueError beyond the bounds, KeyError for a function that sympy does not have."""
+    parts[0] += 1
+    if parts[0] > _MOST_PARTS:
+        raise ValueError
+    kind = tree[0]
+    if kind == "num":
+        return sympy.Rational(tree[1])
+    if kind == "sym":
+        constants = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I, "oo": sympy.oo}
+        return constants[tree[1]] if tree[1] in constants else sympy.Symbol(tree[1], positive=True)
+    first, *rest = [_built(sympy, part, parts) for part in (tree[2:] if kind == "fn" else tree[1:])]
+    if kind == "fn":
+        return _called(sympy, tree[1], first, rest)
+    if kind == "pow":
+        if rest[0].is_number and not abs(rest[0].evalf(5)) <= _LARGEST_EXPONENT:
+            raise ValueError
+        return first ** rest[0]
+    return {"add": lambda: first + rest[0], "mul": lambda: first * rest[0], "div": lambda: first / rest[0]}[kind]()
+
+
+def _called(sympy: Any, name: str, value: Any, rest: list[Any]) -> Any:
+    if name == "root":
+        return sympy.real_root(value, rest[0]) if value.is_negative and rest[0].is_odd else value ** (1 / rest[0])
+    if name in ("degree", "percent"):
+        return value * (sympy.pi / 180 if name == "degree" else sympy.Rational(1, 100))
+    spelled = {
+        "ln": "log",
+        "lg": "log",
+        "abs": "Abs",
+        "max": "Max",
+        "min": "Min",
+        "ceil": "ceiling",
+        "binom": "binomial",
+    }
+    if name not in _FUNCTIONS and name not in spelled:
+        raise KeyError(name)
+    return getattr(sympy, spelled.get(name, name))(value, *([10] if name == "lg" else rest))
