@@ -17,6 +17,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "best_of_k": {"k": 2},
     "percentile": {"percentile": 40},
     "elo": {"player": "x"},
+    "auroc": {"actual": "passed"},
 }
 STREAMED = ("ttft", "time_between_tokens", "generation_speed")
 

@@ -11,7 +11,7 @@ from assay.errors import UserError
 from assay.records import Item, Response
 from assay.scorers._sandbox import run as sandbox
 from assay.scorers._sandbox.run import Limits, NotStartedError, Verdict, level_here, run_tests
-from assay.scorers.code_tests import code_of, code_tests
+from assay.scorers.code_tests import code_of, code_tests, completed
 from tests.support import Lab
 
 LIMITS = Limits(seconds=10, memory=512 << 20, files=1 << 20, processes=8)
@@ -226,6 +226,44 @@ def test_the_block_with_the_entry_point_is_taken() -> None:
     assert code_of("```python\ndef f(): ...\n```\nUsage:\n```python\nprint(1)\n```", "f") == "def f(): ...\n"
 
 
+PROMPT = 'from math import floor\n\ndef half(x):\n    """Half of x, rounded down."""\n'
+BODY = "    y = x / 2\n    return floor(y)"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        BODY,
+        f"\n{BODY}\n\n",
+        BODY.lstrip(),
+        "y = x / 2\nreturn floor(y)",
+        "for y in [x]:\n    return floor(y / 2)",
+        f"{BODY}\n\nif __name__ == '__main__':\n    half(",
+        f"{BODY}\n\nThis works because of floor.",
+        f"```python\n{BODY}\n```",
+        "Here it is:\n```python\ndef half(x):\n    return floor(x / 2)\n```\nDone.",
+        "```python\nfrom math import floor\ndef half(x):\n    return floor(x / 2)\n```\n```python\nprint(half(2))\n```",
+        f"<think>def half</think>{PROMPT}{BODY}",
+    ],
+)
+def test_an_answer_continues_or_repeats_the_prompts_code(answer: str) -> None:
+    for prompt in (PROMPT, PROMPT.rstrip("\n")):
+        code = completed(prompt, answer, "half")
+        assert code is not None
+        assert code.startswith(prompt)
+        names: dict[str, Any] = {}
+        exec(code, names)
+        assert [names["half"](x) for x in (4, 5, -1)] == [2, 2, -1]
+
+
+def test_what_continues_nothing_is_no_code() -> None:
+    assert completed(PROMPT, "I cannot help with that.", "half") is None
+    assert completed(PROMPT, "", "half") is None
+    assert (
+        completed("Write a function.", "def half(x):\n    return x // 2", "half") == "def half(x):\n    return x // 2"
+    )
+
+
 def test_a_config_must_say_that_code_may_run() -> None:
     with pytest.raises(UserError, match="allow_code"):
         bind_scorer(code_tests)
@@ -241,6 +279,44 @@ def test_false_means_no() -> None:
 
     with pytest.raises(UserError, match="runs code that a model wrote"):
         asyncio.run(no_code_without_leave())
+
+
+CHECK = "METADATA = {'author': 'us'}\n\ndef check(candidate):\n    assert candidate(5) == 2\n"
+TOTAL = "```python\ndef total(n):\n    return n.value + (total(n.next) if n.next else 0)\n```"
+LIST = "class Node:\n    def __init__(self, value, next=None):\n        self.value, self.next = value, next\n"
+
+
+def test_items_of_the_forms_of_humaneval_and_mbpp(lab: Lab) -> None:
+    """Two problems of each form; of the four samples of each, as many are right as its number says."""
+    answers = f"""
+import itertools
+counts = {{}}
+RIGHT = {{"half": {BODY!r}, "total": {TOTAL!r}}}
+def calculator(prompt):
+    number, name = prompt.split()
+    right = next(counts.setdefault(prompt, itertools.count())) < int(number)
+    return RIGHT[name] if right else "    return 7" if name == "half" else "def total(n): return 7"
+"""
+    lab.write("model.py", answers)
+    humaneval = {"prompt": PROMPT, "test": CHECK, "entry_point": "half"}
+    mbpp = {"test_setup_code": LIST, "test_list": ["assert total(Node(1)) == 1", "assert total(Node(1, Node(2))) == 3"]}
+    for number, row in enumerate(lab.rows):
+        form = humaneval if number < 2 else mbpp
+        row.update(data={"question": f"{number + 1} {'half' if number < 2 else 'total'}", **form}, ground_truth=form)
+    lab.config["prompt_templates"] = {"plain": "{{question}}"}
+    lab.config["sample_params"] = {"num_samples": 4}
+    lab.config["metrics"] = [{"name": "pass_at_k", "params": {"k": 2}, "facets": ["item_id"]}]
+    params = {"allow_code": True, "sandbox": "weak"}
+    for form, field, items, expected in (
+        ("humaneval", {"prompt": "prompt"}, lab.rows[:2], [1 / 2, 5 / 6]),
+        ("mbpp", {"setup": "test_setup_code"}, lab.rows[2:], [1.0, 1.0]),
+    ):
+        lab.rows, kept = items, lab.rows
+        lab.config["evaluation_methods"] = [{"name": form, "type": "code_tests", "params": {**params, **field}}]
+        lab.run()
+        rows = lab.read("metrics.jsonl")
+        assert [row["value"] for row in sorted(rows, key=lambda row: row["item_id"])] == pytest.approx(expected)
+        lab.rows = kept
 
 
 def test_a_whole_run(lab: Lab) -> None:

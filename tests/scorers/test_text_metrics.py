@@ -81,7 +81,7 @@ def test_a_corpus_says_what_it_is_made_of() -> None:
     found = corpus_score([first, None, second])
     assert (found.fields["answer_count"], found.fields["ignored_count"]) == (2, 1)
     assert found.fields["signature"].startswith("nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:")
-    assert corpus_score([None]).reason == "only labels of bleu, chrf and ter have a corpus score"
+    assert corpus_score([None]).reason == "no label has the counts of a corpus"
     other = scored("bleu", "a dog", ["a dog"], lowercase=True)
     assert corpus_score([first, other]).reason == "the answers were scored with different options"
 

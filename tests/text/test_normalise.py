@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from assay.scorers.edit_similarity import distance, similarity
+from assay.scorers.edit_similarity import similarity
 from assay.text.answers import without_reasoning
+from assay.text.error_rate import distance
 from assay.text.normalise import Normalisation, normaliser, squad
 from assay.text.rouge import overlap
 from assay.text.stem import stem

@@ -1,4 +1,4 @@
-"""BLEU, chrF or TER of all answers of a group together."""
+"""BLEU, an error rate or another score of all answers of a group together."""
 
 from typing import Any
 
@@ -14,33 +14,41 @@ CORPUS = "detailed_results.corpus"
 
 @metric(columns=[CORPUS])
 def corpus_score(group: Group) -> Values:
-    """The BLEU, chrF or TER of all answers as one corpus, exactly as sacreBLEU computes it, as a share of 1.
+    """The score of all answers as one corpus, as a share of 1: BLEU, chrF or TER exactly as sacreBLEU computes it, the
+    word or character error rate, the share of all instructions that are followed.
 
-    The scorers `bleu`, `chrf` and `ter` keep their counts of each answer in `detailed_results.corpus`. These are added,
-    and the score is made of the sums: what papers report, and no mean of the answers' scores. Samples of one item are
-    answers of their own. Rows without counts (refused, unparsed) cannot be in it: `ignored_count` says how many. The
-    row has sacreBLEU's `signature`. Intervals are made by the bootstrap over items (Koehn 2004).
+    The scorers `bleu`, `chrf`, `ter`, `wer`, `cer` and `instruction_checks` keep their counts of each answer in
+    `detailed_results.corpus`. These are added, and the score is made of the sums: what papers report, and no mean of
+    the answers' scores. Samples of one item are answers of their own. Rows without counts (refused, unparsed) cannot be
+    in it: `ignored_count` says how many. The row has sacreBLEU's `signature`. Intervals are made by the bootstrap over
+    items (Koehn 2004).
     """
     rows = [at for at, entry in enumerate(group.columns[CORPUS]) if isinstance(entry, dict)]
     entries: list[dict[str, Any]] = [group.columns[CORPUS][at] for at in rows]
     counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not entries:
-        return Values(value=None, fields=counts, reason="only labels of bleu, chrf and ter have a corpus score")
+        return Values(value=None, fields=counts, reason="no label has the counts of a corpus")
     measure, options = entries[0]["measure"], entries[0]["options"]
     if any((entry["measure"], entry["options"]) != (measure, options) for entry in entries):
         return Values(value=None, fields=counts, reason="the answers were scored with different options")
     references = {int(entry["references"]) for entry in entries}
-    named = signature(measure, options, next(iter(references)) if len(references) == 1 else None)
+    rate = measure in ("wer", "cer", "instructions")
+    named = (
+        {} if rate else {"signature": signature(measure, options, max(references) if len(references) == 1 else None)}
+    )
     items, number = np.unique(group.item[rows], return_inverse=True)
     sums = np.zeros((len(items), len(entries[0]["counts"])))
     np.add.at(sums, number, np.array([entry["counts"] for entry in entries], dtype=np.float64))
 
     def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
+        if rate:
+            edits, lengths = (weights @ sums).T
+            return edits / np.maximum(1.0, lengths)
         return np.array([corpus(measure, options, row) for row in (weights @ sums).tolist()])
 
     each = np.ones(len(items), np.int64)
     return Values(
         value=float(statistic(each[None, :])[0]),
-        fields={**counts, "measure": measure, "signature": named},
+        fields={**counts, "measure": measure, **named},
         resampled=Resampled(each, statistic),
     )

@@ -3,6 +3,8 @@
 import re
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from assay.errors import UserError
 from assay.interfaces import Context, Score
 from assay.records import Item, Response
@@ -12,10 +14,32 @@ from assay.text.answers import without_reasoning
 from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced
 
+_AFTER = re.compile(r"\n(?=\S)")  # what follows a function's body
+_LONGEST = 100_000  # letters of a continuation
+_MOST_BLOCKS = 20  # that are looked at
 _FIELDS = ("tests", "test", "test_list", "test_code")
 
 
-@scorer(reads="item", version=2)
+class Bounds(Struct, frozen=True, kw_only=True):
+    """What code may use up.
+
+    Parameters:
+    seconds: time for the code with all its tests
+    memory_mb: memory of each process
+    file_mb: size of all files that it writes
+    processes: how many processes it may have
+    """
+
+    seconds: float = 10.0
+    memory_mb: int = 512
+    file_mb: int = 16
+    processes: int = 16
+
+    def limits(self) -> Limits:
+        return Limits(self.seconds, self.memory_mb << 20, self.file_mb << 20, self.processes)
+
+
+@scorer(reads="item", params=Bounds, version=2)
 async def code_tests(
     item: Item,
     response: Response,
@@ -25,10 +49,9 @@ async def code_tests(
     sandbox: Literal["closed", "weak"] = "closed",
     expected: str | None = None,
     entry_point: str | None = None,
-    seconds: float = 10.0,
-    memory_mb: int = 512,
-    file_mb: int = 16,
-    processes: int = 16,
+    prompt: str | None = None,
+    setup: str | None = None,
+    **bounds: Any,
 ) -> Score:
     """The Python code in the answer passes the item's tests, run where it can neither do harm nor see the tests.
 
@@ -36,6 +59,7 @@ async def code_tests(
     wrong (`assert add(1, 2) == 3`) and sees the names that the code defines, as in MBPP (Austin et al. 2021); `check`
     in a test is called with the function `entry_point`, as in HumanEval (Chen et al. 2021). The code is the last fenced
     block that compiles (and defines `entry_point`, if given), else the whole answer; without any it is unparsed.
+    With `prompt` the answer may continue the code of that field: `prompt: prompt` is HumanEval.
 
     Code from a model is run only with `allow_code: true`. The tests run in a second process, which asks that of the
     code for results and compares copies of them. Both see Python, the installed packages and an empty folder in memory,
@@ -48,19 +72,19 @@ async def code_tests(
     expected: the field of the ground truth that has the tests (a text or a list of texts); without it `tests`,
       `test`, `test_list` or `test_code`
     entry_point: the function that a `check` test is called with; by default the item's field `entry_point`
-    seconds: time for the code with all its tests
-    memory_mb: memory of each process
-    file_mb: size of all files that it writes
-    processes: how many processes it may have
+    prompt: the field of the item with code that the answer continues or writes again, whose imports and functions it
+      may use; what follows the continued function is cut off if it does not compile
+    setup: the field of the item with code that every test needs: `test_setup_code` of MBPP
     """
     if not allow_code:
         raise UserError("code_tests runs code that a model wrote", fix="set `allow_code: true` if you want that")
-    tests = accepted(expectation(item, expected, *_FIELDS))
-    name = entry_point or _field(item, "entry_point")
-    code = code_of(response.response, name)
+    before = "" if setup is None else _needed(item, setup) + "\n"
+    tests = [before + test for test in accepted(expectation(item, expected, *_FIELDS))]
+    name, text = entry_point or _field(item, "entry_point"), response.response
+    code = code_of(text, name) if prompt is None else completed(_needed(item, prompt), text, name)
     if code is None:
         return Score(outcome="unparsed", error="the answer holds no Python code that compiles")
-    limits = Limits(seconds, memory_mb << 20, file_mb << 20, processes)
+    limits = Bounds(**bounds).limits()
     level = await context.thread(lambda: level_here(sandbox == "weak"))
     result = await context.thread(lambda: run_tests(code, tests, name, limits, level))
     problems = {"problems": result.problems} if result.problems else {}
@@ -77,6 +101,25 @@ def code_of(text: str, name: str | None = None) -> str | None:
     if compiling:
         return (defining or compiling)[-1]
     return answer if not blocks and answer.strip() and _compiles(answer) else None
+
+
+def completed(prompt: str, text: str, name: str | None = None) -> str | None:
+    """The prompt's code with what an answer adds to it: blocks or whole code that defines the function again, or the
+    rest of its body, whose first indentation servers like to drop. None if nothing compiles."""
+    answer = without_reasoning(text)
+    blocks = [content for _, content in fenced(answer)] or [answer]
+    defines = re.compile(rf"^(?:async )?def {re.escape(name or '')}\b", re.M)
+    for whole in filter(defines.search, blocks[:-_MOST_BLOCKS:-1] if name else ()):
+        for code in (f"{prompt}\n\n{whole}", whole):
+            if _compiles(code):
+                return code
+    rest = blocks[-1].rstrip()[:_LONGEST]
+    rests = [rest]
+    if not rest.lstrip("\n")[:1].isspace():
+        rests = [f"    {rest}", "\n".join(f"    {line}" for line in rest.split("\n")), rest]
+    rests.append(_AFTER.split(rests[0], maxsplit=1)[0])
+    codes = (prompt + between + each for each in rests if each.strip() for between in ("", "\n"))
+    return next(filter(_compiles, codes), None)
 
 
 def _compiles(code: str) -> bool:
@@ -96,3 +139,10 @@ def _field(item: Item, name: str) -> str | None:
         if isinstance(place, dict) and isinstance(place.get(name), str):
             return place[name]
     return None
+
+
+def _needed(item: Item, name: str) -> str:
+    code = _field(item, name)
+    if code is None:
+        raise LookupError(f"the item has no field {name!r} with code")
+    return code

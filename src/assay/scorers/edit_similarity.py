@@ -8,11 +8,10 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Compared
+from assay.text.error_rate import distance
 from assay.text.normalise import normaliser
 
-MOST_CELLS = 10**10  # of the table of two texts, some thousand of which are one step: about two seconds
 MOST_PAIRS = 10**7
-_LETTERS_A_STEP = 8_000
 
 
 def ratio(first: str, second: str) -> float:
@@ -38,40 +37,6 @@ class _Counted(SequenceMatcher[str]):
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 
-def distance(first: str, second: str) -> int:
-    """The least number of letters to insert, delete or replace to make one text of the other. ValueError where it would
-    take too long."""
-    if first == second:
-        return 0
-    if len(first) > len(second):
-        first, second = second, first
-    start = _common(first, second)
-    first, second = first[start:], second[start:]
-    end = _common(first[::-1], second[::-1])
-    if end:
-        first, second = first[:-end], second[:-end]
-    if not first:
-        return len(second)
-    if len(second) * (len(first) + _LETTERS_A_STEP) > MOST_CELLS:
-        raise _too_long(len(first), len(second))
-    places: dict[str, int] = {}
-    for place, letter in enumerate(first):
-        places[letter] = places.get(letter, 0) | 1 << place
-    every = (1 << len(first)) - 1
-    last = 1 << (len(first) - 1)
-    rising, falling, found = every, 0, len(first)
-    for letter in second:
-        match = places.get(letter, 0)
-        diagonal = (((match & rising) + rising) ^ rising) | match | falling
-        up = falling | ~(diagonal | rising) & every
-        down = rising & diagonal
-        found += bool(up & last) - bool(down & last)
-        up = up << 1 | 1
-        rising = (down << 1 | ~(diagonal | up)) & every
-        falling = diagonal & up & every
-    return found
-
-
 def _too_long(first: int, second: int) -> ValueError:
     return ValueError(f"texts of {first:,} and {second:,} letters are too long to compare letter by letter")
 
@@ -80,16 +45,6 @@ def similarity(first: str, second: str) -> float:
     """1 − distance / length of the longer text; 1 for two empty texts."""
     longer = max(len(first), len(second))
     return 1.0 - distance(first, second) / longer if longer else 1.0
-
-
-def _common(first: str, second: str) -> int:
-    """How many letters the two texts begin with in common."""
-    if first[:1] != second[:1]:
-        return 0
-    for place, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
-            return place
-    return min(len(first), len(second))
 
 
 @scorer(reads="ground_truth", params=Compared, version=1)

@@ -20,7 +20,7 @@ def likelihood_choice(item: Item, response: Response, *, by: By = "raw", expecte
     won, the `brier` score and the `entropy` in nats. Of choices that are equally probable the first wins.
 
     Parameters:
-    by: what is compared: the log-probability (`raw`: acc of lm-evaluation-harness), the same for each character of the
+    by: what is compared: the log-probability (`raw`: what papers call acc), the same for each character of the
       choice without its delimiter (`characters`: acc_norm), for each of its bytes in UTF-8 (`bytes`) or for each token,
       or how much more probable the choice is than without the question (`unconditional`: acc_mutual_info)
     expected: the field of the ground truth that has the right choice: its number counted from 0, its text, or its

@@ -3,18 +3,48 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
+from assay.scorers._allowed_arguments import Rules, declared_arguments
 from assay.scorers.json_match import Comparison, compare
+from assay.text.answers import without_reasoning
 from assay.text.expected import NoExpectation, expectation
-from assay.text.tool_calls import ToolCall, invalid_calls, read_call
+from assay.text.tool_calls import ToolCall, invalid_calls, read_call, written_calls
 
 Fits = list[list[bool]]
 
 
-@scorer(reads="ground_truth", version=1)
+class Leniency(Struct, frozen=True, kw_only=True):
+    """How calls of benchmarks are written and compared.
+
+    Parameters:
+    allowed_values: an expected argument is a list of the values that it may have; "" among them means that it may be
+      missing. The same holds inside objects
+    loose_text: texts are equal if they differ in case, spaces and the signs , . / - _ * ^ only
+    tools: the field of the ground truth that describes the tools; calls must then have the required arguments, each of
+      the declared type or that of the expected values. A whole number is a float, but 2.0 is not an integer
+    written: where the answer has no tool calls, read those in its text: Python (`[f(a=1), g()]`), which is parsed and
+      never run, or JSON. A text that begins like calls but cannot be read is unparsed, prose makes no call
+    """
+
+    allowed_values: bool = False
+    loose_text: bool = False
+    tools: str | None = None
+    written: bool = False
+
+    def rules(self, item: Item, tolerance: float, further: bool) -> Rules | None:
+        """None where calls are compared as JSON."""
+        if not (self.allowed_values or self.loose_text or self.tools is not None):
+            return None
+        declared = declared_arguments(expectation(item, self.tools)) if self.tools is not None else None
+        return Rules(self.allowed_values, self.loose_text, tolerance, further, declared)
+
+
+@scorer(reads="ground_truth", params=Leniency, version=1)
 def tool_call(
     item: Item,
     response: Response,
@@ -24,6 +54,7 @@ def tool_call(
     order: bool = False,
     arguments: Literal["exact", "subset", "ignore"] = "exact",
     tolerance: float = 0.0,
+    **more: Any,
 ) -> Score:
     """The answer calls the expected tools with the expected arguments.
 
@@ -33,6 +64,9 @@ def tool_call(
     and what is too much is in `detailed_results`, with the reason. An answer one of whose calls has arguments that are
     not a JSON object is unparsed.
 
+    With `allowed_values`, `loose_text`, `tools` and `written` calls are compared like those of the Berkeley
+    Function-Calling Leaderboard (Patil et al. 2025), whose expected calls `{tool: {argument: [value, …]}}` can be read.
+
     Parameters:
     expected: the field of the ground truth that has the calls; by default `tool_calls`, or a usual one
     match: `subset` lets the answer make further calls
@@ -40,12 +74,14 @@ def tool_call(
     arguments: `subset` lets a call have further arguments; `ignore` compares names only
     tolerance: the greatest difference of two numbers
     """
-    wanted = _expected(item, expected)
-    invalid = invalid_calls(response.tool_calls or [])
-    if invalid:
-        return Score(outcome="unparsed", error="; ".join(invalid))
-    made = [read_call(call) for call in response.tool_calls or ()]
-    fits = [[_fits(call, other, arguments, tolerance) for other in made] for call in wanted]
+    leniency = Leniency(**more)
+    wanted = _expected(item, expected, leniency.allowed_values)
+    try:
+        made = _made(response, leniency.written)
+    except ValueError as error:
+        return Score(outcome="unparsed", error=str(error))
+    rules = leniency.rules(item, tolerance, arguments == "subset")
+    fits = [[_fits(call, other, arguments, tolerance, rules) for other in made] for call in wanted]
     pairs = _in_order(fits) if order else _in_any_order(fits)
     missing = [call for number, call in enumerate(wanted) if number not in pairs]
     surplus = [call for number, call in enumerate(made) if number not in pairs.values()]
@@ -53,23 +89,32 @@ def tool_call(
     total = max(len(wanted), len(made)) if match == "exact" else len(wanted)
     details: dict[str, Any] = {"expected": len(wanted), "made": len(made), "matched": len(pairs)}
     if missing or extra:
-        details |= {
-            "missing": _shown(missing),
-            "unexpected": _shown(surplus),
-            "reason": _reason(missing, extra, made, order),
-        }
+        details |= {"missing": _shown(missing), "unexpected": _shown(surplus)}
+        details["reason"] = _reason(missing, extra, made, order)
     return Score(passed=not missing and not extra, score=len(pairs) / total if total else 1.0, details=details)
 
 
-def _expected(item: Item, field: str | None) -> list[ToolCall]:
+def _made(response: Response, written: bool) -> list[ToolCall]:
+    """The calls of an answer; ValueError if one of them cannot be read."""
+    if written and not response.tool_calls:
+        return written_calls(without_reasoning(response.response))
+    invalid = invalid_calls(response.tool_calls or [])
+    if invalid:
+        raise ValueError("; ".join(invalid))
+    return [read_call(call) for call in response.tool_calls or ()]
+
+
+def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
     truth: Any = item.ground_truth
     fields: dict[str, Any] = truth if isinstance(truth, dict) else {}
     calls: Any = truth
     if (field or "tool_calls") in fields:
         calls = fields[field or "tool_calls"]
-    elif truth is item.data or (not isinstance(truth, list) and not fields.keys() & {"name", "function"}):
+    elif truth is item.data or (
+        not isinstance(truth, list) and not fields.keys() & {"name", "function"} and not (by_name and len(fields) == 1)
+    ):
         calls = expectation(item, field)
-    read = [read_call(call) for call in (calls if isinstance(calls, list) else [calls])]
+    read = [_named(call) if by_name else read_call(call) for call in (calls if isinstance(calls, list) else [calls])]
     problem = next((call.problem for call in read if call.problem), "")
     if problem:
         if all(not call.name for call in read):
@@ -78,11 +123,22 @@ def _expected(item: Item, field: str | None) -> list[ToolCall]:
     return read
 
 
-def _fits(wanted: ToolCall, made: ToolCall, arguments: str, tolerance: float) -> bool:
+def _named(call: Any) -> ToolCall:
+    """A call in any form, {tool: arguments} too."""
+    if isinstance(call, dict) and len(call) == 1 and "function" not in call:
+        ((name, arguments),) = call.items()
+        if isinstance(arguments, dict):
+            return ToolCall(str(name), arguments)
+    return read_call(call)
+
+
+def _fits(wanted: ToolCall, made: ToolCall, arguments: str, tolerance: float, rules: Rules | None = None) -> bool:
     if wanted.name != made.name:
         return False
     comparison = Comparison()
     if arguments != "ignore":
+        if rules is not None:
+            return rules.fits(wanted, made)
         compare(wanted.arguments, made.arguments, comparison, arguments == "exact", tolerance)
     return not (comparison.missing or comparison.wrong or comparison.unexpected)
 

@@ -1,7 +1,7 @@
 """Where a continuation begins among tokens, and how a text that is too long is asked about: rules, no model.
 
-They are those of lm-evaluation-harness, so that numbers can be compared: whitespace at the end of a context belongs to
-the continuation; tokens that begin in the context are the context's; windows overlap only in what they do not score.
+They are those that published numbers were made by: whitespace at the end of a context belongs to the continuation;
+tokens that begin in the context are the context's; windows overlap only in what they do not score.
 """
 
 from bisect import bisect_left

@@ -56,7 +56,7 @@ _NUMBER = re.compile(
     r"(?P<percent>\s?(?:%|percent\b|per cent\b))?",
     re.I,
 )
-_CUE = re.compile(
+ANSWER_CUE = re.compile(
     r"####|(?:(?:final|correct)\s+)?(?:answer|result|solution)\b[*_`\s]*"
     r"(?:is|are|was|=|:|equals|would be|should be|to be)",
     re.I,
@@ -103,7 +103,7 @@ def answer_number(text: str, position: Literal["first", "last"] = "last") -> Num
     box = last_box(text)
     if box is not None and (inside := next(_numbers(box, position), None)):
         return inside
-    cues = list(_CUE.finditer(text))
+    cues = list(ANSWER_CUE.finditer(text))
     if cues:
         after = text[cues[-1].end() :].lstrip().split("\n", 1)[0]
         equal = after.split(". ", 1)[0].rpartition("=")[2]

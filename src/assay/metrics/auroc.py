@@ -1,0 +1,82 @@
+"""How well a score tells two classes apart."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.registry import metric
+
+ACTUAL = "detailed_results.expected"
+_MOST_CELLS = 1 << 22
+_USUAL = {
+    **dict.fromkeys(("true", "yes", "1", "positive"), True),
+    **dict.fromkeys(("false", "no", "0", "negative"), False),
+}
+
+
+def _columns(params: Mapping[str, Any]) -> list[str]:
+    return [name for name in (params.get("predicted"), params.get("actual", ACTUAL)) if name]
+
+
+@metric(columns=_columns, lower_is_better=False)
+def auroc(group: Group, *, predicted: str | None = None, actual: str = ACTUAL, positive: Any = None) -> Values:
+    """The area under the ROC curve: the chance that a positive case has a higher score than a negative one, ties
+    counting half (Hanley and McNeil 1982).
+
+    0.5 is chance, 1 a score that separates the classes. With `predicted: detailed_results.confidence` and
+    `actual: passed` it says whether a model is surer where it is right. Rows without a score or a class are ignored. It
+    is null where only one class occurs. Intervals are made by the bootstrap over items.
+
+    Parameters:
+    predicted: the field of the score, in the row, as `response.…` or as `item.…`; the label's own score if null
+    actual: the field of the true class, likewise (`item.ground_truth`)
+    positive: the class that is sought; by default true, yes, 1 or positive, and the other one false, no, 0 or negative
+    """
+    values: list[Any] = group.score.tolist() if predicted is None else group.columns[predicted]
+    cases = [
+        (at, float(value), _is_positive(true, positive))
+        for at, (value, true) in enumerate(zip(values, group.columns[actual], strict=True))
+        if isinstance(value, int | float) and value == value and true is not None
+    ]
+    counts = {"sample_count": len(cases), "ignored_count": len(group.item) - len(cases)}
+    if any(sought is None for _, _, sought in cases):
+        return Values(value=None, fields=counts, reason="the classes are not true and false: set `positive`")
+    sought = np.array([case[2] for case in cases], np.float64)
+    counts |= {"positive_count": int(sought.sum()), "negative_count": int(len(sought) - sought.sum())}
+    if not counts["positive_count"] or not counts["negative_count"]:
+        return Values(value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}")
+    items, place = cast(
+        "tuple[Any, npt.NDArray[np.int64]]", np.unique(group.item[[case[0] for case in cases]], return_inverse=True)
+    )
+    statistic = _areas(np.array([case[1] for case in cases]), sought, place)
+    each = np.ones(len(items), np.int64)
+    return Values(value=float(statistic(each[None, :])[0]), fields=counts, resampled=Resampled(each, statistic))
+
+
+def _areas(score: FloatArray, sought: FloatArray, place: npt.NDArray[np.int64]) -> Any:
+    """The area for each row of weights of the items; not a number where a class has no weight."""
+    order = np.argsort(score, kind="stable")
+    score, sought, place = score[order], sought[order], place[order]
+    starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))
+
+    def statistic(weights: npt.NDArray[np.int64]) -> FloatArray:
+        if len(weights) > 1 and len(weights) * len(place) > _MOST_CELLS:  # items may have many samples
+            half = len(weights) // 2
+            return np.concatenate([statistic(weights[:half]), statistic(weights[half:])])
+        counts = weights[:, place].astype(np.float64)
+        positives = np.add.reduceat(counts * sought, starts, axis=1)
+        negatives = np.add.reduceat(counts * (1 - sought), starts, axis=1)
+        below = np.cumsum(negatives, axis=1) - negatives / 2
+        pairs = positives.sum(axis=1) * negatives.sum(axis=1)
+        return np.divide((positives * below).sum(axis=1), pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+
+    return statistic
+
+
+def _is_positive(value: Any, positive: Any) -> bool | None:
+    if positive is not None:
+        return value == positive or str(value) == str(positive)
+    return _USUAL.get(str(value).strip().lower().removesuffix(".0"))

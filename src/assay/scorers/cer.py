@@ -1,0 +1,25 @@
+"""How many characters must change to make an answer, such as a transcript, a reference."""
+
+from typing import Any
+
+from assay.interfaces import Score
+from assay.records import Item, Response
+from assay.registry import scorer
+from assay.scorers._parameters import Measured
+from assay.scorers.wer import rated
+
+
+@scorer(reads="ground_truth", params=Measured, lower_is_better=True, version=1)
+def cer(item: Item, response: Response, *, case_sensitive: bool = True, no_punct: bool = False, **texts: Any) -> Score:
+    """The character error rate of the answer, such as text that was read from an image. Lower is better.
+
+    Score: edits / characters of the accepted answer, where the edits are the fewest insertions, deletions and
+    replacements of characters that make the answer an accepted one; the lowest over the accepted answers. A run of
+    whitespace is one space, around the text none. Otherwise like [wer](#wer).
+
+    Parameters:
+    case_sensitive: whether case counts
+    no_punct: ignore punctuation, except inside a word or a number
+    threshold: the greatest score that passes
+    """
+    return rated(item, response, "character", case_sensitive, no_punct, Measured(**texts))

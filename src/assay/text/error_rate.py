@@ -1,0 +1,85 @@
+"""Word and character error rates: the fewest insertions, deletions and replacements, divided by the reference's length.
+
+Edits and lengths add up: the rate of a corpus is the sum of the edits divided by the sum of the lengths.
+"""
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import Literal, NamedTuple
+from unicodedata import category
+
+MOST_CELLS = 10**10  # of the table of two texts, some thousand of which are one step: about two seconds
+_PARTS_A_STEP = 8_000
+_MARK = re.compile(r"(?<=\w)['’.,-](?=\w)|([^\w\s])")
+
+Unit = Literal["word", "character"]
+
+
+class Rate(NamedTuple):
+    """How many edits make one text the other, which has `length` words or characters."""
+
+    edits: int
+    length: int
+
+    def share(self) -> float:
+        """Of an empty reference it is the number of edits."""
+        return self.edits / max(1, self.length)
+
+
+def error_rate(text: str, reference: str, unit: Unit) -> Rate:
+    """Of two texts whose runs of whitespace are one space each; ValueError where it would take too long."""
+    words, wanted = text.split(), reference.split()
+    if unit == "word":
+        return Rate(distance(words, wanted, "words"), len(wanted))
+    letters, wanted_letters = " ".join(words), " ".join(wanted)
+    return Rate(distance(letters, wanted_letters), len(wanted_letters))
+
+
+def without_punctuation(text: str) -> str:
+    """Punctuation becomes a space; inside a word or a number (don't, 1,000) it stays."""
+    return _MARK.sub(lambda mark: " " if mark[1] and category(mark[1])[0] == "P" else mark[0], text)
+
+
+def distance(first: Sequence[Hashable], second: Sequence[Hashable], parts: str = "letters") -> int:
+    """Levenshtein's: the least number of parts to insert, delete or replace to make one of the other. ValueError where
+    it would take too long."""
+    if first == second:
+        return 0
+    if len(first) > len(second):
+        first, second = second, first
+    start = _common(first, second)
+    first, second = first[start:], second[start:]
+    end = _common(first[::-1], second[::-1])
+    if end:
+        first, second = first[:-end], second[:-end]
+    if not first:
+        return len(second)
+    if len(second) * (len(first) + _PARTS_A_STEP) > MOST_CELLS:
+        sizes = f"texts of {len(first):,} and {len(second):,} {parts}"
+        raise ValueError(f"{sizes} are too long to compare {parts.removesuffix('s')} by {parts.removesuffix('s')}")
+    places: dict[Hashable, int] = {}
+    for place, part in enumerate(first):
+        places[part] = places.get(part, 0) | 1 << place
+    every = (1 << len(first)) - 1
+    last = 1 << (len(first) - 1)
+    rising, falling, edits = every, 0, len(first)
+    for part in second:
+        match = places.get(part, 0)
+        diagonal = (((match & rising) + rising) ^ rising) | match | falling
+        up = falling | ~(diagonal | rising) & every
+        down = rising & diagonal
+        edits += bool(up & last) - bool(down & last)
+        up = up << 1 | 1
+        rising = (down << 1 | ~(diagonal | up)) & every
+        falling = diagonal & up & every
+    return edits
+
+
+def _common(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """How many parts the two begin with in common."""
+    if first[:1] != second[:1]:
+        return 0
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return place
+    return min(len(first), len(second))
