@@ -1,0 +1,240 @@
+"""`assay export --format every-eval-ever`: for each model and benchmark a record, and its samples beside it.
+
+The folders and names are those of the project's datastore. The id in a file's name follows from the rows, so equal rows
+give equal files.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+
+from assay.analysis.look.export import Export
+from assay.engine.experiment.sources import Source
+from assay.errors import UserError
+from assay.formats.every_eval_ever.results import Result, Row, measures_of, result_of, texts
+from assay.formats.every_eval_ever.samples import Counted, Rows, assign, lines
+from assay.registry import writer
+from assay.store.files import make_folder, safe_name, store_error
+from assay.store.written import check_replaceable, write_named
+
+SCHEMA = "0.3.0"
+_ARGUMENTS = ("temperature", "top_p", "top_k", "max_tokens")
+_SELF_DEPLOYED = ("gguf", "llama.cpp", "local", "transformers", "vllm")
+Relationship = Literal["first_party", "third_party", "collaborative", "other"]
+
+
+class About(msgspec.Struct, kw_only=True):
+    """What the rows do not say: who evaluated, and who made the model."""
+
+    organization: str
+    relationship: Relationship
+    developer: str
+    availability: str
+
+
+@writer(name="every_eval_ever", whole="every_eval_ever")
+def every_eval_ever(
+    export: Export,
+    *,
+    organization: str = "unknown",
+    relationship: Relationship = "other",
+    developer: str = "",
+    availability: Literal["open_weights", "closed_weights", "unknown"] = "unknown",
+    samples: bool = True,
+) -> list[str]:
+    """Records of the Every Eval Ever schema 0.3.0 in a folder: one for each model and benchmark, with its samples.
+
+    Parameters:
+    organization: who evaluated
+    relationship: what the evaluator is to the maker of the models
+    developer: who made the models; by default what stands before the slash of a model's name
+    availability: of the models' weights
+    samples: write the file with a line for each sample and result, too
+    """
+    if export.path is None:
+        raise UserError("every_eval_ever writes several files", fix="name a folder with -o")
+    source = export.tables.source
+    results = [Result(row=row) for row in export.tables.rows("metrics") if isinstance(row.get("value"), (int, float))]
+    rows = Rows(source)
+    counted = assign(rows, results)
+    about = About(organization=organization, relationship=relationship, developer=developer, availability=availability)
+    records: dict[tuple[str, str], list[int]] = {}
+    for number, result in enumerate(results):
+        if place := result.place():
+            records.setdefault(place, []).append(number)
+    for (model, benchmark), numbers in records.items():
+        record = Record(source, about, model, benchmark, [results[number] for number in numbers])
+        pairs = [(results[number], counted.get(number, ())) for number in numbers] if samples else []
+        record.write(export.path, rows, pairs, force=export.force)
+    left = len(results) - sum(map(len, records.values()))
+    notes = [f"{left} metric rows are of several models and left out; add the facet model_name to them"] if left else []
+    return [*notes, f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
+
+
+class Record:
+    """The results of a model on a benchmark."""
+
+    def __init__(self, source: Source, about: About, model: str, benchmark: str, results: Sequence[Result]) -> None:
+        self._source = source
+        self._about = about
+        self._results = results
+        plan = _plan(source, "run")
+        self._tasks = {str(task.get("name")): task for task in cast("list[Row]", plan.get("tasks") or [])}
+        self._dataset: Row = _plan(source, "dataset").get("dataset") or {}
+        self._name = benchmark or _dataset_name(self._dataset, source)
+        self._model = self._model_info(model)
+        manifests = [manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))]
+        self._times = [str(int(manifest.ended or manifest.started)) for manifest in manifests] or ["0"]
+        digest = _content(results)
+        self._uuid = str(UUID(bytes=blake2b(digest + model.encode(), digest_size=16).digest(), version=4))
+        for result in results:
+            result.called(self._name)
+
+    def write(
+        self, folder: Path, rows: Rows, pairs: Iterable[tuple[Result, Iterable[Counted]]], *, force: bool
+    ) -> None:
+        """The record and, where there are pairs of a result and what it was made of, the samples."""
+        developer, _, model = self._model["id"].partition("/")
+        place = Path("data", safe_name(self._name), safe_name(developer), safe_name(model.replace("/", "_")))
+        try:
+            make_folder(folder / place)
+        except OSError as error:
+            raise store_error(error, folder / place) from error
+        own, beside = place / f"{self._uuid}.json", place / f"{self._uuid}_samples.jsonl"
+        check_replaceable(folder / own, force=force)
+        record = self._record()
+        written = _Hashed(line for result, counted in pairs for line in lines(rows, counted, self._link(result)))
+        if first := next(written, None):
+            write_named(folder / beside, _chained(first, written), force=force)
+            record["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": str(beside),
+                "hash_algorithm": "sha256",
+                "checksum": written.digest.hexdigest(),
+                "total_rows": written.count,
+            }
+        write_named(folder / own, msgspec.json.format(msgspec.json.encode(record)) + b"\n", force=force)
+
+    def _link(self, result: Result) -> dict[str, str]:
+        return {
+            "schema_version": SCHEMA,
+            "evaluation_id": self._id(),
+            "model_id": self._model["id"],
+            "evaluation_name": result.name,
+            "evaluation_result_id": result.id,
+        }
+
+    def _id(self) -> str:
+        return f"{self._name}/{self._model['id']}/{self._times[-1]}"
+
+    def _record(self) -> Row:
+        from assay import __version__
+
+        measures = measures_of(self._source, self._results)
+        return {
+            "schema_version": SCHEMA,
+            "evaluation_id": self._id(),
+            "evaluation_timestamp": self._times[0],
+            "retrieved_timestamp": self._times[-1],
+            "source_metadata": {
+                "source_name": self._source.name,
+                "source_type": "evaluation_run",
+                "source_organization_name": self._about.organization,
+                "evaluator_relationship": self._about.relationship,
+            },
+            "eval_library": {"name": "assay", "version": __version__},
+            "model_info": self._model,
+            "evaluation_results": [
+                result_of(result, measure, self._source_data(), self._generation(result), self._times[0])
+                for result, measure in zip(self._results, measures, strict=True)
+            ],
+        }
+
+    def _source_data(self) -> Row:
+        manifest = self._source.manifest("dataset")
+        details = texts(
+            {"digest": manifest.digest, "revision": self._dataset.get("revision") or None} if manifest else {}
+        )
+        data: Row = {"dataset_name": self._name, "source_type": "other", "additional_details": details}
+        params: Row = self._dataset.get("params") or {}
+        name = self._dataset.get("name") if self._dataset.get("type") == "hf" else params.get("repository")
+        if name:
+            data |= {"source_type": "hf_dataset", "hf_repo": str(name)}
+            data["samples_number"] = manifest.counts.get("items", 0) if manifest else 0
+        return data
+
+    def _generation(self, result: Result) -> Row:
+        """The settings that all tasks behind a result share."""
+        settings = [self._settings(self._tasks.get(task, {})) for task in sorted(result.tasks)]
+        shared = {
+            key: value for key, value in (settings or [{}])[0].items() if all(s.get(key) == value for s in settings)
+        }
+        prompt = shared.pop("prompt", None)
+        arguments: Row = {name: shared.pop(name) for name in _ARGUMENTS if isinstance(shared.get(name), (int, float))}
+        if isinstance(prompt, str):
+            arguments["prompt_template"] = prompt
+        return {"generation_args": arguments, "additional_details": texts(shared)}
+
+    @staticmethod
+    def _settings(task: Mapping[str, Any]) -> Row:
+        identity: Row = task.get("identity") or {}
+        sampling: Row = (task.get("facets") or {}).get("sampling") or {}
+        return {**sampling, **(identity.get("params") or {}), "prompt": identity.get("prompt")}
+
+    def _model_info(self, model: str) -> Row:
+        tasks = self._tasks.values()
+        identities = [
+            task.get("identity") or {} for task in tasks if (task.get("facets") or {}).get("model_id") == model
+        ]
+        identity: Row = next((own["model"] for own in identities if isinstance(own.get("model"), dict)), {})
+        kind = str(identity.get("type") or "unknown")
+        name = str(identity.get("model_name") or identity.get("model") or model)
+        id = name if "/" in name.strip("/") and not name.startswith(("/", ".")) else Path(name).name
+        if self._about.developer or "/" not in id:
+            id = f"{self._about.developer or 'unknown'}/{id.rpartition('/')[2]}"
+        deployed = "self_deployed" if kind in _SELF_DEPLOYED else "unknown"
+        details = {"deployment_type": deployed, "model_availability": self._about.availability}
+        details |= texts({"revision": identity.get("revision")})
+        own: Row = {"name": model, "id": id, "developer": id.partition("/")[0], "additional_details": details}
+        return own | ({"inference_engine": {"name": kind}} if deployed != "unknown" else {"inference_platform": kind})
+
+
+def _plan(source: Source, kind: Any) -> Row:
+    manifest = source.manifest(kind)
+    return manifest.plan if manifest else {}
+
+
+def _dataset_name(dataset: Row, source: Source) -> str:
+    path = dataset.get("path")
+    return str(dataset.get("name") or "") or (Path(path).stem if isinstance(path, str) and path else "") or source.name
+
+
+def _content(results: Iterable[Result]) -> bytes:
+    return msgspec.json.encode([result.row for result in results], order="sorted")
+
+
+class _Hashed:
+    """Lines on their way to a file: how many, and their checksum."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self.count = 0
+        self.digest = sha256()
+
+    def __iter__(self) -> "_Hashed":
+        return self
+
+    def __next__(self) -> bytes:
+        line = next(self._lines)
+        self.count += 1
+        self.digest.update(line)
+        return line
+
+
+def _chained(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest

@@ -1,0 +1,1 @@
+"""Every Eval Ever records."""
