@@ -1,0 +1,231 @@
+"""The rows of an `eval.yaml`'s task as items: what its solvers make of each is the item's conversation."""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from assay.config import DatasetConfig, load
+from assay.engine.experiment.dataset import content_stamp, open_dataset
+from assay.errors import UserError
+from assay.formats.hf_eval.configs import source_of
+from assay.formats.hf_eval.definition import FieldSpec, Options, Step, Task, task_of
+from assay.registry import dataset, nearest
+
+Row = dict[str, Any]
+Message = dict[str, Any]
+LETTERS = [chr(ord("A") + n) for n in range(26)]
+_PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+# The words of the default templates are ours; the form of the answer is Inspect's.
+_REASON = (
+    "{prompt}\n\nThink step by step first. Then end with a line of its own that has the form 'ANSWER: $ANSWER' "
+    "(without the quotes), where $ANSWER is what you answer."
+)
+_ONE = "of the form 'ANSWER: $LETTER' (without the quotes), where $LETTER is one of {letters}."
+_SOME = "of the form 'ANSWER: $LETTERS' (without the quotes), where $LETTERS are one or more of {letters}."
+
+
+def stamp(name: str, *, task: str = "", repository: str = "", revision: str = "") -> Row:
+    """What tells that the definition and its rows are those that were read."""
+    source = source_of(Path(name), task_of(Path(name), task), repository, revision)
+    files = [Path(name), *(Path(path) for path in source.get("path", ()))]
+    return {"task": task, "source": source, "files": [content_stamp(file) for file in files]}
+
+
+@dataset(name="hf_eval", stamp=stamp)
+def hf_eval(
+    name: str, *, task: str = "", repository: str = "", revision: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The items of a task of an eval.yaml, with the messages that its solvers make.
+
+    Parameters:
+    task: the id of the task, where there are several
+    repository: the dataset on the hub that has the rows; by default they are files beside the eval.yaml
+    revision: of the repository
+    """
+    definition = task_of(Path(name), task)
+    source = source_of(Path(name), definition, repository, revision)
+    for number, (place, row) in enumerate(rows_of(source)):
+        yield place, item_of(definition, row, number, place)
+
+
+def rows_of(source: Row) -> Iterator[tuple[str, Row]]:
+    config = load({"dataset": source, "models": ["demo:none"]}, environ={}).dataset
+    assert isinstance(config, DatasetConfig)
+    return open_dataset(config, Path.cwd())
+
+
+def item_of(task: Task, row: Row, number: int, place: str) -> Row:
+    """A row of the dataset as an item of ours."""
+    fields = task.field_spec
+    metadata = {name: _field(row, name, place) for name in fields.metadata}
+    choices = _choices(fields, row, place)
+    target = _target(fields, row, choices is not None, place)
+    if task.shuffle_choices and choices:
+        choices, target = _shuffled(choices, target, number, place)
+    if any(step.name == "choice" for step in task.scorers):
+        _check_letters(target, choices or [], place)
+    data: Row = {"messages": messages_of(task.solvers, _first(fields, row, place), choices or [], metadata)}
+    if choices is not None:
+        data["choices"] = choices
+    id = str(_field(row, fields.id, place)) if fields.id else str(number + 1)
+    return {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
+
+
+def _field(row: Row, name: str, place: str) -> Any:
+    if name not in row:
+        raise UserError(f"the row has no field {name!r}", where=place, fix=nearest(name, row))
+    return row[name]
+
+
+def _first(fields: FieldSpec, row: Row, place: str) -> list[Message]:
+    """The conversation before any solver: the input as a user's message, or the messages that it is."""
+    asked = _field(row, fields.input, place)
+    if isinstance(asked, list) and all(isinstance(message, dict) for message in cast("list[Any]", asked)):
+        return [dict(message) for message in cast("list[Message]", asked)]
+    image = _field(row, fields.input_image, place) if fields.input_image else None
+    if image in (None, ""):
+        return [{"role": "user", "content": str(asked)}]
+    if not isinstance(image, str) or not image.startswith("data:"):
+        raise UserError(
+            f"{fields.input_image!r} is not a data URL", where=place, fix="images are `data:image/…;base64,…`"
+        )
+    parts = [{"type": "text", "text": str(asked)}, {"type": "image_url", "image_url": {"url": image}}]
+    return [{"role": "user", "content": parts}]
+
+
+def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
+    if fields.choices is None:
+        return None
+    if isinstance(fields.choices, list):
+        return [str(_field(row, name, place)) for name in fields.choices]
+    listed = _field(row, fields.choices, place)
+    if not isinstance(listed, list):
+        raise UserError(
+            f"{fields.choices!r} is not a list", where=place, fix="name the fields of the choices in a list"
+        )
+    return [str(choice) for choice in cast("list[Any]", listed)]
+
+
+def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | list[str]:
+    """What is right, as text; the number of a choice becomes its letter. A list holds several right answers."""
+    if fields.target.startswith("literal:"):
+        return fields.target.removeprefix("literal:")
+    target = _field(row, fields.target, place)
+    if isinstance(target, int) and not isinstance(target, bool) and lettered:
+        if not 0 <= target < len(LETTERS):
+            raise UserError(f"the choice {target} has no letter", where=place, fix="choices are counted from 0")
+        return LETTERS[target]
+    if isinstance(target, list):
+        return [str(entry) for entry in cast("list[Any]", target)]
+    return str(target)
+
+
+def _shuffled(
+    choices: list[str], target: str | list[str], number: int, place: str
+) -> tuple[list[str], str | list[str]]:
+    """In an order that depends on the number of the row only, the letters of the target with them."""
+    places = list(range(len(choices)))
+    random.Random(number).shuffle(places)
+    letters = {LETTERS[old]: LETTERS[new] for new, old in enumerate(places) if max(old, new) < len(LETTERS)}
+    targets = [target] if isinstance(target, str) else target
+    for letter in targets:
+        if letter not in letters:
+            raise UserError(
+                f"the target {letter!r} is not the letter of a choice", where=place, fix="or do not shuffle"
+            )
+    moved = [letters[letter] for letter in targets]
+    return [choices[at] for at in places], moved[0] if isinstance(target, str) else moved
+
+
+def _check_letters(target: str | list[str], choices: Sequence[str], place: str) -> None:
+    letters = {letter_of(number) for number in range(len(choices))}
+    for letter in letters_in(target):
+        if letter not in letters:
+            what = f"the target {letter!r} is not the letter of one of {len(choices)} choices"
+            raise UserError(what, where=place, fix="name a field with the letter, or with the number from 0 on")
+
+
+def letters_in(target: str | Sequence[str]) -> list[str]:
+    """`AB`, `A, B` and `A B` are two; a number is one."""
+    letters: list[str] = []
+    for text in [target] if isinstance(target, str) else target:
+        for token in text.upper().replace(",", " ").split():
+            letters += [token] if token.isnumeric() else list(token)
+    return letters
+
+
+# ---- solvers
+
+
+def messages_of(
+    solvers: Sequence[Step], messages: list[Message], choices: Sequence[str], metadata: Mapping[str, Any]
+) -> list[Message]:
+    """What the model is sent after all solvers did their part."""
+    for solver in solvers:
+        template = str(solver.args.get("template") or "")
+        params = {name: value for name, value in solver.args.items() if name != "template"}
+        if solver.name in ("system_message", "user_message"):
+            text = filled(template, {**metadata, **params})
+            if solver.name == "user_message":
+                messages = [*messages, {"role": "user", "content": text}]
+            else:
+                at = sum(message.get("role") == "system" for message in messages)
+                messages = [*messages[:at], {"role": "system", "content": text}, *messages[at:]]
+        elif solver.name != "generate":
+            messages = _rewritten(messages, solver, template, {**metadata, **params}, choices)
+    return messages
+
+
+def _rewritten(
+    messages: list[Message], solver: Step, template: str, values: Row, choices: Sequence[str]
+) -> list[Message]:
+    """The text of the user's last message in a template."""
+    at = next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), None)
+    if at is None:
+        raise UserError(f"{solver.name} needs a message of the user", where="tasks.solvers")
+    content = messages[at]["content"]
+    parts: list[Any] = cast("list[Any]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = [part["text"] for part in parts if part.get("type") == "text"]
+    prompt = "\n".join(texts)
+    if solver.name == "multiple_choice":
+        options = msgspec.convert(solver.args, Options)
+        listed = [letter_of(n) for n in range(len(choices))]
+        lines = [f"{letter}) {choice}" for letter, choice in zip(listed, choices, strict=True)]
+        own = {"question": prompt, "choices": "\n".join(lines), "letters": ",".join(listed)}
+        text = filled(options.template or _question(options), own)
+    elif solver.name == "chain_of_thought":
+        text = filled(template or _REASON, {"prompt": prompt})
+    else:
+        text = filled(template, {**values, "prompt": prompt})
+    others = [part for part in parts if part.get("type") != "text"]
+    rewritten = [{"type": "text", "text": text}, *others] if others else text
+    return [*messages[:at], {**messages[at], "content": rewritten}, *messages[at + 1 :]]
+
+
+def _question(options: Options) -> str:
+    form = _SOME if options.multiple_correct else _ONE
+    kind = "several choices may be right" if options.multiple_correct else "one choice is right"
+    ends = "Think step by step first. Then end with a line" if options.cot else "Reply with nothing but a line"
+    return f"This is a multiple choice question; {kind}. {ends} {form}\n\n{{question}}\n\n{{choices}}"
+
+
+def letter_of(number: int) -> str:
+    """The name of a choice: A to Z, then 1, 2, …"""
+    return LETTERS[number] if number < len(LETTERS) else str(number - len(LETTERS) + 1)
+
+
+def filled(template: str, values: Mapping[str, Any]) -> str:
+    """`{name}` becomes the value of this name; one that nobody knows stays. Doubled braces stand for one. No attribute
+    or item of a value can be reached: templates are a stranger's."""
+
+    def put(place: re.Match[str]) -> str:
+        if place[1] is None:
+            return place[0][0]
+        value = values.get(place[1])
+        return place[0] if value is None else str(value)
+
+    return _PLACE.sub(put, template)

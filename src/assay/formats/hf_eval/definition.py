@@ -1,0 +1,244 @@
+"""An `eval.yaml` file: its tasks, checked against the closed list of what the format knows and Assay can run."""
+
+import re
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from assay.config.source import Document, Key, read_file
+from assay.errors import UserError
+from assay.registry import nearest
+
+FRAMEWORK = "inspect-ai"
+_REFUSED_SOLVERS = {"use_tools": "it runs tools", "self_critique": "it asks the model again about its answer"}
+_REFUSED_SCORERS = {"math": "it compares formulas with SymPy; for numbers write {name: match, args: {numeric: true}}"}
+_REDUCER = re.compile(r"pass_at_\d+|at_least_\d+|max|mode|median|mean")
+_REFUSED_REDUCERS = re.compile(r"at_least_\d+|mode|median")
+_TOP = ("name", "description", "evaluation_framework", "tasks")
+
+
+class FieldSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which fields of a row are what. `choices` is a field with a list, or several fields; a `target` that begins with
+    `literal:` is the answer itself."""
+
+    input: str = "input"
+    target: str = "target"
+    choices: str | list[str] | None = None
+    metadata: list[str] = []
+    id: str = ""
+    input_image: str = ""
+    description: str = ""
+
+
+class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A solver or a scorer, with its arguments."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    field_spec: FieldSpec
+    solvers: list[Step]
+    scorers: list[Step]
+    id: str | None = None
+    config: str = "default"
+    split: str = "test"
+    shuffle_choices: bool | None = None
+    epochs: int = 1
+    epoch_reducer: str | None = None
+
+
+class _Template(msgspec.Struct, kw_only=True):
+    """Arguments of solvers with a template; every further one is a parameter of the template."""
+
+    template: str
+
+
+class _Text(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    template: str = ""
+
+
+class Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Arguments of `multiple_choice`."""
+
+    template: str = ""
+    cot: bool = False
+    multiple_correct: bool = False
+    max_tokens: int | None = None
+
+
+class Sampling(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Arguments of `generate` that every server knows."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop_seqs: list[str] | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+
+
+class _Match(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    location: Literal["begin", "end", "any", "exact"] = "end"
+    ignore_case: bool = True
+    numeric: bool = False
+
+
+class _Includes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    ignore_case: bool = True
+
+
+class _Pattern(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pattern: str
+    ignore_case: bool = True
+    match_all: bool = False
+
+
+class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pattern: Literal["letter", "word", "line"]
+
+
+class _F1(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    stop_words: list[str] | None = None
+
+
+class _Nothing(msgspec.Struct, forbid_unknown_fields=True):
+    pass
+
+
+class Judged(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Arguments of scorers that ask a model; its prompt is ours."""
+
+    model: str | list[str] = ""
+    partial_credit: bool = False
+
+
+SOLVERS: dict[str, type] = {
+    "prompt_template": _Template,
+    "system_message": _Template,
+    "user_message": _Template,
+    "chain_of_thought": _Text,
+    "multiple_choice": Options,
+    "generate": Sampling,
+}
+SCORERS: dict[str, type] = {
+    "match": _Match,
+    "includes": _Includes,
+    "pattern": _Pattern,
+    "answer": _Answer,
+    "exact": _Nothing,
+    "f1": _F1,
+    "choice": _Nothing,
+    "model_graded_qa": Judged,
+    "model_graded_fact": Judged,
+}
+ASKING = ("generate", "multiple_choice")  # solvers that call the model
+
+
+def is_eval(data: Any) -> bool:
+    """Whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
+    tasks: Any = cast("dict[str, Any]", data).get("tasks") if isinstance(data, dict) else None
+    first: Any = cast("list[Any]", tasks)[0] if isinstance(tasks, list) and tasks else None
+    return isinstance(first, dict) and {"solvers", "scorers", "field_spec"} <= cast("dict[str, Any]", first).keys()
+
+
+def task_of(file: Path, id: str = "") -> Task:
+    """The task of this id, or the only one; everything that is wrong with it is reported at once."""
+    document = read_file(file, str(file))
+    data = document.data
+    for name in data:
+        if name not in _TOP:
+            document.report(f"unknown key {name!r}", (name,), nearest(str(name), _TOP))
+    framework = str(data.get("evaluation_framework") or FRAMEWORK).replace("_", "-")
+    if framework != FRAMEWORK:
+        fix = f"files of {FRAMEWORK} can be run"
+        document.report(f"the evaluation framework {framework!r} is not supported", ("evaluation_framework",), fix)
+    tasks: Any = data.get("tasks")
+    if not isinstance(tasks, list) or not tasks:
+        document.report("there is no task", ("tasks",), "a task has field_spec, solvers and scorers")
+        document.stop_if_wrong()
+    document.stop_if_wrong()
+    number = _number(cast("list[Any]", tasks), id, document)
+    task = _task(cast("list[Any]", tasks)[number], ("tasks", number), document)
+    document.stop_if_wrong()
+    assert task is not None
+    return task
+
+
+def _number(tasks: list[Any], id: str, document: Document) -> int:
+    ids = [str(cast("dict[str, Any]", task).get("id")) if isinstance(task, dict) else "" for task in tasks]
+    if not id and len(tasks) == 1:
+        return 0
+    if id in ids:
+        return ids.index(id)
+    what = f"there is no task {id!r}" if id else f"there are {len(tasks)} tasks"
+    raise UserError(what, where=document.shown, fix=nearest(id, ids) if id else f"name one: {', '.join(ids)}")
+
+
+def _task(data: Any, key: Key, document: Document) -> Task | None:
+    try:
+        task = msgspec.convert(data, Task)
+    except msgspec.ValidationError as error:
+        document.report(str(error), key, f"a task has {', '.join(Task.__struct_fields__)}")
+        return None
+    for kind, known, refused in (("solvers", SOLVERS, _REFUSED_SOLVERS), ("scorers", SCORERS, _REFUSED_SCORERS)):
+        steps: list[Step] = getattr(task, kind)
+        for at, step in enumerate(steps):
+            _check(step, kind[:-1], known, refused, (*key, kind, at), document)
+        if not steps:
+            document.report(f"there are no {kind}", (*key, kind), f"the format knows {', '.join(known)}")
+    _check_order(task, key, document)
+    reducer = task.epoch_reducer
+    if reducer is not None and (not _REDUCER.fullmatch(reducer) or _REFUSED_REDUCERS.fullmatch(reducer)):
+        fix = "mean, max and pass_at_K can be computed"
+        document.report(f"the reducer {reducer!r} is not supported", (*key, "epoch_reducer"), fix)
+    if task.epochs < 1:
+        document.report(f"epochs begin at 1, got {task.epochs}", (*key, "epochs"))
+    return task
+
+
+def _check(
+    step: Step, kind: str, known: dict[str, type], refused: dict[str, str], key: Key, document: Document
+) -> None:
+    if step.name in refused:
+        document.report(f"the {kind} {step.name!r} is not supported: {refused[step.name]}", key)
+    elif step.name not in known:
+        document.report(f"unknown {kind} {step.name!r}", key, nearest(step.name, [*known, *refused]))
+    else:
+        try:
+            args = msgspec.convert(step.args, known[step.name])
+            if isinstance(args, _Pattern):
+                re.compile(args.pattern)
+            if (
+                isinstance(args, Options)
+                and args.template
+                and not {"{question}", "{choices}"} <= _places(args.template)
+            ):
+                document.report("multiple_choice: the template lacks {question} or {choices}", (*key, "args"))
+        except (msgspec.ValidationError, re.error, RecursionError, OverflowError) as error:
+            fields = ", ".join(known[step.name].__struct_fields__) or "none"
+            document.report(f"{step.name}: {error}", (*key, "args"), f"arguments that are supported: {fields}")
+
+
+def _places(template: str) -> set[str]:
+    return set(re.findall(r"\{\w+\}", template))
+
+
+def _check_order(task: Task, key: Key, document: Document) -> None:
+    """The model is asked once, at the end; letters need choices."""
+    names = [step.name for step in task.solvers]
+    asking = [at for at, name in enumerate(names) if name in ASKING]
+    if names and not asking:
+        document.report("no solver asks the model", (*key, "solvers"), "end them with `generate`")
+    elif asking and asking != [len(names) - 1]:
+        fix = "one call, at the end, can be run"
+        document.report("solvers go on after the model was asked", (*key, "solvers", asking[0]), fix)
+    chooses = "multiple_choice" in names
+    if chooses and task.field_spec.choices is None:
+        document.report("multiple_choice needs choices", (*key, "field_spec"), "add `choices:` to field_spec")
+    if any(step.name == "choice" for step in task.scorers) and not chooses:
+        fix = "use the solver `multiple_choice`, or the scorer {name: answer, args: {pattern: letter}}"
+        document.report("the scorer choice reads the answers of multiple_choice", (*key, "scorers"), fix)
