@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides, find_sides
-from assay.analysis.compare.paired import Side
+from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides
+from assay.analysis.compare.paired import Side, find_sides
 from assay.errors import UserError
 from assay.registry import nearest
 from assay.shown import Shown

@@ -14,19 +14,17 @@ import msgspec
 
 from assay.analysis.compare.measured import Matched, Measured, bound_metric, matched, measured, shared_policy
 from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
-from assay.analysis.compare.paired import Side, checked_level, read_side, read_sides_by, shared_label
+from assay.analysis.compare.paired import Side, checked_level, find_sides, shared_label
 from assay.engine.aggregate.measure import BoundMetric, Policy
-from assay.engine.experiment.sources import find_source, find_sources
 from assay.errors import UserError
-from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.paired import equivalent, interval, significance
 from assay.stats.student import holm, items_for_difference, items_for_equivalence, smallest_difference
 
 if TYPE_CHECKING:
     from assay.analysis.compare.across import Across
+    from assay.analysis.compare.reference import Referenced
 
-MOST_SIDES = 100
 Word = Literal["better", "worse", "equivalent", "inconclusive", "incomplete"]
 
 
@@ -97,6 +95,10 @@ class CompareOptions(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @overload
+def compare(paths: Sequence[str | Path], *, reference: str | Path, **options: Any) -> "Referenced": ...
+
+
+@overload
 def compare(paths: Sequence[str | Path], *, all_labels: Literal[False] = False, **options: Any) -> Comparison: ...
 
 
@@ -112,11 +114,19 @@ def compare(
     all_labels: bool = False,
     lower: Sequence[str] = (),
     label: str = "",
+    reference: str | Path = "",
     **options: Any,
-) -> "Comparison | Across":
+) -> "Comparison | Across | Referenced":
     """Tell whether experiments differ, or with `facet` the values of a facet within one; options as in CompareOptions.
     With `all_labels` it is one table of all labels. `lower` names labels under which less is better, beside those whose
-    scorer or metric says so."""
+    scorer or metric says so. With `reference`, a model or a file of published scores, each experiment is compared with
+    those."""
+    if reference:
+        from assay.analysis.compare.reference import referenced  # it needs the options
+
+        if facet or lower or all_labels:
+            raise UserError("a reference is compared row by row", fix="choose rows with --where, --metric and --label")
+        return referenced(paths, reference, label=label, **options)
     if all_labels:
         from assay.analysis.compare.across import across  # it is made of comparisons
 
@@ -156,39 +166,6 @@ def compare_sides(
         pairs=pairs,
         notes=[*differing, *(notes(sides, scorer) if noting else ()), *unmatched(pairs)],
     )
-
-
-def find_sides(
-    paths: Sequence[str | Path],
-    facet: str,
-    values: Sequence[Any],
-    where: Mapping[str, Any],
-    lower: Sequence[str] = (),
-) -> list[Side]:
-    """At least two sides with different names."""
-    if facet:
-        if len(paths) != 1:
-            raise UserError("--facet compares within one experiment", fix="name one path, then the facet's values")
-        sides = read_sides_by(find_source(paths[0], "evaluation"), facet, values, where)
-        fix = "name at least two values of the facet"
-    else:
-        sides = [read_side(source, where) for source in find_sources(list(paths), "evaluation")]
-        fix = "name a second experiment, or use --facet metadata.model_id to compare within this one"
-    if len(sides) < 2:
-        only = f": {sides[0].name!r}" if sides else ""
-        raise UserError(f"there is only one side to compare{only}", fix=fix)
-    if len(sides) > MOST_SIDES:
-        raise UserError(f"there are {len(sides):,} values of {facet!r}", fix="name those to compare after the path")
-    names = [side.name for side in sides]
-    if len(set(names)) < len(names):
-        raise UserError(f"{max(names, key=names.count)!r} is named twice", fix="name each side once")
-    shared = {label for side in sides for label in side.labels()}
-    for label in lower:
-        if label not in shared:
-            raise UserError(f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared))
-    for side in sides:
-        side.lower = lower
-    return sides
 
 
 def _with_value(measure: Measured) -> Measured:

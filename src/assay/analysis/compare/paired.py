@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,12 +16,13 @@ from assay.engine.aggregate.groups import under_every_label, verdicts
 from assay.engine.aggregate.join import Sources, declared, join_items, join_responses, missing
 from assay.engine.aggregate.measure import BoundMetric, Sample
 from assay.engine.evaluate.directions import Directions
-from assay.engine.experiment.sources import Source
+from assay.engine.experiment.sources import Source, find_source, find_sources
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.registry import nearest
 
 Hashes = npt.NDArray[np.uint64]
+MOST_SIDES = 100
 _FAILED = ("errored", "unparsed", "refused")
 
 
@@ -164,6 +166,39 @@ def read_sides(source: Source, sides: Mapping[str, Mapping[str, Any]], more: Seq
 def read_sides_by(source: Source, facet: str, values: Sequence[Any], where: Mapping[str, Any]) -> list[Side]:
     """One side for each value of a facet: for those given, or for all that there are, in order."""
     return read_sides(source, {source.name: where}, [facet])[0].by(facet, values)
+
+
+def find_sides(
+    paths: Sequence[str | Path],
+    facet: str,
+    values: Sequence[Any],
+    where: Mapping[str, Any],
+    lower: Sequence[str] = (),
+) -> list[Side]:
+    """At least two sides with different names."""
+    if facet:
+        if len(paths) != 1:
+            raise UserError("--facet compares within one experiment", fix="name one path, then the facet's values")
+        sides = read_sides_by(find_source(paths[0], "evaluation"), facet, values, where)
+        fix = "name at least two values of the facet"
+    else:
+        sides = [read_side(source, where) for source in find_sources(list(paths), "evaluation")]
+        fix = "name a second experiment, or use --facet metadata.model_id to compare within this one"
+    if len(sides) < 2:
+        only = f": {sides[0].name!r}" if sides else ""
+        raise UserError(f"there is only one side to compare{only}", fix=fix)
+    if len(sides) > MOST_SIDES:
+        raise UserError(f"there are {len(sides):,} values of {facet!r}", fix="name those to compare after the path")
+    names = [side.name for side in sides]
+    if len(set(names)) < len(names):
+        raise UserError(f"{max(names, key=names.count)!r} is named twice", fix="name each side once")
+    shared = {label for side in sides for label in side.labels()}
+    for label in lower:
+        if label not in shared:
+            raise UserError(f"no row has the label {label!r}", where="--lower", fix=nearest(label, shared))
+    for side in sides:
+        side.lower = lower
+    return sides
 
 
 def having(columns: Columns, at: int, facet: str, value: Any, where: str) -> npt.NDArray[np.bool_]:

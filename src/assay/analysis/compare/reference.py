@@ -1,0 +1,245 @@
+"""An experiment against published scores: does ours agree with a paper's, within the uncertainty of both?
+
+The scores are those of `data/reference_scores.json`, or of a file of the same form. Ours are metric rows. Where the
+number of items of the published score is known, it has an error of its own and the test is Welch's; else it is taken
+for exact. Nothing can be paired: what the other model answered to which item is not published.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal
+
+import msgspec
+
+from assay.analysis.compare.compare import CompareOptions, checked
+from assay.analysis.compare.published import Reference, is_model, load_references
+from assay.engine.aggregate.columns import decode_row
+from assay.engine.aggregate.facets import text_of
+from assay.engine.experiment.sources import Source, find_sources
+from assay.errors import UserError
+from assay.records import MetricRow
+from assay.shown import Shown
+from assay.stats.student import POWER, holm, t_quantile, t_tail
+
+Verdict = Literal["better", "worse", "equivalent", "agrees", "inconclusive", "incomplete"]
+TELLING = 0.05  # what a comparison must be able to show before it says that two numbers agree
+_MEANS = ("mean", "pass_rate")
+_MODELS = ("model_name", "model_id", "metadata.model_id")
+
+
+class Agreement(msgspec.Struct, kw_only=True):
+    """One of our values and the published one: the difference is ours - theirs. `settings` says what differs in how
+    they were measured, or is not known."""
+
+    side: str = ""
+    benchmark: str
+    label: str
+    value: float
+    ci_low: float | None
+    ci_high: float | None
+    items: int
+    reference: str
+    reference_value: float
+    reference_items: int | None
+    source: str = ""
+    test: Literal["two_sample", "one_sample"]
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_corrected: float
+    could_show: float
+    p_equivalent: float | None = None
+    verdict: Verdict = "inconclusive"
+    items_needed: int | None = None
+    settings: list[str] = []
+    partial: str = ""
+
+
+class Referenced(Shown, kw_only=True):
+    """Agreements in the order of the experiments and their rows; `telling` is what one must be able to show."""
+
+    reference: str
+    level: float
+    margin: float | None
+    telling: float
+    agreements: list[Agreement]
+    notes: list[str]
+
+
+def referenced(paths: Sequence[str | Path], reference: str | Path, **options: Any) -> Referenced:
+    """Each metric row of the experiments that the reference has a score for, compared with it."""
+    options.setdefault("metric", "")
+    chosen = checked(CompareOptions(**options))
+    published = load_references(reference)
+    agreements: list[Agreement] = []
+    kept: list[tuple[Reference, float]] = []
+    sources = find_sources(list(paths), "aggregation")
+    for source in sources:
+        for row in _rows(source, chosen):
+            for entry in _matching(published.references, row, source):
+                agreement, error = _agreement(source, row, entry, chosen)
+                agreement.side = _side(row, source.name if len(sources) > 1 else "")
+                agreement.source = published.citation(entry)
+                agreements.append(agreement)
+                kept.append((entry, error))
+    if not agreements:
+        scores = sorted({f"{entry.benchmark} {entry.metric}" for entry in published.references})
+        fix = f"it has {', '.join(scores[:20])}; benchmarks match by name, metrics by label"
+        raise UserError(f"no metric of these experiments is in the reference {str(reference)!r}", fix=fix)
+    _judge(agreements, kept, chosen)
+    cited = dict.fromkeys(f"{agreement.reference}: {agreement.source}" for agreement in agreements)
+    return Referenced(
+        reference=str(reference),
+        level=chosen.level,
+        margin=chosen.margin,
+        telling=chosen.margin or TELLING,
+        agreements=agreements,
+        notes=[*cited],
+    )
+
+
+def _rows(source: Source, chosen: CompareOptions) -> Iterable[MetricRow]:
+    """The metric rows with a value that were asked for."""
+    log = source.log("aggregation", f"compute its metrics first: assay aggregate {source.path}")
+    for _, line in log.scan():
+        row = decode_row(line, str(source.path)) if line.strip() else {}
+        wanted = not chosen.metric or chosen.metric in (row.get("metric_name"), row.get("metric_type"))
+        labelled = chosen.label in ("", row.get("label"))
+        facets = all(text_of(row.get(name)) == text_of(value) for name, value in chosen.where.items())
+        if isinstance(row.get("value"), (int, float)) and wanted and labelled and facets:
+            yield row
+
+
+def _matching(references: Sequence[Reference], row: MetricRow, source: Source) -> Iterable[Reference]:
+    """The published scores of what a row measures: where they are of several models, those of the row's model; where
+    they have several numbers of shots, those with as many as ours."""
+    metric, _, filter = str(row.get("label")).partition(",")
+    kind, name = str(row.get("metric_type")), str(row.get("metric_name"))
+    own = {name, metric} if kind in _MEANS or "." in kind else {name}
+    benchmarks = {str(row["benchmark"])} if row.get("benchmark") else _names(source)
+    matching = [
+        entry
+        for entry in references
+        if entry.benchmark in benchmarks and entry.metric in own and entry.filter in ("", filter)
+    ]
+    if len({entry.model for entry in matching}) > 1:
+        matching = [entry for entry in matching if is_model(entry.model, _model(row))]
+    return [entry for entry in matching if entry.shots == row.get("num_fewshot")] or matching
+
+
+def _names(source: Source) -> set[str]:
+    """What the data of an experiment without benchmarks may be called."""
+    manifest = source.manifest("dataset")
+    plan: dict[str, Any] = (manifest.plan.get("dataset") or {}) if manifest else {}
+    named = {str(plan.get("name") or ""), Path(str(plan.get("path") or "")).stem, source.name}
+    return named - {""}
+
+
+def _model(row: MetricRow) -> str:
+    return next((text_of(row[name]) for name in _MODELS if row.get(name)), "")
+
+
+def _side(row: MetricRow, source: str) -> str:
+    """Whose value it is: the experiment where there are several, then the facets."""
+    facets = [text_of(row[name]) for name in row["facets"] if name != "benchmark"]
+    return " ".join(filter(None, [source, *facets])) or "ours"
+
+
+def _agreement(source: Source, row: MetricRow, entry: Reference, chosen: CompareOptions) -> tuple[Agreement, float]:
+    """The comparison before its verdict, and the standard error of our value."""
+    items = int(row.get("total_item_count") or row.get("used_sample_count") or row.get("sample_count") or 0)
+    own, theirs = _own_error(row, source), entry.error
+    error = math.hypot(own, theirs or 0.0)
+    freedom = _freedom(own, items, theirs, entry.n)
+    difference = row["value"] - entry.value
+    reach = t_quantile((1 + chosen.level) / 2, freedom) * error
+    p = min(1.0, 2 * t_tail(abs(difference) / error, freedom)) if error else float(difference == 0)
+    same = None
+    if chosen.margin is not None:
+        room = chosen.margin - abs(difference)
+        same = t_tail(room / error, freedom) if error else float(room <= 0)
+    agreement = Agreement(
+        benchmark=entry.benchmark,
+        label=str(row.get("label")),
+        value=row["value"],
+        ci_low=row.get("ci_low"),
+        ci_high=row.get("ci_high"),
+        items=items,
+        reference=entry.model,
+        reference_value=entry.value,
+        reference_items=entry.n,
+        test="one_sample" if theirs is None else "two_sample",
+        difference=difference,
+        low=difference - reach,
+        high=difference + reach,
+        p=p,
+        p_corrected=p,
+        p_equivalent=same,
+        could_show=0.0,
+        settings=_settings(row, entry, items),
+        partial=source.partial(),
+    )
+    return agreement, own
+
+
+def _own_error(row: MetricRow, source: Source) -> float:
+    """From the interval, which knows that samples of one item belong together; else the metric's own."""
+    low, high, level = row.get("ci_low"), row.get("ci_high"), row.get("ci_level")
+    if low is not None and high is not None and level:
+        return (high - low) / (2 * NormalDist().inv_cdf((1 + level) / 2))
+    if isinstance(row.get("stderr"), (int, float)):
+        return float(row["stderr"])
+    what = f"{row.get('metric_name')} under {row.get('label')!r} has neither an interval nor a standard error"
+    raise UserError(what, where=str(source.path), fix="choose another row with --metric or --label")
+
+
+def _freedom(own: float, items: int, theirs: float | None, n: int | None) -> float:
+    """Welch's degrees of freedom."""
+    mine = max(items - 1, 1)
+    if not theirs or not n:
+        return mine
+    return (own**2 + theirs**2) ** 2 / (own**4 / mine + theirs**4 / max(n - 1, 1))
+
+
+def _settings(row: MetricRow, entry: Reference, items: int) -> list[str]:
+    """What differs, or is not known, between the ways of measuring."""
+    differing: list[str] = []
+    shots = row.get("num_fewshot")
+    if entry.shots is not None and shots != entry.shots:
+        differing.append(f"{entry.shots} shots, ours {'not recorded' if shots is None else shots}")
+    if entry.n is not None and items != entry.n:
+        differing.append(f"{entry.n:,} items, ours {items:,}")
+    if row.get("modified"):
+        differing.append(f"ours is modified: {text_of(row['modified'])}")
+    if entry.variant:
+        differing.append(f"theirs: {entry.variant}")
+    return differing
+
+
+def _judge(agreements: Sequence[Agreement], kept: Sequence[tuple[Reference, float]], chosen: CompareOptions) -> None:
+    """One word each, after Holm's correction over all of them."""
+    alpha = 1 - chosen.level
+    sure = NormalDist().inv_cdf(1 - alpha / 2 / len(agreements)) + NormalDist().inv_cdf(POWER)
+    alike = holm([1.0 if agreement.p_equivalent is None else agreement.p_equivalent for agreement in agreements])
+    corrected = holm([agreement.p for agreement in agreements])
+    for agreement, (entry, own), p, same in zip(agreements, kept, corrected, alike, strict=True):
+        agreement.p_corrected = p
+        if chosen.margin is not None:
+            agreement.p_equivalent = same
+        theirs = entry.error or 0.0
+        agreement.could_show = sure * math.hypot(own, theirs)
+        telling = (chosen.margin or TELLING) * max(1.0, abs(entry.value))  # a share of what is larger than 1
+        if agreement.partial and not chosen.partial:
+            agreement.verdict = "incomplete"
+        elif chosen.margin is not None and same < alpha:
+            agreement.verdict = "equivalent"
+        elif p < alpha:
+            agreement.verdict = "better" if (agreement.difference > 0) is not entry.lower_is_better else "worse"
+        elif agreement.could_show <= telling:
+            agreement.verdict = "agrees"
+        else:
+            room = (telling / sure) ** 2 - theirs**2
+            agreement.items_needed = math.ceil(agreement.items * own**2 / room) if room > 0 else None
