@@ -8,10 +8,11 @@ HEAVY := $(VENV)/.heavy
 BROWSER := $(VENV)/.browser
 CLUSTER := $(VENV)/.cluster
 LOCAL := $(VENV)/.local
+HARNESS := $(VENV)/.harness
 APT := apt-get update && apt-get install -y --no-install-recommends chromium nodejs npm
 SLURM := slurmctld slurmd slurm-client munge
 
-.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-cluster screenshots check fix \
+.PHONY: demo demo-llm run-gemma2b-full test test-heavy test-local test-browser test-benchmarks test-cluster screenshots check fix \
   bench bench-trees walk mutants fuzz soak soak-cluster clean
 
 demo: $(CORE)  ## run a real evaluation on the embedded model
@@ -28,7 +29,7 @@ run-gemma2b-full: $(CORE)  ## RAGiCamp's three files in outputs/
 	$(BIN)/assay export output/gemma_2b_baseline --format ragicamp -o outputs
 
 test: $(DEV)  ## all tests
-	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local" tests
+	$(BIN)/python -m pytest -n 2 -m "not heavy and not browser and not cluster and not local and not benchmarks" tests
 
 test-heavy: $(HEAVY)  ## tests that need torch and a real model: BERTScore, embeddings, NLI, likelihoods
 	$(BIN)/python -m pytest -m heavy tests/scorers tests/models
@@ -39,6 +40,9 @@ test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its ap
 test-local: $(LOCAL) $(DEV)  ## a real language model: tokenizer, log-probabilities, kill and resume
 	$(BIN)/assay local pull
 	$(BIN)/python -m pytest -m local tests/models tests/test_docs.py
+
+test-benchmarks: $(HARNESS)  ## tasks that come with lm-evaluation-harness, beside the harness itself
+	$(BIN)/python -m pytest -n 2 -m benchmarks tests/formats/lm_eval tests/test_docs.py
 
 test-cluster: $(CLUSTER)  ## Ray, S3, Azure and SLURM for real, on loopback
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m cluster tests/cluster
@@ -56,7 +60,7 @@ fix: $(DEV)  ## let ruff mend what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(DEV)  ## ratios against bare loops, measured in the same run
+bench: $(HARNESS)  ## ratios against bare loops, measured in the same run
 	$(BIN)/python -m benchmarks
 
 bench-trees: $(DEV)  ## CPU time and memory of two checkouts: make bench-trees OLD=../old NEW=.
@@ -113,6 +117,10 @@ web/node_modules: web/package.json web/package-lock.json | $(BROWSER)
 $(LOCAL): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[local]'
 	touch $@ $(CORE)
+
+$(HARNESS): $(DEV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[harness]'
+	touch $@
 
 $(HEAVY): $(DEV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[heavy]'

@@ -24,6 +24,7 @@ GROUPS = (
     "mixeval",
     "ragicamp",
     "text_metrics",
+    "harness",
 )
 
 
