@@ -4,7 +4,8 @@ Every block of a page runs in order, in one folder that has `examples/` and the 
 script that must succeed (lines that install, call `make` or never end are left out), `python` as a script, `yaml`
 through the config's loader on top of MINIMAL. A block whose first line is `# name.yaml` or `# name.py` is also saved
 under that name. After `<!-- output -->` a `text` block holds lines of what the block before it printed, in order; `…`
-stands for any text. What comes after `<!-- local -->` needs the local model and is left to `make test-local`.
+stands for any text. What comes after `<!-- local -->` needs the local model and is left to `make test-local`, what
+comes after `<!-- benchmarks -->` needs lm-eval and is left to `make test-benchmarks`.
 """
 
 import os
@@ -47,7 +48,7 @@ MENTIONED = {
 PORT = "8137"  # what the pages write; the test takes a free one instead
 COMMON_FLAGS = {"--help", "-h", "--version", "--debug"}
 PICTURE = ROOT / "docs/images/demo.svg"
-BLOCK = re.compile(r"(?ms)^(?:<!-- (?P<mark>output|local) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$")
+BLOCK = re.compile(r"(?ms)^(?:<!-- (?P<mark>output|local|benchmarks) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$")
 CHECKED_ONLY = re.compile(r"(?:make|pip install|\.venv/bin/assay view)\b.*")
 ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("EVAL_")},
@@ -89,14 +90,20 @@ def test_every_block_runs(name: str, folder: Path) -> None:
 @pytest.mark.local
 @pytest.mark.parametrize("name", [name for name in NAMES if "<!-- local -->" in (ROOT / name).read_text()])
 def test_every_block_runs_with_the_local_model(name: str, folder: Path) -> None:
-    run_blocks(name, folder, local=True)
+    run_blocks(name, folder, "local")
 
 
-def run_blocks(name: str, folder: Path, *, local: bool = False) -> None:
+@pytest.mark.benchmarks
+@pytest.mark.parametrize("name", [name for name in NAMES if "<!-- benchmarks -->" in (ROOT / name).read_text()])
+def test_every_block_runs_with_the_harness(name: str, folder: Path) -> None:
+    run_blocks(name, folder, "benchmarks")
+
+
+def run_blocks(name: str, folder: Path, has: str = "") -> None:
     printed: str | None = ""
     for block in blocks(ROOT / name):
         where = f"{name}:{block.line}"
-        if block.mark == "local" and not local:
+        if block.mark in ("local", "benchmarks") and block.mark != has:
             printed = None
             continue
         saved = re.match(r"# ([\w./-]+\.(?:yaml|py))\n", block.text)
@@ -106,7 +113,8 @@ def run_blocks(name: str, folder: Path, *, local: bool = False) -> None:
             if printed is not None:
                 assert_shown(block.text, printed, where)
         elif block.kind == "yaml":
-            load({**MINIMAL, **scalar(block.text)}, environ={})
+            given = scalar(block.text)
+            load(given if "benchmarks" in given else {**MINIMAL, **given}, environ={})
         elif block.kind == "python":
             printed = executed([sys.executable, "-W", "error", "-c", block.text], where)
         elif block.kind == "sh":

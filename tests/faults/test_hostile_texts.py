@@ -9,8 +9,9 @@ import pytest
 
 from assay.engine.evaluate.bind import BoundScorer
 from assay.scorers._regex_child import search
-from assay.scorers.edit_similarity import distance, ratio
+from assay.scorers.edit_similarity import ratio
 from assay.scorers.json_match import _schema_problems
+from assay.text.error_rate import distance
 from fuzz import scorers as attacks
 
 LETTERS = 50_000

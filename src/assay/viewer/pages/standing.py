@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import MOST_SIDES, CompareOptions, compare_sides
-from assay.analysis.compare.paired import Side, read_sides
+from assay.analysis.compare.compare import CompareOptions, compare_sides
+from assay.analysis.compare.paired import MOST_SIDES, Side, read_sides
 from assay.engine.aggregate.measure import BoundMetric
 from assay.errors import AssayError, UserError
 from assay.records import MetricRow
