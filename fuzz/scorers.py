@@ -71,6 +71,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "ragicamp.faithfulness": {"method": "token_overlap"},
     "ragicamp.hallucination": {"method": "simple"},
     "regex_match": {"pattern": r"(\w+)\s*=\s*(\w+)", "seconds": 0.2},
+    "hf_eval.pattern": {"pattern": r"(\w+)\s*=\s*(\w+)"},
     "sygra.unit_result": {"column": "text"},
 }
 MORE: dict[str, list[dict[str, Any]]] = {

@@ -1,5 +1,6 @@
 """Templates of strangers end: what they repeat, multiply or nest is refused with its line and the bound."""
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,5 +123,6 @@ def test_wherever_templates_are_rendered(render: Callable[[], Any]) -> None:
 def test_one_environment() -> None:
     """Nobody makes another one, without bounds."""
     package = Path(compiled.__code__.co_filename).parents[1]
-    makers = [path.name for path in package.rglob("*.py") if "SandboxedEnvironment" in path.read_text()]
+    makes = re.compile(r"SandboxedEnvironment[(]|[(]\w*SandboxedEnvironment[)]")
+    makers = [path.name for path in package.rglob("*.py") if makes.search(path.read_text())]
     assert makers == ["bounded_jinja.py"]

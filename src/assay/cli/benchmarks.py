@@ -23,7 +23,7 @@ def pull(names: tuple[str, ...], output_dir: str, include_path: str | None, form
 
     The same command resumes where an earlier one stopped. Files that Assay did not write stay as they are.
     """
-    results = api.pull_benchmarks(
+    results = api.benchmarks_pull(
         names,
         output_dir,
         include_path=include_path or "",

@@ -36,7 +36,7 @@ def command(kind: str, name: str, include_path: str | None, unsupported: bool, f
     NAME may also be a server's address. `benchmarks NAME` are those with NAME in theirs; it may be a pattern with `*`.
     """
     if kind in ("benchmark", "benchmarks"):
-        entries = indexed(lambda **options: api.list_benchmarks(name, unsupported=unsupported, **options), include_path)
+        entries = indexed(lambda **options: api.benchmarks_list(name, unsupported=unsupported, **options), include_path)
     elif unsupported or include_path:
         raise UserError("--unsupported and --include-path are about benchmarks", fix="assay list benchmarks")
     else:

@@ -29,8 +29,8 @@ _MARK = re.compile(r"ANSWER\s*:", re.IGNORECASE)
 _AFTER = {  # what follows the mark
     "letter": re.compile(r"\s*([A-Za-z])(?:\W|$)"),
     "word": re.compile(r"\s*(\S+?)(?=[.,;:!?]?\s*(?:\n|$))"),
-    "line": re.compile(r"\s*([^\n]+)\s*\Z"),
 }
+_SPACE = re.compile(r"\s*")
 
 
 def _verdict(right: bool, taken: str | None = None) -> Score:
@@ -145,12 +145,23 @@ def answer(item: Item, response: Response, *, pattern: Literal["letter", "word",
     """
     text = response.response
     marks = [mark.end() for mark in _MARK.finditer(text)]
-    taken = [
-        found[1] for at in (marks if pattern == "line" else marks[-1:]) if (found := _AFTER[pattern].match(text, at))
-    ]
-    if not taken:
+    taken = _last_line(text, marks) if pattern == "line" else None
+    if pattern != "line" and marks and (match := _AFTER[pattern].match(text, marks[-1])):
+        taken = match[1]
+    if taken is None:
         return _unparsed(f"there is no {pattern} behind ANSWER:")
-    return _verdict(taken[0].lower() in _cased(accepted(item.ground_truth), True), taken[0])
+    return _verdict(taken.lower() in _cased(accepted(item.ground_truth), True), taken)
+
+
+def _last_line(text: str, marks: Sequence[int]) -> str | None:
+    """What stands behind the first mark after which there is one line of text; in linear time."""
+    end = len(text.rstrip())
+    begin = text.rfind("\n", 0, end) + 1
+    for mark in marks:
+        place = _SPACE.match(text, mark).end()  # type: ignore[union-attr]
+        if begin <= place < end:
+            return text[place : end + len(text[end:].partition("\n")[0])]
+    return None
 
 
 @scorer(name="hf_eval.exact", reads="ground_truth", version=1)

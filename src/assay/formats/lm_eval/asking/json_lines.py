@@ -5,7 +5,7 @@ or truth values, or of lists of texts. Texts that could be dates are left to the
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,17 @@ from assay.formats.lm_eval.tasks.definition import Definition
 _BLOCK = 10_000_000  # bytes that the library looks at together
 _LARGEST = 2**63
 _DATE = re.compile(r"\d{4}-\d")
-Rows = list[dict[str, Any]]
 
 
-def simple_lines(definition: Definition) -> Mapping[str, Rows] | None:
+class Lines(list[dict[str, Any]]):
+    """Rows that are new each time they are read, as the library's are: a task's functions may change them."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in super().__iter__():
+            yield {name: value.copy() if type(value) is list else value for name, value in row.items()}
+
+
+def simple_lines(definition: Definition) -> Mapping[str, Lines] | None:
     """The splits of a task, or None where the library has to read them."""
     options = definition.dataset_kwargs or {}
     files = options.get("data_files")
@@ -33,7 +40,7 @@ def simple_lines(definition: Definition) -> Mapping[str, Rows] | None:
     return {name: rows for name, rows in splits.items() if rows} if all(splits.values()) else None
 
 
-def _read(path: Any) -> Rows | None:
+def _read(path: Any) -> Lines | None:
     file = Path(path) if isinstance(path, str) else None
     if file is None or file.suffix != ".jsonl" or not file.is_file() or file.stat().st_size > _BLOCK:
         return None
@@ -44,7 +51,7 @@ def _read(path: Any) -> Rows | None:
     names = list(rows[0]) if rows else []
     if any(list(row) != names for row in rows):
         return None
-    return rows if all(_is_simple([row[name] for row in rows]) for name in names) else None
+    return Lines(rows) if all(_is_simple([row[name] for row in rows]) for name in names) else None
 
 
 def _is_simple(column: list[Any]) -> bool:
