@@ -141,7 +141,10 @@ def test_windows_and_lengths(folder: Path) -> None:
     assert begun.values[0].tokens != pytest.approx(bare(place, "ab", "c")[0], abs=1e-6)
 
 
-@pytest.mark.skipif(find_spec("lm_eval") is None, reason="lm-evaluation-harness is not installed")
+@pytest.mark.skipif(
+    find_spec("lm_eval") is None or find_spec("accelerate") is None,
+    reason="lm-evaluation-harness is not installed with its extra hf",
+)
 def test_the_numbers_of_lm_evaluation_harness(folder: Path) -> None:
     from lm_eval.api.instance import Instance  # type: ignore[import-not-found]
     from lm_eval.models.huggingface import HFLM  # type: ignore[import-not-found]
