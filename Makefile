@@ -39,7 +39,7 @@ test-browser: $(BROWSER) web/node_modules  ## the viewer in Chromium, and its ap
 
 test-local: $(LOCAL) $(DEV)  ## a real language model: tokenizer, log-probabilities, kill and resume
 	$(BIN)/assay local pull
-	$(BIN)/python -m pytest -m local tests/models tests/test_docs.py
+	$(BIN)/python -m pytest -m local tests/models tests/formats/lm_eval tests/test_docs.py
 
 test-benchmarks: $(HARNESS)  ## tasks that come with lm-evaluation-harness, beside the harness itself
 	$(BIN)/python -m pytest -n 2 -m benchmarks tests/formats/lm_eval tests/test_docs.py
