@@ -119,7 +119,8 @@ def _matching(references: Sequence[Reference], row: MetricRow, source: Source) -
     metric, _, filter = str(row.get("label")).partition(",")
     kind, name = str(row.get("metric_type")), str(row.get("metric_name"))
     own = {name, metric} if kind in _MEANS or "." in kind else {name}
-    benchmarks = {str(row["benchmark"])} if row.get("benchmark") else _names(source)
+    own_name = str(row.get("benchmark") or "").partition(" (modified: ")[0]  # what differs is told beside the verdict
+    benchmarks = {own_name} if own_name else _names(source)
     matching = [
         entry
         for entry in references

@@ -29,6 +29,7 @@ class _Task:
         documents = group.columns[_DOCUMENT]
         self.rows = sorted(rows, key=lambda at: (documents[at], int(group.sample[at])))
         first = rows[0]
+        self.modified = str(group.columns[_NAME][first]).partition(" (modified: ")[2].removesuffix(")")
         self.definition: Definition = task(group.columns[_REQUEST][first], group.columns[_TASK][first], tuple(trusted))
         self.sound = group.label.endswith(SOUND)
         self.metric, _, self.filter = group.label.removesuffix(SOUND).partition(",")
@@ -48,6 +49,7 @@ class _Task:
             "filter": self.filter or NO_FILTER,
             "num_fewshot": self.definition.num_fewshot or 0,
             "version": self.definition.metadata.get("version"),
+            "modified": self.modified or None,
             "lower_is_better": higher_is_better(self.definition, self.metric) is False,
         }
 
@@ -85,24 +87,25 @@ def groups(group: Group, *, task_folders: Sequence[str] = (), bootstrap_iters: i
     made: list[Values] = []
     for request in dict.fromkeys(request for request, _ in tasks):
         own = {name: part for (source, name), part in tasks.items() if source == request}
-        changed = group.columns[_NAME][next(iter(own.values())).rows[0]].partition(" (modified: ")
         for member in groups_of(requested(**request_of(request))):
-            made += _of_group(group, member, own, "".join(changed[1:]))
+            made += _of_group(group, member, own)
     return made
 
 
-def _of_group(group: Group, member: Member, tasks: dict[str, _Task], changed: str) -> Iterator[Values]:
+def _of_group(group: Group, member: Member, tasks: dict[str, _Task]) -> Iterator[Values]:
     numbers = group_numbers(member, {name: part.numbers() for name, part in tasks.items()})
     parts = [tasks[leaf.name] for leaf in leaves(member) if leaf.name in tasks]
-    for (_, filter), value in numbers.values.items():
-        error = numbers.stderrs[_, filter]
-        fields = {"stderr": error, "filter": filter, "version": member.version, "tasks": len(parts)}
+    for key, value in numbers.values.items():
+        error = numbers.stderrs[key]
+        changed = next((part.modified for part in parts if part.modified), "")
+        fields = {"stderr": error, "filter": key[1], "version": member.version, "tasks": len(parts)}
+        fields["modified"] = changed or None
         yield Values(
             value=value,
             fields=fields,
             interval=_interval(value, error, group.level),
             items=np.concatenate([*(group.item[part.rows] for part in parts), _left_out(group, parts)]),
-            facets={"benchmark": member.name + changed},
+            facets={"benchmark": member.name + (f" (modified: {changed})" if changed else "")},
         )
 
 

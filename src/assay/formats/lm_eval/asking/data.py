@@ -100,9 +100,8 @@ def source_stamp(definition: Definition) -> dict[str, Any]:
         files = (definition.dataset_kwargs or {}).get("data_files")
         listed = files.values() if isinstance(files, dict) else [files]
         paths = [Path(str(path)) for part in listed for path in (part if isinstance(part, list) else [part])]
-    elif (folder := mirrored(definition)) is not None:
-        place = folder / key(definition)
-        paths = sorted(path for path in (place if place.is_dir() else folder).rglob("*") if path.is_file())
+    elif (place := mirrored(definition)) is not None:
+        paths = sorted(path for path in place.rglob("*") if path.is_file())
     if paths and all(path.is_file() for path in paths):
         return {"files": [file_stamp(path) for path in paths], **manifest(paths[0].parent)}
     revision = None if definition.custom_dataset else load(definition).source.get("revision")
@@ -148,7 +147,10 @@ def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None
     if files and place.name.split("+")[0] == (definition.dataset_name or "default"):
         return _data(definition, _Files(files), str(place), manifest(place).get("revision"))
     options.pop("revision", None)
-    return _data(definition, _loaded(definition, str(place), options), str(place))
+    try:
+        return _data(definition, _loaded(definition, str(place), options), str(place))
+    except UserError as error:
+        raise missing(definition, f"{place} has something else: {error.what.rpartition(': ')[2]}") from error
 
 
 def _data(definition: Definition, splits: Mapping[str, Any], origin: str, revision: str | None = None) -> Data:
