@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from assay.server import Options, running
-from benchmarks.measure import Line
+from benchmarks.measure import Line, child
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = 10_000
@@ -167,4 +167,55 @@ def _line(what: str, bound: float, task: str, url: str, folder: Path) -> Line:
     return Line(what, harness / mine, ">=", bound, f"{harness:.1f} s / {mine:.1f} s")
 
 
-BENCHMARKS = [generate_task, choice_task]
+def write_mmlu(folder: Path, names: list[str]) -> None:
+    """Rows of mmlu's schema: 246 documents and five examples for each subject."""
+    for name in names:
+        place = folder / "cais/mmlu" / name
+        place.mkdir(parents=True)
+        for split, count in (("test", 246), ("dev", 5)):
+            with (place / f"{split}.jsonl").open("w") as file:
+                for i in range(count):
+                    row = {"question": f"What is {i} of {name}?", "subject": name, "choices": ["a", "b", "c", "d"]}
+                    file.write(json.dumps({**row, "answer": i % 4}) + "\n")
+
+
+def bind_mmlu(folder: str) -> list[float]:
+    """CPU seconds for reading the data of mmlu's tasks, and for reading it and making all documents."""
+    from assay.formats.lm_eval.asking.data import load
+    from assay.formats.lm_eval.asking.documents import documents
+    from assay.formats.lm_eval.asking.rows import rows
+    from assay.formats.lm_eval.tasks.definitions import definitions, members
+
+    tasks = definitions(members(["mmlu"], overrides={"num_fewshot": 5}))
+    write_mmlu(Path(folder), [str(task.dataset_name) for task in tasks])
+    os.environ["ASSAY_DATA"] = folder
+    load(tasks[0]).split("test")  # the library is imported
+    began = time.process_time()
+    for task in tasks:
+        data = load(task)
+        assert sum(1 for split in ("test", "dev") for _ in rows(data.split(split))) == 251
+    read = time.process_time() - began
+    began = time.process_time()
+    assert sum(1 for task in tasks for _ in documents(task)) == 246 * len(tasks)
+    return [read, time.process_time() - began, len(tasks)]
+
+
+def binding() -> list[Line]:
+    with tempfile.TemporaryDirectory() as folder:
+        read, bound, tasks = child(bind_mmlu, folder)["result"]
+    what = f"binding mmlu ({tasks} tasks, 5 shots) / reading its data, CPU"
+    return [Line(what, bound / read, "<=", 5, f"{bound:.2f} s / {read:.2f} s")]
+
+
+def list_time() -> list[Line]:
+    assay = str(Path(sys.executable).with_name("assay"))
+    lists, helps = ([], [])
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(9):
+            lists.append(seconds([assay, "list", "benchmarks"], Path(folder)))
+            helps.append(seconds([assay, "--help"], Path(folder)))
+    ours, bare = min(lists[1:]), min(helps[1:])
+    return [Line("assay list benchmarks / assay --help", ours / bare, "<=", 2, f"{ours:.3f} s / {bare:.3f} s")]
+
+
+BENCHMARKS = [generate_task, choice_task, binding, list_time]
