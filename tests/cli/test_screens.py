@@ -51,11 +51,11 @@ OTHERS = {  # what they show changes with each plug-in
     "init": "init --list",
     "list": "list",
     "load": "run config.yaml --load 1,2 --no-progress -o loaded",
-    "list-benchmarks": "list benchmarks --include-path tasks",
+    "list-benchmarks": "list benchmarks sums-of-screens --include-path tasks",
     "list-providers": "list providers",
     "local": "local list",
     "show": "show exact_match",
-    "show-benchmark": "show sums --include-path tasks",
+    "show-benchmark": "show sums-of-screens --include-path tasks",
     "import": "import camp -o imported",
 }
 NO_SCREEN = {
@@ -121,7 +121,11 @@ def _config(folder: Path) -> None:
     }
     (folder / "config.yaml").write_text(json.dumps(config))
     (folder / "tasks").mkdir()
-    sums = {"task": "sums", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "items.jsonl"}}}
+    sums = {
+        "task": "sums-of-screens",
+        "dataset_path": "json",
+        "dataset_kwargs": {"data_files": {"test": "items.jsonl"}},
+    }
     sums |= {"test_split": "test", "doc_to_text": "{{question}}", "doc_to_target": "answer", "num_fewshot": 2}
     (folder / "tasks/sums.yaml").write_text(json.dumps(sums))
     (folder / "metrics.yaml").write_text(json.dumps({"metrics": metrics}))
