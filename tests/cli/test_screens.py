@@ -100,6 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(folder)
     for name in ("run", "aggregate", "judge"):  # what others show does not depend on which were run before
         screen(GOLDEN[name], 80)
+    screen(OTHERS["dataset-add"], 80)
     yield folder
     os.chdir(before)
 
