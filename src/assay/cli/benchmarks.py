@@ -6,6 +6,7 @@ from assay import api
 from assay.cli import Command
 from assay.cli._options import include_path_option
 from assay.cli._output import format_option, show
+from assay.errors import RunFailed
 
 
 @click.group("benchmarks")
@@ -31,4 +32,4 @@ def pull(names: tuple[str, ...], output_dir: str, include_path: str | None, form
     )
     show(results, form, as_json=as_json)
     if all(result.problem for result in results):
-        raise api.failed_pull(results)
+        raise RunFailed("nothing was pulled", fix="the lines above say why")

@@ -41,5 +41,8 @@ def described(shown: "Sequence[BenchmarkShown]") -> Sheet:
 
 
 def pulled(results: "Sequence[Any]") -> Sheet:
-    rows = [[result.name, f"{len(result.tasks):,}", f"{result.rows:,}", result.problem or "here"] for result in results]
+    rows = [
+        [result.name, f"{len(result.tasks):,}", f"{sum(result.rows.values()):,}", result.problem or "here"]
+        for result in results
+    ]
     return Sheet(parts=[Table(columns_of("<data", "tasks", "rows", "<state"), rows, compact=True)])

@@ -5,7 +5,7 @@ Jinja is imported with the first template: much of what asks for an item's quest
 """
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from contextlib import contextmanager
 from functools import cache
 from traceback import walk_tb
@@ -54,10 +54,11 @@ def _environment() -> "Environment":
 def compiled(source: str, where: str) -> Callable[[Variables], str]:
     """The template as a function; what is wrong with it, or a bound that it exceeds, is a UserError at `where`."""
     with _readable(where):
-        parts = _plain_parts(_environment().parse(source))
+        environment = _environment()
+        parts = plain_parts(environment.parse(source), environment.globals)
         if parts is not None:
             return _joined(parts, where)
-        return _rendered(_environment().from_string(source), where)
+        return _rendered(environment.from_string(source), where)
 
 
 def _joined(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], str]:
@@ -142,7 +143,7 @@ def _readable(where: str) -> Generator[None]:
         raise UserError(f"the prompt template cannot be read: {error}", where=place) from None
 
 
-def _plain_parts(tree: "nodes.Template") -> list[tuple[bool, str]] | None:
+def plain_parts(tree: "nodes.Template", not_variables: Container[str]) -> list[tuple[bool, str]] | None:
     """(is a variable, name or text) for each piece of a template made of text and plain variables, else None."""
     from jinja2 import nodes
 
@@ -153,7 +154,7 @@ def _plain_parts(tree: "nodes.Template") -> list[tuple[bool, str]] | None:
         for node in output.nodes:
             if isinstance(node, nodes.TemplateData):
                 parts.append((False, node.data))
-            elif isinstance(node, nodes.Name) and node.name not in _environment().globals:
+            elif isinstance(node, nodes.Name) and node.name not in not_variables:
                 parts.append((True, node.name))
             else:
                 return None

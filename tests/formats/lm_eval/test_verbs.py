@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from assay.api import sheet
+from assay.formats.lm_eval.asking.mirror import Pulled
 from tests.cli.shell import Shell
 from tests.formats.verbs import read_by_every_verb
 
@@ -119,3 +121,19 @@ def test_data_of_the_hub_is_asked_for_by_name(shell: Shell) -> None:
     assert ended.code == 2, ended.said
     assert "some/one" in ended.words
     assert "assay benchmarks pull hub -o DIR" in ended.words
+
+
+def test_what_was_pulled_is_a_table_and_nothing_is_a_failure(shell: Shell) -> None:
+    rows = {"test": 1200, "train": 34}
+    text = str(sheet([Pulled(name="some/one", tasks=["hub"], rows=rows), Pulled(name="x", tasks=[], problem="no")]))
+    assert [line.split() for line in text.splitlines()[1:]] == [
+        ["some/one", "1", "1,234", "here"],
+        ["x", "0", "0", "no"],
+    ]
+    shell.environ["HF_HUB_OFFLINE"] = "1"
+    task = SUMS.replace("task: sums", "task: hub").replace(": json", ": some/one")
+    (shell.folder / "tasks/hub.yaml").write_text(task)
+    ended = shell.call("benchmarks", "pull", "hub", "-o", "data")
+    assert ended.code == 1, ended.said
+    assert "some/one" in ended.words
+    assert "nothing was pulled" in ended.words

@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any
 
-from jinja2 import UndefinedError, nodes
+from jinja2 import UndefinedError
 from jinja2.sandbox import SandboxedEnvironment
 
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.hooks import Hook
 from assay.registry import nearest
 from assay.text.bounded_jinja import BoundedEnvironment, begin, joined
+from assay.text.template import plain_parts
 
 PROMPTS = {
     "qa-basic:question-newline-answer": "Question: {{question}}\nAnswer:",
@@ -48,7 +49,7 @@ _environment = cache(_Environment)
 def template(source: str) -> Callable[[Doc], str]:
     """The text as a function of a document; it raises what Jinja raises."""
     environment = _environment()
-    parts = _plain_parts(environment.parse(source))
+    parts = plain_parts(environment.parse(source), environment.globals)
     if parts is not None:
         return _concatenated(parts)
     compiled = environment.from_string(source)
@@ -69,22 +70,6 @@ def _concatenated(parts: list[tuple[bool, str]]) -> Callable[[Doc], str]:
             raise UndefinedError(f"{error} is undefined") from None
 
     return render
-
-
-def _plain_parts(tree: nodes.Template) -> list[tuple[bool, str]] | None:
-    """(is a variable, name or text) for each piece of a template of text and plain variables, else None."""
-    parts: list[tuple[bool, str]] = []
-    for output in tree.body:
-        if not isinstance(output, nodes.Output):
-            return None
-        for node in output.nodes:
-            if isinstance(node, nodes.TemplateData):
-                parts.append((False, node.data))
-            elif isinstance(node, nodes.Name) and node.name not in _environment().globals:
-                parts.append((True, node.name))
-            else:
-                return None
-    return parts
 
 
 def field(source: str | None) -> Value:
