@@ -125,7 +125,7 @@ def mirrored(definition: Definition) -> Path | None:
         for place in (folder / key(definition), folder / (definition.dataset_name or "default")):
             if _files(place) and manifest(place).get("key", key(definition)) == key(definition):
                 return place
-        if copy is None and folder.is_dir() and not any(folder.glob(f"*/{MANIFEST}")):
+        if copy is None and any(map(Path.is_file, folder.rglob("*"))) and not any(folder.glob(f"*/{MANIFEST}")):
             copy = folder
     return copy
 
