@@ -1,0 +1,184 @@
+"""What readers of other programs' results give, and what all of them need: ids from content, what has no place in our
+rows, settings without secrets, files told apart by how they begin.
+
+A reader is a function `(path) -> list[Foreign]`: one entry for each experiment at the path, none if nothing there is of
+its format. It recognises files by their content and reads nothing else before `cases` is called.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, cast
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from assay import reading
+from assay.errors import UserError
+from assay.records import Evaluation, Response
+from assay.store.keys import canonical, digest
+
+HEAD = 1 << 16  # bytes of a file that tell its format
+REST = "source"  # the key of a row's metadata that holds what has no place in the row
+_SECRET = re.compile(
+    r"(api[-_]?key|authorization|auth[-_]?token|access[-_]?token|password|secret|credential|cookie)", re.I
+)
+_HIDDEN = "[removed]"
+
+
+class Case(NamedTuple):
+    """A dataset row with its `id`, an answer to it, the answer's labels, and its spans for `assay trace`; any of them
+    may be missing. An item that comes again with the same id and content is the same item."""
+
+    item: Mapping[str, Any] | None = None
+    response: Response | None = None
+    evaluations: Sequence[Evaluation] = ()
+    spans: Sequence[Any] = ()
+
+
+class Headline(msgspec.Struct, kw_only=True):
+    """A number as the other program reported it, and how it comes from our rows: the mean over items of the `reduce`d
+    scores (or of `passed`) of the rows with this label, model and metadata. `failed_as` is the score that the program
+    counts for failures; None: it leaves them out. A number that is no such mean has `ours`, computed by the reader, or
+    a `reason` why it cannot be computed again."""
+
+    label: str
+    metric: str
+    value: float | None
+    stderr: float | None = None
+    where: dict[str, Any] = {}
+    of: Literal["score", "passed"] = "score"
+    reduce: Literal["mean", "median", "mode", "max", "none"] = "mean"
+    failed_as: float | None = None
+    ours: float | None = None
+    reason: str = ""
+
+
+class Foreign(Protocol):
+    """The results of one experiment. `source` tells whether they have changed, `facts` goes into the manifest; what is
+    known only after reading (`rejected`: rows and files that could not be read, `notes`, `headlines`) is asked for
+    after `cases`. `planned` is how many answers the program meant to get, where it says so."""
+
+    dataset: str
+    rejected: int
+    planned: int | None
+
+    @property
+    def source(self) -> Mapping[str, Any]: ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+
+    def cases(self) -> Iterator[Case]:
+        """Everything, streamed, in one pass."""
+        ...
+
+    def notes(self) -> list[str]: ...
+
+    def headlines(self) -> list[Headline]: ...
+
+
+# ---- files
+
+
+def files_below(path: Path, *suffixes: str) -> list[Path]:
+    """The file itself, or all files below a folder with one of these suffixes, but hidden ones."""
+    if path.is_file():
+        return [path]
+    found: list[Path] = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if name[0] != ".")
+        found += [Path(folder, name) for name in sorted(names) if name[0] != "." and name.endswith(suffixes)]
+    return [file for file in found if file.is_file()]
+
+
+def head_of(path: Path) -> bytes:
+    """How a file begins; empty for one that cannot be read."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return b""
+    return _head_of(str(path), stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=256)  # every reader looks at every file
+def _head_of(path: str, mtime_ns: int, size: int) -> bytes:
+    try:
+        with reading.opened(path) as file:
+            return file.read(HEAD)
+    except OSError:
+        return b""
+
+
+def unknown_version(what: str, version: Any, path: Path, fields: Collection[str] = ()) -> UserError:
+    """The error for a file of a newer version than its reader knows."""
+    named = f"; fields that are not understood: {', '.join(sorted(fields))}" if fields else ""
+    return UserError(
+        f"this is {what} of version {version!r}, which this Assay does not know{named}",
+        where=str(path),
+        fix="update Assay, or write the file with the older version",
+    )
+
+
+# ---- rows
+
+
+def content_id(*content: Any) -> str:
+    """The id of an item that has none: the same content has the same, wherever it stands."""
+    return digest("item", *map(canonical, content)).hex()[:16]
+
+
+def key_of(format: str, *parts: Any) -> str:
+    """The key of a foreign row, from all that identifies it."""
+    return digest(format, canonical(parts)).hex()
+
+
+class Rest:
+    """What has no place in our rows: each row keeps it under `metadata.source`; fields that the reader has not heard of
+    are counted, for a note."""
+
+    def __init__(self) -> None:
+        self.unknown: Counter[str] = Counter()
+
+    def of(
+        self, row: Mapping[str, Any], placed: Collection[str], known: Collection[str], where: str = ""
+    ) -> dict[str, Any]:
+        """The fields that are not `placed` elsewhere; those that are not `known` either are counted."""
+        rest = {name: value for name, value in row.items() if name not in placed and value not in (None, "", [], {})}
+        for name in rest.keys() - known if rest else ():
+            self.unknown[f"{where}{name}"] += 1
+        return rest
+
+    def notes(self) -> list[str]:
+        if not self.unknown:
+            return []
+        named = ", ".join(f"{name} ({count:,})" for name, count in self.unknown.most_common(10))
+        return [f"fields that were not understood stay under metadata.source: {named}"]
+
+
+def without_secrets(value: Any) -> Any:
+    """Settings as they may be stored: values under names of secrets, and credentials in addresses, are removed."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return {
+            name: _HIDDEN if _SECRET.search(str(name)) and inner not in (None, "", False) else without_secrets(inner)
+            for name, inner in fields.items()
+        }
+    if isinstance(value, list):
+        return [without_secrets(inner) for inner in cast("list[Any]", value)]
+    if isinstance(value, str) and "://" in value and ("@" in value or "=" in value):
+        return _plain_address(value)
+    return value
+
+
+def _plain_address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return text
+    host = parts.netloc.rpartition("@")[2]
+    query = "&".join(_HIDDEN if _SECRET.search(pair) else pair for pair in parts.query.split("&"))
+    return urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
