@@ -6,7 +6,7 @@ Only one window of text is in memory, as wide as the largest entry. NaN and Infi
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import IO, Any, Literal
 
 Shape = Literal["list", "object", "lines"]
@@ -35,19 +35,26 @@ def json_entries(file: IO[bytes]) -> tuple[Shape, Iterator[tuple[str, Any]]]:
     return shape, _entries(window, shape)
 
 
-def json_parts(file: IO[bytes]) -> Iterator[tuple[str, int | None, Any]]:
+def json_parts(file: IO[bytes], inside: Collection[str] = ()) -> Iterator[tuple[str, int | None, Any]]:
     """(key, None, value) of each field of the file's one object; a list is given as empty, and then its entries follow
-    with their numbers, one at a time."""
+    with their numbers, one at a time. Of the objects `inside`, named by their keys with dots, the fields are given."""
     window = _Window(file)
-    for key in _keys(window):
-        if window.peek() != "[":
-            yield key, None, window.value()
-            continue
-        yield key, None, []
-        for number, (_, entry) in enumerate(_bracketed(window, "list")):
-            yield key, number, entry
+    yield from _parts(window, inside, "")
     if window.peek():
         raise window.broken("there is more after the end of the JSON")
+
+
+def _parts(window: "_Window", inside: Collection[str], above: str) -> Iterator[tuple[str, int | None, Any]]:
+    for key in _keys(window):
+        name, begin = f"{above}{key}", window.peek()
+        if begin == "{" and name in inside:
+            yield from _parts(window, inside, f"{name}.")
+        elif begin != "[":
+            yield name, None, window.value()
+        else:
+            yield name, None, []
+            for number, (_, entry) in enumerate(_bracketed(window, "list")):
+                yield name, number, entry
 
 
 def _entries(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
