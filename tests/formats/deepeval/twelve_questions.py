@@ -1,6 +1,8 @@
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 import json
 import sys
 import urllib.request
+from pathlib import Path
 
 from deepeval import evaluate
 from deepeval.evaluate import DisplayConfig, ErrorConfig
@@ -47,7 +49,7 @@ if __name__ == "__main__":
             actual_output=ask(address, model, row["question"]),
             expected_output=row["answer"],
         )
-        for row in json.load(open("questions.json"))
+        for row in json.loads(Path("questions.json").read_text())
     ]
     evaluate(
         cases,

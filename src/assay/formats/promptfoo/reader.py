@@ -28,7 +28,7 @@ from assay.formats.promptfoo.rows import Place, Reading
 from assay.formats.promptfoo.shapes import Prompt, Row
 from assay.records import tolerant_json
 from assay.registry import reader
-from assay.store.keys import digest, short
+from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -55,7 +55,9 @@ def promptfoo(path: Path) -> list[Foreign]:
     """Evaluations that promptfoo wrote with `-o out.json` or `-o out.jsonl`."""
     files = files_below(path, ".json", ".jsonl")
     whole = [file for file in files if _is_whole(file)]
-    lines = [file for file in files if file not in whole and (first := _first_row(file)) and not _in(whole, file, first)]
+    lines = [
+        file for file in files if file not in whole and (first := _first_row(file)) and not _in(whole, file, first)
+    ]
     return [Evaluation(file, lines=file in lines) for file in sorted((*whole, *lines))]
 
 
@@ -82,7 +84,11 @@ def _first_row(file: Path) -> dict[str, Any]:
         row = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return cast("dict[str, Any]", row) if isinstance(row, dict) and {"promptIdx", "testCase", "success"} <= row.keys() else {}
+    return (
+        cast("dict[str, Any]", row)
+        if isinstance(row, dict) and {"promptIdx", "testCase", "success"} <= row.keys()
+        else {}
+    )
 
 
 def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
@@ -149,8 +155,11 @@ class Evaluation:
         response = self._reading.response(row, raw, place)
         evaluations = self._reading.evaluations(row, raw, response)
         self._numbers.count(row)
-        item = item_of(row, raw, id, template) if items.add(short(digest("item", id.encode()))) else None
-        return Case(item, response, evaluations)
+        new = items.add(short(digest("item", id.encode())))
+        about = row.test_case.metadata
+        if about and items.add(short(digest("about", id.encode(), canonical(about)))) and not new:
+            response.metadata["test_case"] = about  # the item has other ones
+        return Case(item_of(row, raw, id, template) if new else None, response, evaluations)
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
         try:
