@@ -1,4 +1,3 @@
-# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 """A deepeval run that uses what a test run can hold: tools, passages, a judge, conversations, unnamed and repeated
 cases, a metric that fails and one that does not decide."""
 

@@ -1,4 +1,3 @@
-# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
 import json
 import sys
 import urllib.request

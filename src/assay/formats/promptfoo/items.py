@@ -43,9 +43,9 @@ def _description(row: Row) -> str:
 def _asserted(raw: Mapping[str, Any]) -> Any:
     """The text that an assertion compares the answer with, if it is a plain one."""
     test = raw.get("testCase")
-    entries: Any = test.get("assert") if isinstance(test, dict) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    for entry in entries if isinstance(entries, list) else ():  # pyright: ignore[reportUnknownVariableType]
-        value: Any = entry.get("value") if isinstance(entry, dict) and entry.get("type") in _EQUAL else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+    entries: Any = test.get("assert") if isinstance(test, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        value: Any = entry.get("value") if isinstance(entry, dict) and entry.get("type") in _EQUAL else None
         if isinstance(value, str) and "{{" not in value and "://" not in value:
             return value
     return None

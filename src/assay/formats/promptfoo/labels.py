@@ -47,7 +47,7 @@ def _kind(result: Component | None, variables: Mapping[str, Any]) -> tuple[str, 
         return result.assertion.type, rendered(result.assertion.metric, variables)
     group = (result.metadata or {}).get("assertionSet")
     if isinstance(group, dict):
-        return "assert-set", rendered(group.get("metric"), variables)  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+        return "assert-set", rendered(group.get("metric"), variables)
     return "assertion", ""
 
 

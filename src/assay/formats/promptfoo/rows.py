@@ -215,7 +215,7 @@ def _answer(output: Any) -> tuple[str, Any, list[Any] | None]:
     if output is None or isinstance(output, str):
         return output or "", None, None
     calls = cast("dict[str, Any]", output).get("tool_calls") if isinstance(output, dict) else output
-    if isinstance(calls, list) and calls and all(isinstance(call, dict) and "function" in call for call in calls):  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(calls, list) and calls and all(isinstance(call, dict) and "function" in call for call in calls):
         said = cast("dict[str, Any]", output).get("content") if isinstance(output, dict) else None
         return said if isinstance(said, str) else "", output, cast("list[Any]", calls)
     return msgspec.json.encode(output).decode(), output, None
@@ -234,7 +234,7 @@ def _messages(prompt: str) -> list[dict[str, Any]] | None:
 
 def _status(reply: Reply) -> int:
     http = (reply.metadata or {}).get("http")
-    status: Any = http.get("status") if isinstance(http, dict) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+    status: Any = http.get("status") if isinstance(http, dict) else None
     return status if isinstance(status, int) else 0
 
 
