@@ -25,6 +25,7 @@ _MARKS = (b'"metricsData"', b'"metricsScores"', b'"conversationalTestCases"', b'
 _LATEST = (".deepeval/.latest_run_full.json", ".latest_run_full.json")
 _WRAPPER = "testRunData"
 _LISTS = ("testCases", "conversationalTestCases")
+_READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
 _KEPT = {
     *("identifier", "hyperparameters", "testFile", "testPassed", "testFailed", "runDuration", "evaluationCost"),
     *("datasetAlias", "datasetId", "datasetVersion", "official", "prompts", "traceMetricsScores", "testRunLink"),
@@ -65,7 +66,7 @@ class TestRun:
 
     @property
     def source(self) -> dict[str, Any]:
-        return {"format": "deepeval", "files": [content_stamp(self.path.absolute())]}
+        return {"format": "deepeval", "reader": _READER, "files": [content_stamp(self.path.absolute())]}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -99,7 +100,7 @@ class TestRun:
                     elif key != "metricsScores":
                         self._header(key, number, value)
         except BrokenJson as error:
-            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end else error}")
+            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end or 'Unterminated' in str(error) else error}")
 
     def _header(self, key: str, number: int | None, value: Any) -> None:
         fields = self._facts if key in _KEPT else self._facts.setdefault(REST, {})

@@ -15,7 +15,7 @@ from assay.records import Evaluation, Response
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
 
-VERDICT = "success"
+VERDICT = "pass"
 _NUMBERED = re.compile(r"(conversational_)?test_case_\d+")  # what deepeval calls a case without a name
 
 

@@ -7,6 +7,7 @@ from assay.formats.promptfoo.labels import VERDICT
 from assay.formats.promptfoo.shapes import Prompt, Row
 
 _LONGEST_NAME = 80
+_CLOSE = 1e-9
 
 
 class _Named:
@@ -18,6 +19,15 @@ class _Named:
         self.plain = True
 
 
+class _Rated:
+    """The scores of one prompt, and whether people gave some of them."""
+
+    def __init__(self) -> None:
+        self.sum = 0.0
+        self.rows = 0
+        self.by_people = False
+
+
 class Numbers:
     def __init__(self) -> None:
         self.timestamp = 0.0
@@ -26,6 +36,7 @@ class Numbers:
         self._taken: set[tuple[str, str]] = set()
         self._named: dict[tuple[int, str], _Named] = {}
         self._metrics: dict[int, dict[str, Any]] = {}
+        self._rated: dict[int, _Rated] = {}
 
     def models(self) -> list[str]:
         return sorted({model for model, _, _ in self._tasks.values()})
@@ -61,9 +72,14 @@ class Numbers:
 
     def count(self, row: Row) -> None:
         self.rows += 1
+        grading = row.grading_result
+        results = (grading.component_results if grading else None) or ()
+        rated = self._rated.setdefault(row.prompt_idx, _Rated())
+        rated.rows += 1
+        rated.sum += row.score or 0.0
+        rated.by_people |= any(result.assertion.type == "human" for result in results if result and result.assertion)
         if not row.named_scores:
             return
-        grading = row.grading_result
         weights = grading.named_score_weights if grading else None
         for metric, score in row.named_scores.items():
             if score is None:
@@ -74,7 +90,7 @@ class Numbers:
             named.sum += score * weight
             named.weight += weight
             named.plain &= weight == 1.0
-        for result in (grading.component_results if grading else None) or ():
+        for result in results:
             if result and result.assertion and (result.metadata or {}).get("graderError") is True:
                 named = self._named.get((row.prompt_idx, result.assertion.metric or ""))
                 if named is not None:
@@ -109,6 +125,7 @@ class Numbers:
             score = _number(metrics.get("score"))
             if score is not None:
                 every.append(Headline(label=VERDICT, metric="mean", value=score / total, where=where))
+                self._explain(every[-1], number)
             for headline in every:
                 headline.reduce, headline.failed_as = "none", 0.0
         named: Any = metrics.get("namedScores")
@@ -117,6 +134,14 @@ class Numbers:
             weight = cast("dict[str, Any]", weights).get(metric) if isinstance(weights, dict) else None
             every.append(self._of_metric(number, metric, _number(value), _number(weight), where))
         return every
+
+    def _explain(self, headline: Headline, number: int) -> None:
+        """A person's rating that leaves the verdict as it was does not change promptfoo's sum."""
+        rated = self._rated.get(number)
+        if rated is not None and rated.by_people and rated.rows:
+            headline.ours = rated.sum / rated.rows
+            if headline.value is not None and abs(headline.ours - headline.value) > _CLOSE:
+                headline.reason = "promptfoo's sum has the scores from before people rated some answers"
 
     def _of_metric(
         self, number: int, metric: str, value: float | None, weight: float | None, where: dict[str, Any]

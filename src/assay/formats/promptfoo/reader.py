@@ -37,6 +37,7 @@ _VERSION = re.compile(rb'"results"\s*:\s*\{\s*"version"\s*:\s*(\d+)')
 _RUNTIME = re.compile(rb'"runtimeOptions"\s*:\s*\{[^{}]*?"repeat"\s*:\s*(\d+)')
 _MARKS = (b'"promptIdx"', b'"testIdx"', b'"testCase"', b'"failureReason"')
 _LONGEST = 1 << 24  # bytes of a first line that is looked at
+_READER = 1  # raised when rows come out otherwise: copies that were imported before are made again
 _KEPT = {"evalId": "eval_id", "metadata": "metadata", "runtimeOptions": "runtime_options", "results.stats": "stats"}
 _HEADER = {"shareableUrl", "vars", "author", "results.version", "results.prompts", "results.results", "results.table"}
 _TESTS = ("config.tests", "config.scenarios")
@@ -120,7 +121,7 @@ class Evaluation:
 
     @property
     def source(self) -> dict[str, Any]:
-        return {"format": "promptfoo", "files": [content_stamp(self.path.absolute())]}
+        return {"format": "promptfoo", "reader": _READER, "files": [content_stamp(self.path.absolute())]}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -172,7 +173,7 @@ class Evaluation:
                     else:
                         self._entry(key, number, value)
         except BrokenJson as error:
-            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end else error}")
+            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end or 'Unterminated' in str(error) else error}")
 
     def _line_rows(self) -> Iterator[tuple[str, Any]]:
         with reading.opened(self.path) as file:
