@@ -101,7 +101,7 @@ def test_only_failure_reason_two_is_an_error() -> None:
 def test_every_answer_has_every_label() -> None:
     """An answer that failed has the labels that it was planned to get: it is missing in no mean."""
     result = read(LOGS / "twelve.json")
-    for label in ("pass", "contains", "short"):
+    for label in ("pass", "score", "contains", "short"):
         assert len(result.labels(label)) == 24
     outcomes = Counter((row.label, row.outcome) for case in result.cases for row in case.evaluations)
     assert outcomes[("pass", "errored")] == 2
@@ -118,7 +118,7 @@ def test_assertions() -> None:
     case = result.cases[0]
     found = {row.label: row for row in case.evaluations}
     assert list(found) == [
-        *("pass", "contains", "length", "javascript", "not-contains", "either", "icontains", "icontains_2"),
+        *("pass", "score", "contains", "length", "javascript", "not-contains", "either", "icontains", "icontains_2"),
         *("judged", "human", "tone"),
     ]
     contains, length = found["contains"], found["length"]
@@ -152,6 +152,7 @@ def test_a_person_decides() -> None:
     assert (human.passed, human.score, human.scorer) == (True, 1.0, "promptfoo.human")
     verdict = result.labels("pass")[0]
     assert (verdict.passed, verdict.score) == (True, 1.0)
+    assert result.labels("score")[0].score == 1.0
     assert verdict.detailed_results == {"explanation": "looked at", "comment": "fine for me"}
     assert "1 ratings by people" in " ".join(result.foreign.notes())
 
@@ -215,7 +216,11 @@ def test_the_numbers_are_promptfoos(name: str, tmp_path: Path) -> None:
     assert {number.equal for number in computed} == {True}
     for prompt in log(name)["results"]["prompts"]:
         where = {"model_name": prompt["provider"], "prompt_template": prompt["label"]}
-        named = {number.label: number.ours for number in computed if number.where == where and number.label != "pass"}
+        named = {
+            number.label: number.ours
+            for number in computed
+            if number.where == where and number.label not in ("pass", "score")
+        }
         weights = prompt["metrics"]["namedScoreWeights"]
         assert named == {
             metric: pytest.approx(prompt["metrics"]["namedScores"][metric] / weight)
@@ -240,7 +245,7 @@ def test_lines_have_the_same_rows() -> None:
     whole, lines = read(LOGS / "twelve.json"), read(LOGS / "twelve.jsonl")
     assert [row.key for row in whole.responses()] == [row.key for row in lines.responses()]
     assert whole.items() == lines.items()
-    assert [case.evaluations[0].score for case in whole.cases] == [case.evaluations[0].score for case in lines.cases]
+    assert [row.score for row in whole.labels("score")] == [row.score for row in lines.labels("score")]
     assert lines.foreign.headlines() == []
     assert lines.responses()[0].timestamp == 0.0
 
@@ -447,7 +452,8 @@ def test_a_row_with_anything_in_any_field_is_read_or_rejected(changes: list[tupl
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["contains", "javascript", "pass"]), st.none() | st.sampled_from("abc")), max_size=6
+        st.tuples(st.sampled_from(["contains", "javascript", "pass", "score"]), st.none() | st.sampled_from("abc")),
+        max_size=6,
     )
 )
 def test_a_failed_answer_has_the_labels_of_a_scored_one(kinds: list[tuple[str, str | None]]) -> None:
@@ -457,5 +463,5 @@ def test_a_failed_answer_has_the_labels_of_a_scored_one(kinds: list[tuple[str, s
     assert foreseen[: len(scored)] == scored
     labels = [entry.label for entry in foreseen]
     assert len(set(labels)) == len(labels)
-    assert "pass" not in labels
+    assert not {"pass", "score"} & set(labels)
     assert {metric for _, metric in kinds if metric} <= set(labels)

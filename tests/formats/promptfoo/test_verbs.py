@@ -16,7 +16,7 @@ def test_after_an_import(tmp_path: Path) -> None:
     item = read(LOG).items()[0]["id"]
     rows = read_by_every_verb(shell, tmp_path / "rows", item=item, label="contains")
     assert {(row["model_name"], row["label"]): row["value"] for row in rows} == {
-        ("tiny", label): 1.0 for label in ("pass", "contains", "short")
+        ("tiny", label): 1.0 for label in ("pass", "score", "contains", "short")
     }
 
 

@@ -1,4 +1,4 @@
-"""Which labels an answer gets: promptfoo's verdict, one for each assertion, one for each named score.
+"""Which labels an answer gets: promptfoo's verdict and score, one for each assertion, one for each named score.
 
 An assertion is called by its metric if no other one of its test has it, else by its type, with a number from the second
 of a kind on. The names come from the test alone, so that an answer that failed has the same labels as others.
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from assay.formats.promptfoo.shapes import Assertion, Component
 
-VERDICT = "pass"
+VERDICT, SCORE = "pass", "score"
+_OWN = frozenset({VERDICT, SCORE})
 _VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 
 
@@ -31,7 +32,7 @@ def planned(asserts: Sequence[Assertion] | None, variables: Mapping[str, Any]) -
         flat += [(inner.type, rendered(inner.metric, variables)) for inner in entry.asserts or ()]
     named = _named(flat)
     taken = {entry.label for entry in named}
-    shared = {metric for _, metric in flat if metric} - taken
+    shared = {metric for _, metric in flat if metric} - taken - _OWN
     return [*named, *(Named(metric, "named_score", metric) for metric in sorted(shared))]
 
 
@@ -53,10 +54,10 @@ def _kind(result: Component | None, variables: Mapping[str, Any]) -> tuple[str, 
 
 def _named(flat: list[tuple[str, str]]) -> list[Named]:
     alone = Counter(metric for _, metric in flat if metric)
-    taken = {VERDICT, *alone}
+    taken = {*_OWN, *alone}
     named: list[Named] = []
     for kind, metric in flat:
-        label = metric if alone[metric] == 1 and metric != VERDICT else _free(kind or "assertion", taken)
+        label = metric if alone[metric] == 1 and metric not in _OWN else _free(kind or "assertion", taken)
         taken.add(label)
         named.append(Named(label, kind or "assertion", metric))
     return named

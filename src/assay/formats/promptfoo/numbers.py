@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from assay.engine.experiment.foreign import Headline
-from assay.formats.promptfoo.labels import VERDICT
+from assay.formats.promptfoo.labels import SCORE, VERDICT
 from assay.formats.promptfoo.shapes import Prompt, Row
 
 _LONGEST_NAME = 80
@@ -124,7 +124,7 @@ class Numbers:
             every.append(rate)
             score = _number(metrics.get("score"))
             if score is not None:
-                every.append(Headline(label=VERDICT, metric="mean", value=score / total, where=where))
+                every.append(Headline(label=SCORE, metric="mean", value=score / total, where=where))
                 self._explain(every[-1], number)
             for headline in every:
                 headline.reduce, headline.failed_as = "none", 0.0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from assay.engine.experiment.foreign import REST, Rest, key_of, without_secrets
-from assay.formats.promptfoo.labels import VERDICT, Named, of_results, planned
+from assay.formats.promptfoo.labels import SCORE, VERDICT, Named, of_results, planned
 from assay.formats.promptfoo.shapes import (
     KNOWN_OF_COMPONENT,
     KNOWN_OF_REPLY,
@@ -129,21 +129,24 @@ class Reading:
         details = {"explanation": grading.reason} if grading and grading.reason else {}
         if grading and grading.comment:
             details["comment"] = grading.comment
-        verdict = _label(response, Named(VERDICT, ""), row.success, row.score, details)
+        own = [
+            _label(response, Named(VERDICT, ""), row.success, float(row.success), details),
+            _label(response, Named(SCORE, ""), None, row.score, {}),
+        ]
         reason = str(row.error or response.error or "there is no output")
         variables = row.test_case.vars or row.vars or {}
         if failed:
-            _fail(verdict, reason)
+            own = [_fail(each, reason) for each in own]
         if failed or grading is None:
             names = planned(row.test_case.asserts, variables) if failed or response.response == "" else []
-            return [verdict, *(_fail(_label(response, name, None, None, {}), reason) for name in names)]
+            return [*own, *(_fail(_label(response, name, None, None, {}), reason) for name in names)]
         results = grading.component_results or []
         named = of_results(results, variables)
         raws = cast("list[Any]", raw["gradingResult"].get("componentResults") or [])
-        found = [verdict]
-        for name, result, own in zip(named, results, raws, strict=True):
+        found = own
+        for name, result, given in zip(named, results, raws, strict=True):
             if result is not None:
-                found.append(self._assertion(response, name, result, own))
+                found.append(self._assertion(response, name, result, given))
         taken = {row.label for row in found}
         scores = row.named_scores or grading.named_scores or {}
         for metric, score in scores.items():
