@@ -148,7 +148,7 @@ class _Window:
                 cut = error.msg.startswith("Unterminated string") or error.pos > len(self.text) - _LONGEST_TOKEN
                 if self._ended or not cut:
                     self.at = min(error.pos, len(self.text))
-                    raise self.broken(error.msg) from None
+                    raise self.broken(error.msg, open_end=error.msg.startswith("Unterminated string")) from None
             except RecursionError:
                 raise self.broken("too many brackets within brackets") from None
             except ValueError:
@@ -156,9 +156,9 @@ class _Window:
             self.more(size)
             size *= 2
 
-    def broken(self, what: str) -> BrokenJson:
+    def broken(self, what: str, *, open_end: bool = False) -> BrokenJson:
         line = self._lines + self.text.count("\n", 0, self.at)
-        return BrokenJson(what, line, self._ended and not self.text[self.at :].strip())
+        return BrokenJson(what, line, self._ended and (open_end or not self.text[self.at :].strip()))
 
     def more(self, size: int = 0) -> bool:
         """Read on; false at the end."""

@@ -100,7 +100,7 @@ class TestRun:
                     elif key != "metricsScores":
                         self._header(key, number, value)
         except BrokenJson as error:
-            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end or 'Unterminated' in str(error) else error}")
+            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end else error}")
 
     def _header(self, key: str, number: int | None, value: Any) -> None:
         fields = self._facts if key in _KEPT else self._facts.setdefault(REST, {})

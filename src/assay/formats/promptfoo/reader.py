@@ -173,7 +173,7 @@ class Evaluation:
                     else:
                         self._entry(key, number, value)
         except BrokenJson as error:
-            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end or 'Unterminated' in str(error) else error}")
+            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end else error}")
 
     def _line_rows(self) -> Iterator[tuple[str, Any]]:
         with reading.opened(self.path) as file:
