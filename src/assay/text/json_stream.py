@@ -9,6 +9,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import IO, Any, Literal
 
+import msgspec
+
+from assay.records import tolerant_json
+
 Shape = Literal["list", "object", "lines"]
 
 _WINDOW = 1 << 18
@@ -42,6 +46,18 @@ def json_parts(file: IO[bytes], inside: Collection[str] = ()) -> Iterator[tuple[
     yield from _parts(window, inside, "")
     if window.peek():
         raise window.broken("there is more after the end of the JSON")
+
+
+def storable(value: Any) -> Any:
+    """A value as rows can hold it: halves of characters become question marks, integers beyond 64 bits floats. What
+    nests too deeply is a ValueError."""
+    try:
+        msgspec.json.encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return tolerant_json(json.dumps(value).encode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return value
 
 
 def _parts(window: "_Window", inside: Collection[str], above: str) -> Iterator[tuple[str, int | None, Any]]:

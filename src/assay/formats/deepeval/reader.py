@@ -13,9 +13,8 @@ from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.foreign import HEAD, REST, Case, Foreign, Headline, files_below, head_of, without_secrets
 from assay.formats.deepeval.rows import VERDICT, Reading
 from assay.formats.deepeval.shapes import TestCase
-from assay.records import tolerant_json
 from assay.registry import reader
-from assay.text.json_stream import BrokenJson, json_parts
+from assay.text.json_stream import BrokenJson, json_parts, storable
 
 _BEGINS = re.compile(
     rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?"(?:testFile|testCases|[a-zA-Z]+)"\s*:'
@@ -77,7 +76,8 @@ class TestRun:
         self._reading, rows = Reading(self._model), 0
         for place, raw in self._tests():
             try:
-                test = msgspec.convert(_clean(raw), TestCase)
+                raw = storable(raw)
+                test = msgspec.convert(raw, TestCase)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
                 self._reject(f"{place}: {error}")
                 continue
@@ -91,16 +91,17 @@ class TestRun:
         try:
             with reading.opened(self.path) as file:
                 for name, number, value in json_parts(file, inside=(_WRAPPER,)):
-                    key = name.removeprefix(f"{_WRAPPER}.")
+                    key = storable(name.removeprefix(f"{_WRAPPER}."))
                     if key in _LISTS:
                         if number is not None:
                             yield f"{self.path}: {key}[{number}]", value
                     elif key == "metricsScores" and number is not None:
-                        self._scores += [cast("dict[str, Any]", value)] if isinstance(value, dict) else []
+                        self._scores += [cast("dict[str, Any]", storable(value))] if isinstance(value, dict) else []
                     elif key != "metricsScores":
-                        self._header(key, number, value)
-        except BrokenJson as error:
-            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end else error}")
+                        self._header(key, number, storable(value))
+        except ValueError as error:
+            cut = isinstance(error, BrokenJson) and error.at_end
+            self._reject(f"{self.path}: {'it ends in the middle' if cut else error}")
 
     def _header(self, key: str, number: int | None, value: Any) -> None:
         fields = self._facts if key in _KEPT else self._facts.setdefault(REST, {})
@@ -172,17 +173,3 @@ def _model(path: Path) -> str:
         return "unnamed"
     names = {name.lower().replace(" ", "_"): value for name, value in settings.items()}
     return next((str(names[name]) for name in ("model", "model_name", "llm", "model_id") if names.get(name)), "unnamed")
-
-
-def _clean(raw: Any) -> Any:
-    """The test case as JSON can hold it: halves of characters and endless numbers are made ones that it can."""
-    try:
-        msgspec.json.encode(raw)
-    except (UnicodeEncodeError, OverflowError, ValueError):
-        import json
-
-        if isinstance(raw, dict):
-            clean = tolerant_json(json.dumps(raw).encode())
-            cast("dict[str, Any]", raw).clear()
-            cast("dict[str, Any]", raw).update(clean)
-    return raw

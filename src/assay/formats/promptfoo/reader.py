@@ -30,7 +30,7 @@ from assay.records import tolerant_json
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
-from assay.text.json_stream import BrokenJson, json_parts
+from assay.text.json_stream import BrokenJson, json_parts, storable
 
 _NEWEST = 3
 _VERSION = re.compile(rb'"results"\s*:\s*\{\s*"version"\s*:\s*(\d+)')
@@ -135,11 +135,12 @@ class Evaluation:
         repeat = 1 if self._lines else _repeat(self.path)
         for place, raw in self._line_rows() if self._lines else self._rows():
             try:
-                row = msgspec.convert(_clean(raw), Row)
+                raw = storable(raw)
+                row = msgspec.convert(raw, Row)
             except (msgspec.ValidationError, ValueError, RecursionError) as error:
                 self._reject(f"{place}: {error}")
                 continue
-            yield self._case(row, cast("dict[str, Any]", raw), items, samples, repeat)
+            yield self._case(row, raw, items, samples, repeat)
         stats = self._facts.get("stats")
         told = self._numbers.total(stats)
         if told is not None and told > self._numbers.rows:
@@ -165,15 +166,17 @@ class Evaluation:
     def _rows(self) -> Iterator[tuple[str, Any]]:
         try:
             with reading.opened(self.path) as file:
-                for key, number, value in json_parts(file, inside=("results", "config")):
+                for name, number, value in json_parts(file, inside=("results", "config")):
+                    key = storable(name)
                     if key == "results.results" and number is not None:
                         yield f"{self.path}: result {number}", value
                     elif number is None:
-                        self._header(key, value)
+                        self._header(key, storable(value))
                     else:
-                        self._entry(key, number, value)
-        except BrokenJson as error:
-            self._reject(f"{self.path}: {'it ends in the middle' if error.at_end else error}")
+                        self._entry(key, number, storable(value))
+        except ValueError as error:
+            cut = isinstance(error, BrokenJson) and error.at_end
+            self._reject(f"{self.path}: {'it ends in the middle' if cut else error}")
 
     def _line_rows(self) -> Iterator[tuple[str, Any]]:
         with reading.opened(self.path) as file:
@@ -235,20 +238,6 @@ def _decoded(line: bytes) -> Any:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return tolerant_json(line)
-
-
-def _clean(raw: Any) -> Any:
-    """The row as JSON can hold it: halves of characters and endless numbers are made ones that it can."""
-    try:
-        msgspec.json.encode(raw)
-    except (UnicodeEncodeError, OverflowError, ValueError):
-        import json
-
-        if isinstance(raw, dict):
-            clean = tolerant_json(json.dumps(raw).encode())
-            cast("dict[str, Any]", raw).clear()
-            cast("dict[str, Any]", raw).update(clean)
-    return raw
 
 
 def _repeat(path: Path) -> int:
