@@ -255,10 +255,11 @@ def test_a_reader_opens_nothing_outside_of_its_path(name: str, secret: str, tmp_
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The text of a file, and of the files in it."""
+    """The text of a file, or of the files in it."""
     content = path.read_bytes()
-    yield content.decode("utf-8", "replace")
-    if zipfile.is_zipfile(path):
+    if not zipfile.is_zipfile(path):
+        yield content.decode("utf-8", "replace")
+    else:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 yield f"{member.filename}\n{unpacked(content, member).decode('utf-8', 'replace')}"
@@ -278,7 +279,7 @@ def unpacked(content: bytes, member: zipfile.ZipInfo) -> bytes:
 
 
 KEYS = re.compile(
-    r"\b(sk-[A-Za-z0-9_-]{8,}|AKIA[A-Z0-9]{16}|gh[pousr]_\w{20,}|hf_\w{20,}|eyJ\w{20,}\.)|Bearer [\w.-]{8,}"
+    r"\b(sk-(?!not-a-real-)[A-Za-z0-9_-]{8,}|AKIA[A-Z0-9]{16}|gh[pousr]_\w{20,}|hf_\w{20,}|eyJ\w{20,}\.)|Bearer [\w.-]{8,}"
 )
 PLACES = re.compile(r"(?<![\w.])/(?:tmp|home|root|work|Users|opt|usr|var|mnt|private)/[\w.-]+|[A-Z]:\\+Users\\")
 HOSTS = re.compile(r"\bhttps?://(?:[^@\s\"/]*@)?([\w.-]+)")
@@ -289,7 +290,8 @@ LOCAL = ("127.0.0.1", "localhost", "example.com", "example.org")
 def test_logs_name_no_machine_and_hold_no_key(name: str) -> None:
     """They were made here, for everybody."""
     found: set[tuple[str, str]] = set()
-    here = re.compile(rf"(?<![\w.-]){re.escape(socket.gethostname())}(?![\w.-])")
+    host = socket.gethostname()
+    here = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w.-])" if len(host) > 4 else "(?!)")  # or it may be a word
     for path in files(LOGS[name]):
         for text in texts(path):
             for pattern in (KEYS, PLACES, here):
