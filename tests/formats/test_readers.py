@@ -279,7 +279,8 @@ def unpacked(content: bytes, member: zipfile.ZipInfo) -> bytes:
 
 
 KEYS = re.compile(
-    r"\b(sk-(?!not-a-real-)[A-Za-z0-9_-]{8,}|AKIA[A-Z0-9]{16}|gh[pousr]_\w{20,}|hf_\w{20,}|eyJ\w{20,}\.)|Bearer [\w.-]{8,}"
+    r"\b(sk-(?!not-a-real-)[A-Za-z0-9_-]{8,}|AKIA[A-Z0-9]{16}|gh[pousr]_\w{20,}|hf_\w{20,}|eyJ\w{20,}\.)"
+    r"|Bearer [\w.-]{8,}"
 )
 PLACES = re.compile(r"(?<![\w.])/(?:tmp|home|root|work|Users|opt|usr|var|mnt|private)/[\w.-]+|[A-Z]:\\+Users\\")
 HOSTS = re.compile(r"\bhttps?://(?:[^@\s\"/]*@)?([\w.-]+)")
