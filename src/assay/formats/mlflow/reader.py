@@ -5,6 +5,7 @@ that they are compared with.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -163,9 +164,10 @@ class TraceRun(_OfRun):
         yield from self._counted(self._cases())
 
     def _cases(self) -> Iterator[Case]:
+        seen: Counter[str] = Counter()
         try:
             for trace in self._read():
-                yield case_of(trace, self.run.id, self.run.model, self.run.name, self._scores)
+                yield case_of(trace, self.run.id, self.run.model, self.run.name, self._scores, seen)
         except sqlite3.Error as error:
             self.rejected += 1
             self._problems.append(f"{self.place} cannot be read further: {error}")

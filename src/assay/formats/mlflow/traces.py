@@ -1,6 +1,7 @@
 """Traces with assessments, as `mlflow.genai.evaluate` leaves them: a trace is an answer, feedback is a label,
 expectations are what was expected."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -69,8 +70,8 @@ def timestamp_of(text: Any) -> float:
         return 0.0
 
 
-def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores) -> Case:
-    """The item, the answer, its labels by this run, and the spans."""
+def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Counter[str]) -> Case:
+    """The item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
     root = next((span for span in trace.spans if not span.get("parent_span_id")), {})
     attributes = cast("Row", root.get("attributes") or {})
     inputs = decoded(attributes.get("mlflow.spanInputs", trace.request))
@@ -86,6 +87,9 @@ def case_of(trace: Trace, run_id: str, model: str, task: str, scores: Scores) ->
     truth = next(iter(expected.values())) if len(expected) == 1 else expected or None
     item = {"id": id, "data": data, "ground_truth": truth, "metadata": tags}
     response = _response(trace, id, data, outputs, model, task)
+    response.sample_index, response.total_samples = seen[id], seen[id] + 1
+    response.sample_id = f"{id}_sample_{seen[id]}"
+    seen[id] += 1
     evaluations = list(_evaluations(trace, response, run_id, scores))
     return Case(item, response, evaluations, _spans(trace.spans))
 
@@ -99,7 +103,6 @@ def _response(trace: Trace, id: str, data: Row, outputs: Any, model: str, task: 
     rest = {name: value for name, value in trace.metadata.items() if value and not name.startswith(_OWN)}
     return Response(
         item_id=id,
-        sample_id=f"{id}_sample_0",
         model_name=model,
         prompt=prompt,
         response=text_of(outputs),

@@ -53,6 +53,10 @@ class Averages:
                 reason="assertions or labels have the same name" if mixed else "",
             )
         if kind == "assertion":
+            asserted = [label for label, kinds in self._kinds.items() if "assertion" in kinds]
+            if len(asserted) == 1 and self._kinds[asserted[0]] == {"assertion"}:
+                reduce = "mean" if runs else "none"
+                return Headline(label=asserted[0], metric="assertions", value=value, of="passed", reduce=reduce)
             return Headline(label="assertions", metric="share that holds", value=value, ours=ours)
         if kind == "label":
             return Headline(label=names[0], metric=f"share of {names[1]!r}", value=value, ours=ours)
