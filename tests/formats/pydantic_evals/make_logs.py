@@ -7,7 +7,6 @@
 """
 
 import json
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ sys.path += [str(HERE), str(HERE.parent)]
 
 import peers
 from evaluation import ask, evaluate
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
 from pydantic_evals import Case, Dataset, increment_eval_metric, set_eval_attribute
 from pydantic_evals.evaluators import EvaluationReason, Evaluator, EvaluatorContext, ReportEvaluator
 from pydantic_evals.reporting.analyses import ScalarResult
@@ -74,16 +73,14 @@ def repeated(url: str) -> Any:
         for row in rows
     ]
     dataset = Dataset(name="mixed", cases=cases, evaluators=[Graded()], report_evaluators=[Share(), Broken()])
-    report = dataset.evaluate_sync(task, name="mixed", repeat=3, max_concurrency=1, progress=False)
-    (LOGS / "repeated.json").write_bytes(to_json(report))
-    return report
+    return dataset.evaluate_sync(task, name="mixed", repeat=3, max_concurrency=1, progress=False)
 
 
-def scrubbed() -> None:
-    """No paths of this machine."""
-    for path in LOGS.glob("*.json"):
-        text = re.sub(r'File \\"[^"]*/', 'File \\"', path.read_text())
-        path.write_text(text)
+def scrubbed(value: Any) -> Any:
+    """Without tracebacks, which quote the tool's source and name places on this machine."""
+    if isinstance(value, dict):
+        return {name: "Traceback" if name == "error_stacktrace" else scrubbed(inner) for name, inner in value.items()}
+    return [scrubbed(inner) for inner in value] if isinstance(value, list) else value
 
 
 def main() -> None:
@@ -94,7 +91,8 @@ def main() -> None:
     reports["repeated"] = repeated(url)
     averages = {name: report.averages().model_dump() for name, report in reports.items()}
     (LOGS / "averages.json").write_text(json.dumps(averages, indent=1) + "\n")
-    scrubbed()
+    for name, report in reports.items():
+        (LOGS / f"{name}.json").write_text(json.dumps(scrubbed(to_jsonable_python(report)), indent=1) + "\n")
 
 
 main()

@@ -76,13 +76,11 @@ class Results:
     def notes(self) -> list[str]:
         notes = list(self._notes)
         if self._missing:
-            notes.append(f"{self._missing:,} samples have failed; evalscope does not store what was asked")
+            notes.append(f"samples that failed, of which evalscope stores nothing else: {self._missing:,}")
         if self._sums.zeros:
-            notes.append(
-                f"{self._sums.zeros:,} scores are 0.0 in evalscope only because the metric failed: here, errors"
-            )
+            notes.append(f"scores that are 0.0 because the metric failed, which are errors here: {self._sums.zeros:,}")
         if self._unreviewed:
-            notes.append(f"{self._unreviewed:,} answers have no review")
+            notes.append(f"answers without a review: {self._unreviewed:,}")
         reported = {(str(report.get("model_name")), str(report.get("dataset_name"))) for report in self.reports}
         without = sorted({dataset for part, dataset, _ in self.parts if (part.model, dataset) not in reported})
         if without:

@@ -17,8 +17,8 @@ _WORDS = re.compile(r"[-_ /]+")
 
 
 class Sum(NamedTuple):
-    """Of one label in one subset: the sum of `scored` scores, how many failures evalscope has counted as `zeros`, and how
-    many it has `left_out`."""
+    """Of one label in one subset: the sum of `scored` scores, and how many failures evalscope has counted as `zeros` or
+    has `left_out`."""
 
     total: float = 0.0
     scored: int = 0
@@ -118,7 +118,8 @@ def _headline(
     found = list(sums)
     every = _together(found)
     is_mean = every.mean is None or value is None or round(every.mean, _DIGITS) == value
-    if is_mean and not (every.zeros and every.left_out):
+    rounded = is_mean and every.mean is not None and value in (0.0, 1.0) and every.mean != value
+    if is_mean and not rounded and not (every.zeros and every.left_out):
         failed_as = 0.0 if every.zeros else None
         return Headline(label=label, metric=metric, value=value, where=where, reduce="none", failed_as=failed_as)
     return Headline(

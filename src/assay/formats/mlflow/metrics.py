@@ -32,7 +32,7 @@ class Scores:
     def _headline(self, key: str, value: float) -> Headline:
         name, _, aggregation = key.rpartition("/")
         if name not in self._values:
-            return Headline(label=key, metric="", value=value, reason=_NO_SCORES)
+            return Headline(label=key, metric="value", value=value, reason=_NO_SCORES)
         label = self.labels.get(name)
         if aggregation == "mean" and label is not None:
             return Headline(label=label, metric="mean", value=value, reduce="none")

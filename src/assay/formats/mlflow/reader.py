@@ -74,7 +74,7 @@ class _OfRun:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.dataset = run.name or run.experiment or "mlflow"
+        self.dataset = "-".join(filter(None, [run.experiment, run.name])) or "mlflow"
         self.rejected = 0
         self.planned = run.rows
         self._scores = Scores()

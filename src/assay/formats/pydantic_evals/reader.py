@@ -124,7 +124,9 @@ class Report:
         if rows:
             yield Case(evaluations=rows)
         if ids.again:
-            self._notes.append(f"{ids.again:,} cases without a name equal another: their ids end with ~ and a number")
+            self._notes.append(
+                f"cases without a name that equal another, whose ids end with ~ and a number: {ids.again:,}"
+            )
         self._note_failures(top)
 
     def _rows(self, top: Row) -> Iterator[tuple[str, Row]]:
@@ -174,7 +176,7 @@ class Report:
         failures = top.get("report_evaluator_failures") or []
         if failures:
             first = failures[0].get("error_message") if isinstance(failures[0], dict) else failures[0]
-            self._notes.append(f"{len(failures):,} report evaluators have failed, the first with: {first}")
+            self._notes.append(f"report evaluators that failed: {len(failures):,}, the first with: {first}")
 
 
 class _Ids:
