@@ -6,6 +6,8 @@
 that cannot be computed. The report as a page and the log are left out.
 """
 
+# ruff: noqa: E402
+
 import json
 import os
 import shutil
@@ -37,7 +39,9 @@ def several_metrics(url: str) -> None:
     write_rows(Path("open/first.jsonl"), asked[:3])
     write_rows(Path("open/last.jsonl"), asked[8:11])
     Path("choice").mkdir()
-    Path("choice/default_val.csv").write_text("id,question,A,B,answer\n1,What is 2 + 3?,5,6,A\n2,What is 7 + 8?,1,15,B\n")
+    Path("choice/default_val.csv").write_text(
+        "id,question,A,B,answer\n1,What is 2 + 3?,5,6,A\n2,What is 7 + 8?,1,15,B\n"
+    )
     chosen = {
         "general_qa": {"local_path": "open", "subset_list": ["first", "last"], "prompt_template": "{question}"},
         "general_mcq": {
@@ -75,7 +79,7 @@ def copied(name: str) -> None:
             rows = [json.loads(line) for line in text.splitlines()]
             for row in rows:
                 errors = row["sample_score"]["score"]["metadata"].get("metric_errors", {})
-                errors.update({metric: "LookupError: a resource is missing" for metric in errors})
+                errors.update(dict.fromkeys(errors, "LookupError: a resource is missing"))
             text = "".join(json.dumps(row) + "\n" for row in rows)
         if place.parts[0] == "reports":
             report = json.loads(text)

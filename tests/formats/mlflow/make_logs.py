@@ -7,6 +7,8 @@
 back. What names this machine or its user is left out.
 """
 
+# ruff: noqa: E402
+
 import json
 import os
 import shutil
@@ -19,7 +21,11 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parent)]
-os.environ |= {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_GENAI_EVAL_MAX_WORKERS": "1"}
+os.environ |= {
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_GENAI_EVAL_MAX_WORKERS": "1",
+}
 
 import mlflow
 import peers
@@ -29,8 +35,23 @@ from mlflow.entities import AssessmentSource, Feedback
 from mlflow.genai.scorers import scorer
 
 LOGS = HERE / "logs"
-TABLES = """alembic_version assessments datasets entity_associations experiments inputs latest_metrics metrics params runs
-spans tags trace_info trace_request_metadata trace_tags""".split()
+TABLES = [
+    "alembic_version",
+    "assessments",
+    "datasets",
+    "entity_associations",
+    "experiments",
+    "inputs",
+    "latest_metrics",
+    "metrics",
+    "params",
+    "runs",
+    "spans",
+    "tags",
+    "trace_info",
+    "trace_request_metadata",
+    "trace_tags",
+]
 TRACEBACKS = ("stack_trace", "exception.stacktrace")
 PRIVATE = ("mlflow.user", "mlflow.source.name", "mlflow.artifactLocation", "mlflow.source.git")
 

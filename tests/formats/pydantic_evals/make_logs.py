@@ -6,6 +6,8 @@
 `averages.json` what pydantic-evals itself computes of each.
 """
 
+# ruff: noqa: E402
+
 import json
 import sys
 from dataclasses import dataclass
@@ -69,7 +71,11 @@ def repeated(url: str) -> Any:
 
     rows = [*peers.QUESTIONS[3:6], *peers.QUESTIONS[8:], peers.QUESTIONS[3]]
     cases = [
-        Case(inputs={"text": row["question"]}, expected_output={"number": row["answer"]}, metadata={"kind": row["id"][:3]})
+        Case(
+            inputs={"text": row["question"]},
+            expected_output={"number": row["answer"]},
+            metadata={"kind": row["id"][:3]},
+        )
         for row in rows
     ]
     dataset = Dataset(name="mixed", cases=cases, evaluators=[Graded()], report_evaluators=[Share(), Broken()])

@@ -122,9 +122,8 @@ def _headline(
     if is_mean and not rounded and not (every.zeros and every.left_out):
         failed_as = 0.0 if every.zeros else None
         return Headline(label=label, metric=metric, value=value, where=where, reduce="none", failed_as=failed_as)
-    return Headline(
-        label=label, metric=metric, value=value, where=where, **_ours(_micro(found) if micro else every.mean)
-    )
+    ours = _micro(found) if micro or rounded else every.mean
+    return Headline(label=label, metric=metric, value=value, where=where, **_ours(ours))
 
 
 def _ours(value: float | None) -> Row:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.engine.experiment.foreign import head_of, unknown_version
+from assay.errors import UserError
 from assay.formats.mlflow.runs import Run, rows_in_profile
 from assay.formats.mlflow.traces import Assessment, Trace, decoded
 
@@ -21,13 +22,14 @@ _NEEDED = {  # the columns that are read of what MLflow 3 has added
     "trace_tags": {"key", "value", "request_id"},
 }
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
-_TRACES = """
+_OF_RUN = """case when json_valid(assessment_metadata)
+    then json_extract(assessment_metadata, '$."mlflow.assessment.sourceRunId"') end"""
+_TRACES = f"""
     select request_id from trace_info where request_id in (
         select request_id from trace_request_metadata where key = 'mlflow.sourceRun' and value = :run
         union select source_id from entity_associations
         where source_type = 'trace' and destination_type = 'run' and destination_id = :run
-        union select trace_id from assessments
-        where json_extract(assessment_metadata, '$."mlflow.assessment.sourceRunId"') = :run
+        union select trace_id from assessments where {_OF_RUN} = :run
     ) order by timestamp_ms, request_id"""
 
 
@@ -64,6 +66,13 @@ class Database:
 
     def evaluated(self) -> list[Run]:
         """The runs that have feedback on traces."""
+        try:
+            return self._evaluated()
+        except sqlite3.Error as error:
+            fix = "restore it from a copy, or rescue what is left with `sqlite3 FILE .recover`"
+            raise UserError(f"the database cannot be read: {error}", where=str(self.file), fix=fix) from None
+
+    def _evaluated(self) -> list[Run]:
         with self.connected() as connection:
             tables = _tables(connection)
             if "assessments" not in tables:
@@ -75,9 +84,8 @@ class Database:
                 version = connection.execute("select version_num from alembic_version").fetchone()
                 named = f"{version[0]}, without {', '.join(sorted(missing))}" if version else "unknown"
                 raise unknown_version("a database of MLflow", named, self.file)
-            asked = """select distinct json_extract(assessment_metadata, '$."mlflow.assessment.sourceRunId"') as run
-                from assessments where assessment_type = 'feedback' and run is not null"""
-            ids = [str(row["run"]) for row in connection.execute(asked)]
+            asked = f"select distinct {_OF_RUN} as run from assessments where assessment_type = 'feedback'"
+            ids = [str(row["run"]) for row in connection.execute(asked) if row["run"] is not None]
             runs = [run for id in ids if (run := _run(connection, id)) is not None]
         return sorted(runs, key=lambda run: (run.experiment, run.name, run.id))
 

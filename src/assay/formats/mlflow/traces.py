@@ -140,7 +140,8 @@ def _exception(spans: Sequence[Row]) -> str:
 def _evaluations(trace: Trace, response: Response, run_id: str, scores: Scores) -> Iterator[Evaluation]:
     """The feedback of this run, and what people said; what was corrected later is not valid any more."""
     given: dict[str, str] = {}
-    for entry in trace.assessments:
+    own_first = sorted(trace.assessments, key=lambda entry: entry.metadata.get(_SOURCE_RUN) != run_id)
+    for entry in own_first:
         owner = entry.metadata.get(_SOURCE_RUN) or run_id
         if entry.kind != "feedback" or not entry.valid or owner != run_id:
             continue
