@@ -24,8 +24,17 @@ _LARGEST = 1 << 26  # bytes of a report or a config
 _VERSION = 2
 
 
+class _Score(msgspec.Struct):
+    value: dict[str, msgspec.Raw] = {}
+
+
+class _Scored(msgspec.Struct):
+    score: _Score = msgspec.field(default_factory=_Score)
+
+
 class _Place(msgspec.Struct):
     index: int
+    sample_score: _Scored = msgspec.field(default_factory=_Scored)
 
 
 class Part(msgspec.Struct, kw_only=True, frozen=True):
@@ -117,18 +126,22 @@ def read_report(file: Path) -> Row:
 
 
 class Lines:
-    """A file of samples: the last line of each sample's number counts, as evalscope appends when it resumes."""
+    """A file of samples: the last line of each sample's number counts, as evalscope appends when it resumes. `labels` has
+    the names of the scores in it."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
         self.places: dict[int, int] = {}
+        self.labels: dict[str, None] = {}
         self.problems: list[str] = []
         decode = msgspec.json.Decoder(_Place).decode
         at = 0
         for line in self._read():
             if not line.isspace():
                 try:
-                    self.places[decode(line).index] = at
+                    place = decode(line)
+                    self.places[place.index] = at
+                    self.labels |= dict.fromkeys(place.sample_score.score.value)
                 except (msgspec.DecodeError, RecursionError):
                     self._place_of(line, at)
             at += len(line)

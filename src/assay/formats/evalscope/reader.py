@@ -4,7 +4,7 @@ Samples stand in the order in which they ended. Those that failed are in none of
 they become responses with an error.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -125,10 +125,8 @@ class Results:
         predictions, reviews = files
         repeats = self._repeats()
         order = list(dict.fromkeys([*predictions.places, *reviews.places]))
-        order.sort(key=lambda index: index not in reviews.places)  # labels are known from those that have a review
         groups = {index // repeats for index in lost}
         items: dict[int, Row] = {}
-        labels: dict[str, None] = {}
         for index, prediction, review in zip(order, predictions.rows(order), reviews.rows(order), strict=True):
             sample = Sample(
                 model=part.model or str((prediction or {}).get("model") or self._model),
@@ -139,7 +137,7 @@ class Results:
                 prediction=prediction or {},
                 review=review or {},
             )
-            case = self._case(sample, labels)
+            case = self._case(sample, reviews.labels)
             if index // repeats in groups:
                 items[index // repeats] = cast("Row", case.item)
             yield case
@@ -147,22 +145,19 @@ class Results:
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
             response = missing_response(item, part.model or self._model, dataset, subset, index % repeats, repeats)
             self._missing += 1
-            for label in labels:
+            for label in reviews.labels:
                 self._sums.add((response.model_name, dataset, subset), label, None, counted=False)
-            yield Case(item, response, missing_evaluations(response, labels))
+            yield Case(item, response, missing_evaluations(response, reviews.labels))
 
-    def _case(self, sample: Sample, labels: dict[str, None]) -> Case:
+    def _case(self, sample: Sample, labels: Collection[str]) -> Case:
         item = item_of(sample)
         response = response_of(sample, item, self._rest)
         self._unreviewed += not sample.review
         evaluations = list(evaluations_of(sample, response, labels, self._rest))
         values = cast("dict[str, Any]", cast("Row", sample.scored.get("score") or {}).get("value") or {})
         for evaluation in evaluations:
-            counted = evaluation.label in values
-            if counted:
-                labels[evaluation.label] = None
             place = (sample.model, sample.dataset, sample.subset)
-            self._sums.add(place, evaluation.label, evaluation.score, counted=counted)
+            self._sums.add(place, evaluation.label, evaluation.score, counted=evaluation.label in values)
         return Case(item, response, evaluations)
 
     def _repeats(self) -> int:
