@@ -110,7 +110,7 @@ def test_one_of_two_repeats_that_failed_is_a_sample_of_its_item(tmp_path: Path) 
 def test_several_datasets_and_a_metric_that_failed(tmp_path: Path) -> None:
     brought = bring_one(LOGS / "metrics", tmp_path / "out")
     assert brought.unequal() == []
-    assert brought.result.dataset == "general_mcq+general_qa"
+    assert brought.result.dataset == "general_mcq+general_qa-large"
     bleu = [row for row in brought.evaluations if row["label"] == "bleu-1"]
     assert {(row["outcome"], row["score"]) for row in bleu} == {("errored", None)}
     assert {row["error"] for row in bleu} >= {"LookupError: a resource is missing"}

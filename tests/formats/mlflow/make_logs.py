@@ -110,7 +110,7 @@ def scrubbed(value: Any, folder: str) -> Any:
     """Without what names this machine or its user, and without tracebacks, which quote the tool's source."""
     if isinstance(value, dict):
         kept = {name: inner for name, inner in value.items() if not name.startswith(PRIVATE)}
-        return {name: "Traceback" if name in TRACEBACKS else scrubbed(inner, folder) for name, inner in kept.items()}
+        return {name: "left out" if name in TRACEBACKS else scrubbed(inner, folder) for name, inner in kept.items()}
     if isinstance(value, list):
         return [scrubbed(inner, folder) for inner in value]
     if not isinstance(value, str):

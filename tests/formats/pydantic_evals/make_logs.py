@@ -85,7 +85,7 @@ def repeated(url: str) -> Any:
 def scrubbed(value: Any) -> Any:
     """Without tracebacks, which quote the tool's source and name places on this machine."""
     if isinstance(value, dict):
-        return {name: "Traceback" if name == "error_stacktrace" else scrubbed(inner) for name, inner in value.items()}
+        return {name: "left out" if name == "error_stacktrace" else scrubbed(inner) for name, inner in value.items()}
     return [scrubbed(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -126,7 +126,7 @@ def read_report(file: Path) -> Row:
 
 
 class Lines:
-    """A file of samples: the last line of each sample's number counts, as evalscope appends when it resumes. `labels` has
+    """A file of samples: the last line of each number counts, as evalscope appends when it resumes. `labels` has
     the names of the scores in it."""
 
     def __init__(self, file: Path | None) -> None:

@@ -40,7 +40,9 @@ class Results:
         self.files = files
         self.reports = [report for file in files.reports if (report := read_report(file))]
         self.parts = [(part, *self._named(part)) for part in files.parts]
-        self.dataset = "+".join(dict.fromkeys(dataset for _, dataset, _ in self.parts))
+        models = dict.fromkeys(part.model for part in files.parts if part.model)
+        datasets = "+".join(dict.fromkeys(dataset for _, dataset, _ in self.parts))
+        self.dataset = "-".join([datasets, *(models if len(models) == 1 else ())])
         self.rejected = 0
         self.planned: int | None = None
         self._rest, self._sums = Rest(), Sums()

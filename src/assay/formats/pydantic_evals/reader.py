@@ -67,7 +67,8 @@ class Report:
         self.planned: int | None = None
         self.rejected = 0
         self.top: Row = _settings(file)
-        self.dataset = str(self.top.get("dataset_name") or self.top.get("name") or file.stem)
+        named = str(self.top.get("dataset_name") or self.top.get("name") or file.stem)
+        self.dataset = "-".join(dict.fromkeys([named, self._model]))
         self._rest = Rest()
         self._averages = Averages()
         self._notes: list[str] = []
