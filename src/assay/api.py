@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.analysis.look.status import status
     from assay.analysis.look.trace import trace
     from assay.analysis.rank.rank import rank
+    from assay.analysis.verify.verify import verify
     from assay.config import Config
     from assay.config.resolved import stored_schema as schema
     from assay.engine.aggregate.aggregate import Aggregator
@@ -67,7 +68,7 @@ __all__ = [
     "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
     "local_list", "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
     "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql",
-    "status", "task", "trace", "trust", "validate", "view", "work", "writer",
+    "status", "task", "trace", "trust", "validate", "verify", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -87,6 +88,7 @@ _HOMES = {
     "analysis.look.status": "Watch=status_watch status",
     "analysis.look.trace": "trace",
     "analysis.rank.rank": "rank",
+    "analysis.verify.verify": "verify",
     "config": "parse_override",
     "config.resolved": "stored_schema=schema",
     "engine.aggregate.aggregate": "Aggregator",

@@ -239,4 +239,5 @@ _VIEWS = {  # of each type the module and the function
     "ServedModelEntry": "listings.served_models",
     "StoredDataset": "listings.datasets",
     "Trace": "trace.view",
+    "Verified": "verify.view",
 }

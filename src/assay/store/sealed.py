@@ -166,7 +166,7 @@ def _check_lock(folder: Path) -> list[Fault]:
     head, mark, _ = line.rpartition(b',"seal":"')
     if mark and line == sealed_line(head + b"}"):
         return []
-    if b"seal" not in line and b'"}\n' != line[-3:]:
+    if b"seal" not in line and line[-3:] != b'"}\n':
         return [Fault(LOCK, "an Assay that kept no seals has written it", "unsealed")]
     return [Fault(LOCK, "its text is not the one that was sealed")]
 
