@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.import_rows import import_results as import_
+    from assay.engine.experiment.lock import Locked
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
@@ -66,7 +67,7 @@ __all__ = [
     "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer", "calibrate",
     "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
     "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
-    "local_list", "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
+    "local_list", "local_pull", "lock", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
     "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql",
     "status", "task", "trace", "trust", "validate", "verify", "view", "work", "writer",
 ]
@@ -208,6 +209,14 @@ def load_test(source: "Source | None" = None, *, levels: Sequence[int], **option
     from assay.threads import run_blocking
 
     return run_blocking(lambda: finish(LoadTest(experiment(source, **options), levels)))
+
+
+def lock(source: "Source | None" = None, *, output: str | Path | None = None, **options: Any) -> "Locked":
+    """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
+    `experiment`. `run(config, locked=True)` refuses anything else."""
+    from assay.engine.experiment.lock import lock
+
+    return lock(experiment(source, **options), output)
 
 
 def plan(source: "Source | None" = None, **options: Any) -> "Plan":

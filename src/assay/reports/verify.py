@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from assay.analysis.verify.verify import Checked, Verified
+from assay.engine.experiment.lock import Locked
 from assay.reports.sheet import Cell, Line, Sheet, Table, columns_of, count, fields_of, shortened
 
 _MOST = 10
@@ -55,3 +56,31 @@ def _more(number: int, noun: str) -> Iterator[Line]:
 
 def _short(value: Any) -> str:
     return shortened(repr(value) if not isinstance(value, str) else value, _LONGEST)
+
+
+def locked(found: Locked) -> Sheet:
+    """A line for each part of a lock."""
+    values = found.lock
+    dataset: dict[str, Any] = values["dataset"] or {}
+    unknown = [str(model["name"]) for model in values["models"] if model["served"] == "unknown"]
+    rows = [
+        ["dataset", f"{dataset.get('items', 0):,}", str(dataset.get("hash", "–"))],
+        ["samples", f"{values['samples']:,}", f"random seed {values['seed']}"],
+        *(
+            [part, f"{len(values[part]):,}", _names(values[part])]
+            for part in ("prompts", "models", "scorers", "metrics")
+        ),
+        ["packages", f"{len(values['packages']):,}", f"assay {values['packages']['assay']}"],
+    ]
+    parts: list[Line | Table] = [
+        Line(f"{found.file}: {found.state}", "head", wraps=False),
+        Table(columns_of("<what", "number", "<which"), rows, compact=True, heads=False, depth=1),
+    ]
+    if unknown:
+        names = ", ".join(unknown)
+        parts.append(Line(f"what servers report is unknown of {names}: the first locked run fills it in", "open"))
+    return Sheet(parts, title=f"Lock of {values['name']}")
+
+
+def _names(entries: Sequence[dict[str, Any]]) -> str:
+    return shortened(", ".join(str(entry["name"]) for entry in entries), _LONGEST)

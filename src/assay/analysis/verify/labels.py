@@ -19,6 +19,7 @@ from assay.engine.experiment.sources import ConfigSource, Source, config_of, fin
 from assay.errors import AssayError, ConfigError
 from assay.interfaces import Limits, Model
 from assay.records import ROWS_FILE, Kind, Manifest
+from assay.store.log import FileLog
 from assay.store.repositories import DatasetRepository
 from assay.threads import run_blocking
 
@@ -86,7 +87,7 @@ def verify_labels(
         return _unverified(manifest, ", ".join(names), reason_of(error))
     identities = {str(scorer["name"]): scorer["identity"] for scorer in planned}
     changed = [scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]]
-    stored = Stored(bench.source.logs("evaluation")[0], names, keys=not changed)
+    stored = Stored(FileLog(bench.source.files["evaluation"]), names, keys=not changed)
     verdicts = {name: Verdict(stored=stored.counts[name]) for name in names}
     computed = Computed(stored)
     store.show("evaluation", bench.experiment.id, computed, None)
@@ -113,7 +114,7 @@ def _bind(config: Config, names: Sequence[str]) -> tuple[list[BoundScorer], dict
     """The scorers of these names, and why some cannot be had."""
     models: dict[str, Model] = {entry.name: Silent(entry.name, identity_of(config, entry)) for entry in config.models}
     scorers: list[BoundScorer] = []
-    failed = {name: "the config has no scorer of this name: name one that has with -c" for name in names}
+    failed = dict.fromkeys(names, "the config has no scorer of this name: name one that has with -c")
     for method in config.evaluation_methods:
         if method.name not in failed:
             continue

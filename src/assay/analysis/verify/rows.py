@@ -169,8 +169,7 @@ def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str
     if stored.outcome == computed.outcome == "errored":
         return  # texts of errors name lines and places
     for field in _FIELDS:
-        for path, before, after in differing(getattr(stored, field), getattr(computed, field), field):
-            yield path, before, after
+        yield from differing(getattr(stored, field), getattr(computed, field), field)
 
 
 def _place(row: Evaluation) -> _Place:
