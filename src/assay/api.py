@@ -67,9 +67,9 @@ __all__ = [
     "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer", "calibrate",
     "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
     "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
-    "local_list", "local_pull", "lock", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
-    "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql",
-    "status", "task", "trace", "trust", "validate", "verify", "view", "work", "writer",
+    "local_list", "local_pull", "lock", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt",
+    "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show",
+    "sql", "status", "task", "trace", "trust", "validate", "verify", "view", "work", "writer",
 ]
 # fmt: on
 
