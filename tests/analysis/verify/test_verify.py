@@ -345,7 +345,9 @@ def test_a_foreign_folder_is_not_run_before_it_is_trusted(out: Path) -> None:
         stored_config(out, "evaluate")
     found = verified(out)
     assert [fault.file for fault in found.faults] == ["config.yaml"]
-    assert "not of your Assay's making" in " ".join(next(each for each in found.checked if each.part == "labels").reasons)
+    assert "not of your Assay's making" in " ".join(
+        next(each for each in found.checked if each.part == "labels").reasons
+    )
 
 
 def test_a_folder_of_an_earlier_assay_says_what_is_not_sealed(out: Path) -> None:

@@ -3,7 +3,7 @@
 import ast
 import platform
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
@@ -21,14 +21,24 @@ def versions(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
     named = {*_ALWAYS}
     for file in _files(functions):
         named |= {name for name in _imports(file) if name not in sys.stdlib_module_names}
-    distributions = packages_distributions()
     found = {"assay": __version__, "python": platform.python_version()}
-    for distribution in sorted({each for name in named for each in distributions.get(name, ())}):
-        try:
-            found.setdefault(distribution.lower().replace("_", "-"), version(distribution))
-        except PackageNotFoundError:
-            continue
+    for distribution in sorted({each for name in named for each in _distributions(name)}):
+        found.setdefault(distribution.lower().replace("_", "-"), version(distribution))
     return dict(sorted(found.items()))
+
+
+def _distributions(module: str) -> list[str]:
+    """The installed packages that a module is of: mostly one that is called like it."""
+    try:
+        version(module)
+    except PackageNotFoundError:
+        return _by_module().get(module, []) if any(_specs(module)) else []
+    return [module]
+
+
+@cache
+def _by_module() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def _files(functions: Iterable[Callable[..., Any]]) -> set[Path]:
