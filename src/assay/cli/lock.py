@@ -1,5 +1,7 @@
 """`assay lock`: write down what determines a config's numbers, for `run --locked`."""
 
+from typing import Any
+
 import click
 
 from assay import api
@@ -14,7 +16,7 @@ from assay.cli._output import format_option, only_json, show
 @settings_option
 @benchmark_options
 @format_option
-def command(config: str, output: str | None, form: str, as_json: bool, **options: object) -> None:
+def command(config: str, output: str | None, form: str, as_json: bool, **options: Any) -> None:
     """Write what determines the numbers of CONFIG to CONFIG.lock: hashes of data, prompts and code, models with what
     servers reported, versions, seeds, prices.
 

@@ -1,7 +1,8 @@
 """The labels of a folder, given once more by its scorers."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def reason_of(error: Exception) -> str:
 
 
 def verify_labels(
-    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: Collection[str]
+    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: AbstractSet[str]
 ) -> Found:
     """`bad` are the files that are not as they were sealed."""
     manifest = manifests.get("evaluation")

@@ -1,6 +1,7 @@
 """The metrics of a folder, computed once more from its stored labels."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from assay.store.repair import read_rows
 
 
 def verify_metrics(
-    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: Collection[str]
+    folder: Path, manifests: Mapping[Kind, Manifest], config: ConfigSource | None, bad: AbstractSet[str]
 ) -> Found:
     """`bad` are the files that are not as they were sealed."""
     manifest = manifests.get("aggregation")

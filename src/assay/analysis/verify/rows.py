@@ -173,5 +173,5 @@ def _differences(stored: Evaluation, computed: Evaluation) -> Iterator[tuple[str
 
 
 def _place(row: Evaluation) -> _Place:
-    players = tuple(row.players) if row.players else None
-    return _Place(row.scorer, row.item_id, row.sample_index, tuple(row.responses), players, row.seat, row.part[0])
+    answers = tuple(row.responses)
+    return _Place(row.scorer, row.item_id, row.sample_index, answers, row.players, row.seat, row.part[0])

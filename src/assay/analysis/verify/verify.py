@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from assay.analysis.verify.labels import verify_labels
+from assay.analysis.verify.labels import Found, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
 from assay.analysis.verify.values import Difference
 from assay.engine.experiment.sources import ConfigSource, newest_inside
@@ -17,6 +17,7 @@ from assay.store.sealed import Fault, check_folder
 from assay.store.shared.mirror import local
 from assay.store.stores import MANIFEST, read_manifests
 
+Part = Literal["files", "labels", "metrics", "headlines"]
 _MOST = 1000  # differences that are kept: all are counted
 
 
@@ -24,7 +25,7 @@ class Checked(msgspec.Struct, kw_only=True):
     """How many files, labels of a scorer, rows of a metric or headlines are verified, differ, and cannot be verified;
     `reasons` says why not, each with its count."""
 
-    part: Literal["files", "labels", "metrics", "headlines"]
+    part: Part
     name: str
     verified: int = 0
     differ: int = 0
@@ -82,10 +83,11 @@ def _verify(folder: Path, config: ConfigSource | None) -> Verified:
         result.notes.append(f"labels and metrics were not computed: {error.what}")
         result.ok = False
         return result
-    for part, found in (
-        ("labels", verify_labels(folder, manifests, config, bad)),
-        ("metrics", verify_metrics(folder, manifests, config, bad)),
-    ):
+    computed: dict[Part, Found] = {
+        "labels": verify_labels(folder, manifests, config, bad),
+        "metrics": verify_metrics(folder, manifests, config, bad),
+    }
+    for part, found in computed.items():
         result.notes += [note for note in found.notes if note not in result.notes]
         for name, verdict in found.verdicts.items():
             verified = verdict.stored - verdict.differ - verdict.unverified
