@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
-    from assay.engine.experiment.import_rows import import_results as import_
+    from assay.engine.experiment.import_results import import_results as import_
     from assay.engine.experiment.lock import Locked
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
@@ -100,7 +100,7 @@ _HOMES = {
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
-    "engine.experiment.import_rows": "import_results=import_",
+    "engine.experiment.import_results": "import_results=import_",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
@@ -110,7 +110,7 @@ _HOMES = {
     "reports": "label_screen",
     "reports.junit": "junit",
     "reports.load": "finish=finish_load",
-    "reports.progress": "emit for_programs watch",
+    "reports.progress": "emit for_programs program_output watch",
     "reports.sheet": "Sheet checked_suffix listing save sheet",
     "reports.documents": "csv_lines",
     "server.process": "mock_server",

@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import benchmark_options, config_of, settings_option
-from assay.cli._output import format_option, only_json, show
+from assay.cli._output import format_option, show
 
 
 @click.command("lock", cls=Command)
@@ -22,6 +22,5 @@ def command(config: str, output: str | None, form: str, as_json: bool, **options
 
     Nothing is run. Locking an unchanged config again changes no byte; a file that is not a lock is never replaced.
     """
-    with only_json(as_json):
-        source, chosen = config_of(config=config, config_option=None, **options)
-        show(api.lock(source, output=output, **chosen), form, as_json=as_json)
+    source, chosen = config_of(config=config, config_option=None, **options)
+    show(api.lock(source, output=output, **chosen), form, as_json=as_json)

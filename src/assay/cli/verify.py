@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import trust_option
-from assay.cli._output import format_option, only_json, show
+from assay.cli._output import format_option, show
 
 
 @click.command("verify", cls=Command)
@@ -21,8 +21,7 @@ def command(paths: tuple[str, ...], config: str | None, form: str, as_json: bool
     Judges answer from the log of their calls: nobody is asked, nothing is paid and nothing is written. Exit code 1 if
     anything differs or is damaged.
     """
-    with only_json(as_json):
-        found = api.verify([*paths], config)
-        show(found, form, as_json=as_json)
+    found = api.verify([*paths], config)
+    show(found, form, as_json=as_json)
     if not all(folder.ok for folder in found):
         sys.exit(1)

@@ -24,7 +24,7 @@ from assay.store.log import FileLog
 from assay.store.repositories import DatasetRepository
 from assay.threads import run_blocking
 
-_ADOPTED = "adopted"  # in the plan of rows that an import brought
+ADOPTED = "adopted"  # in the plan of rows that an import brought
 _UNUSED: dict[str, Any] = {"tasks": [], "dataset": None}
 
 
@@ -78,7 +78,7 @@ def verify_labels(
         return Found()
     planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
     names = [str(scorer["name"]) for scorer in planned]
-    if _ADOPTED in manifest.plan:
+    if ADOPTED in manifest.plan:
         return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
     try:
         bench = bench_of(folder, config)

@@ -7,9 +7,11 @@ from typing import Literal
 
 import msgspec
 
+from assay.analysis.verify.headlines import verify_headlines
 from assay.analysis.verify.labels import Found, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
 from assay.analysis.verify.values import Difference
+from assay.engine.experiment.imported import imported_copies
 from assay.engine.experiment.sources import ConfigSource, newest_inside
 from assay.errors import AssayError, UserError, shown
 from assay.shown import Shown
@@ -49,28 +51,29 @@ def verify(paths: str | Path | Sequence[str | Path], config: ConfigSource | None
     """Check the seals of folders, compute their labels and metrics again from the stored rows, and compare. Judges
     answer from the log of their calls; nobody is asked and nothing is written. `config` replaces the folders' own."""
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    return [_verify(folder, config) for path in listed for folder in _folders(path)]
+    return [_verify(*found, config) for path in listed for found in _folders(path)]
 
 
-def _folders(path: str | Path) -> Iterable[Path]:
-    place = local(path)
-    if os.path.isfile(place):
-        place = place.parent
+def _folders(path: str | Path) -> Iterable[tuple[Path, str]]:
+    """The experiments at a path, and what to call them: ours, or copies of another program's."""
+    named = local(path)
+    place = newest_inside(named.parent if os.path.isfile(named) else named)
     if not os.path.isdir(place):
         from assay.config.source import similar_files
 
         raise UserError(f"there is no folder {str(path)!r}", fix=similar_files(place))
-    place = newest_inside(place)
-    below = [place] if (place / MANIFEST).is_file() else sorted(file.parent for file in place.rglob(MANIFEST))
-    if not below:
-        fix = "name an experiment's folder; `assay import` makes one of another program's results"
-        raise UserError(f"there is no experiment in {str(path)!r}", where=str(place), fix=fix)
-    return below
+    if (place / MANIFEST).is_file():
+        return [(place, shown(str(place)))]
+    if os.path.isdir(named) and (below := sorted(file.parent for file in place.rglob(MANIFEST))):
+        return [(folder, shown(str(folder))) for folder in below]
+    if copies := imported_copies(named):
+        return [(copy.folder, f"{path} ({copy.name})") for copy in copies]
+    raise UserError(f"there is no experiment in {str(path)!r}", where=str(place), fix="name an experiment's folder")
 
 
-def _verify(folder: Path, config: ConfigSource | None) -> Verified:
+def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
     intact, faults = check_folder(folder)
-    result = Verified(folder=shown(str(folder)), faults=faults)
+    result = Verified(folder=name, faults=faults)
     bad = {fault.file for fault in faults if fault.kind != "unsealed"}
     unsealed = [fault for fault in faults if fault.kind == "unsealed"]
     reasons = {f"{fault.file}: {fault.what}": 1 for fault in unsealed}
@@ -86,6 +89,7 @@ def _verify(folder: Path, config: ConfigSource | None) -> Verified:
     computed: dict[Part, Found] = {
         "labels": verify_labels(folder, manifests, config, bad),
         "metrics": verify_metrics(folder, manifests, config, bad),
+        "headlines": verify_headlines(folder, manifests),
     }
     for part, found in computed.items():
         result.notes += [note for note in found.notes if note not in result.notes]
