@@ -63,13 +63,14 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
-    "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result", "RunRepository",
-    "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer", "calibrate",
-    "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
-    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
-    "local_list", "local_pull", "lock", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt",
-    "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show",
-    "sql", "status", "task", "trace", "trust", "validate", "verify", "view", "work", "writer",
+    "FlatStore", "FolderStore", "Labelling", "Load", "Locked", "MemoryStore", "Options", "Plan", "Result",
+    "RunRepository", "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer",
+    "calibrate", "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate",
+    "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label",
+    "list", "load_test", "local_list", "local_pull", "lock", "ls", "metric", "mock_server", "model", "open_store",
+    "plan", "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save", "schema",
+    "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "verify", "view", "work",
+    "writer",
 ]
 # fmt: on
 
@@ -101,6 +102,7 @@ _HOMES = {
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.import_results": "import_results=import_",
+    "engine.experiment.lock": "Locked",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",

@@ -326,6 +326,58 @@ def test_imported_labels_cannot_be_computed_again_and_their_seals_hold(tmp_path:
     assert not verified(tmp_path / "out").ok
 
 
+READER = """
+from assay.engine.experiment.foreign import Case, Headline, key_of
+from assay.records import Evaluation, Response
+from assay.registry import reader
+
+
+class Found:
+    dataset, rejected, planned, facts = "theirs", 0, None, {}
+
+    def __init__(self, path):
+        self.source = {"path": path.name}
+
+    def cases(self):
+        for n in range(4):
+            key = key_of("theirs", n)
+            answer = Response(item_id=f"q{n}", sample_id=f"q{n}_sample_0", model_name="m", response="x", key=key)
+            label = Evaluation(item_id=f"q{n}", label="acc", scorer="acc", model_name="m", score=float(n % 2), key=key,
+                               passed=bool(n % 2), responses=[key])
+            yield Case({"id": f"q{n}", "data": {"question": "?"}}, answer, [label])
+
+    def notes(self):
+        return []
+
+    def headlines(self):
+        return [
+            Headline(label="acc", metric="accuracy", value=0.5),
+            Headline(label="acc", metric="own", value=3.0, reason="it is computed by a formula of its own"),
+        ]
+
+
+def theirs(path):
+    return [Found(path)]
+"""
+
+
+def test_headlines_of_another_program_are_computed_again(tmp_path: Path) -> None:
+    (tmp_path / "reading.py").write_text(READER)
+    (tmp_path / "log.txt").write_text("theirs")
+    assay.import_(tmp_path / "log.txt", tmp_path / "out", format_name=f"{tmp_path / 'reading.py'}:theirs")
+    found = verified(tmp_path / "out")
+    (headlines,) = [each for each in found.checked if each.part == "headlines"]
+    assert numbers(headlines) == (1, 0, 1)
+    assert list(headlines.reasons) == ["it is computed by a formula of its own"]
+    assert numbers(part(found, "seals"))[1:] == (0, 0)
+
+    edit(tmp_path / "out" / "evaluation_results.jsonl", lambda rows: rows[0].update(score=1.0, passed=True))
+    found = verified(tmp_path / "out")
+    assert not found.ok
+    theirs = [each for each in found.differences if each.where == "headlines"]
+    assert ("ours", 0.5, 0.75) in [(each.field, each.stored, each.computed) for each in theirs]
+
+
 def test_folders_below_are_all_verified_and_other_places_are_an_error(out: Path, tmp_path: Path) -> None:
     shutil.copytree(out, tmp_path / "more" / "a")
     shutil.copytree(out, tmp_path / "more" / "b")
