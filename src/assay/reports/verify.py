@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay.analysis.verify.verify import Checked, Verified
+from assay.analysis.verify.verify import Tally, Verified
 from assay.engine.experiment.lock import Locked
 from assay.reports.sheet import Cell, Line, Sheet, Table, columns_of, count, fields_of, shortened
 
@@ -43,7 +43,7 @@ def _folder(found: Verified) -> Iterator[Line | Table]:
     yield Line("verified" if found.ok else "not as it should be", "good" if found.ok else "bad")
 
 
-def _row(checked: Checked) -> list[str | Cell]:
+def _row(checked: Tally) -> list[str | Cell]:
     differ = Cell(f"{checked.differ:,}", "bad" if checked.differ else "")
     unverified = Cell(f"{checked.unverified:,}", "open" if checked.unverified else "")
     return [checked.part, shortened(checked.name, 40), f"{checked.verified:,}", differ, unverified]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay.analysis.verify.replay import NOT_LOGGED
-from assay.analysis.verify.verify import Checked, Verified
+from assay.analysis.verify.verify import Tally, Verified
 from assay.engine.experiment.trust import stored_config
 from assay.errors import UserError
 from tests.analysis.verify.lab import config_of, rows_of, run, save_rows
@@ -41,11 +41,11 @@ def verified(out: Path, **options: Any) -> Verified:
     return found
 
 
-def part(found: Verified, name: str, what: str = "") -> Checked:
+def part(found: Verified, name: str, what: str = "") -> Tally:
     return next(each for each in found.checked if each.name == name and what in ("", each.part))
 
 
-def numbers(checked: Checked) -> tuple[int, int, int]:
+def numbers(checked: Tally) -> tuple[int, int, int]:
     return checked.verified, checked.differ, checked.unverified
 
 

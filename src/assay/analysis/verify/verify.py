@@ -23,7 +23,7 @@ Part = Literal["files", "labels", "metrics", "headlines"]
 _MOST = 1000  # differences that are kept: all are counted
 
 
-class Checked(msgspec.Struct, kw_only=True):
+class Tally(msgspec.Struct, kw_only=True):
     """How many files, labels of a scorer, rows of a metric or headlines are verified, differ, and cannot be verified;
     `reasons` says why not, each with its count."""
 
@@ -41,7 +41,7 @@ class Verified(Shown, kw_only=True):
 
     folder: str
     ok: bool = True
-    checked: list[Checked] = []
+    checked: list[Tally] = []
     faults: list[Fault] = []
     differences: list[Difference] = []
     notes: list[str] = []
@@ -77,7 +77,7 @@ def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
     bad = {fault.file for fault in faults if fault.kind != "unsealed"}
     unsealed = [fault for fault in faults if fault.kind == "unsealed"]
     reasons = {f"{fault.file}: {fault.what}": 1 for fault in unsealed}
-    files = Checked(part="files", name="seals", verified=intact, differ=len(bad), unverified=len(unsealed))
+    files = Tally(part="files", name="seals", verified=intact, differ=len(bad), unverified=len(unsealed))
     files.reasons = reasons
     result.checked.append(files)
     try:
@@ -95,7 +95,7 @@ def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
         result.notes += [note for note in found.notes if note not in result.notes]
         for name, verdict in found.verdicts.items():
             verified = verdict.stored - verdict.differ - verdict.unverified
-            checked = Checked(part=part, name=name, verified=verified, differ=verdict.differ)
+            checked = Tally(part=part, name=name, verified=verified, differ=verdict.differ)
             checked.unverified, checked.reasons = verdict.unverified, dict(verdict.reasons)
             result.checked.append(checked)
             result.differences += verdict.differences[: _MOST - len(result.differences)]
