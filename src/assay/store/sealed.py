@@ -21,6 +21,7 @@ from assay.store.written import LEDGER, was_written, written_names
 
 MANIFEST, LOCK, SEAL = "manifest.json", ".lock", "seal"
 _KEPT = (*ROWS_FILE.values(), "config.yaml", "metrics.json", "status.json", "calls.jsonl", "traces.jsonl")
+_CALLS = "calls.jsonl"
 _BESIDE = ("labels.jsonl", LEDGER)  # what people and verbs add to
 _ASIDE = ("superseded", "rejected", "calls.d", "traces.d")
 _OPEN = ("config.yaml", "status.json", "metrics.json")
@@ -62,15 +63,22 @@ def signed(sections: Mapping[str, Any]) -> bytes:
     return b'%b"%b"%b\n' % (head, xxh3_64_hexdigest(head).encode(), tail)
 
 
-def seal_files(folder: Path) -> None:
-    """Have the manifest of a folder remember its other files as they are now. Call it under the folder's lock."""
+def seal_files(folder: Path, *, anew: bool = True) -> None:
+    """Have the manifest of a folder remember its other files as they are now, or else those that it does not know yet.
+    Calls that were paid are only added to: what is damaged of them stays so. Call it under the folder's lock."""
     file = folder / MANIFEST
     if not file.is_file():
         return
     sections = msgspec.json.decode(reading.content(file), type=dict[str, msgspec.Raw])
     rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
     own = [name for name in _own_files(folder) if name not in rows]
-    files = {name: _sums(folder / name) for name in own}
+    before = msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
+    kept = {name: sealed for name, sealed in before.items() if name in own and not anew}
+    if (calls := before.get(_CALLS)) is not None and any(
+        fault.kind == "damaged" for fault in _check_file(folder, _CALLS, calls, grows=True)
+    ):
+        kept[_CALLS] = calls
+    files = {name: kept.get(name) or _sums(folder / name) for name in own}
     text = signed({**sections, SEAL: msgspec.json.encode(_Seal(files))})
     if text != reading.content(file):
         write_file(file, text)

@@ -201,6 +201,14 @@ def test_judges_answer_from_the_log_and_a_call_that_is_not_in_it_cannot_be_verif
     assert "calls.jsonl" in {fault.file for fault in found.faults}
 
 
+def test_a_damaged_log_of_calls_is_not_sealed_by_the_next_run(tmp_path: Path) -> None:
+    out = run(tmp_path)
+    file = out / "calls.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"seconds":', b'"sekonds":', 1))
+    run(tmp_path, evaluation_methods=["exact_match"])
+    assert "calls.jsonl" in {fault.file for fault in verified(out).faults if fault.kind == "damaged"}
+
+
 def test_a_judges_answer_that_was_changed_changes_the_label(out: Path) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
         for call in rows:

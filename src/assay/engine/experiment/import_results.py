@@ -90,6 +90,8 @@ def import_one(read: Read, folder: Path) -> Imported:
             stay = evaluation is not None and "adopted" not in evaluation.plan
             imported = _imported(name, foreign, folder, before, store)
             imported.notes += [_STAY] if stay and _STAY not in imported.notes else []
+            means_config(folder, foreign.dataset)  # it may have been stopped before
+            seal_files(folder, anew=False)
             return imported
         for kind in ("dataset", "run"):
             _check_free(store, kind)
