@@ -1,7 +1,5 @@
 """`assay verify` through real processes: what it prints, and its exit codes."""
 
-import json
-
 from tests.cli.shell import Shell
 
 
@@ -13,8 +11,7 @@ def test_a_run_is_verified_and_a_flipped_bit_is_an_exit_code(shell: Shell) -> No
     assert calls["requests"] == 0
     assert "labels exact_match 4 0 0" in done.words
     assert done.out.rstrip().endswith("verified")
-    found = json.loads(shell.call("verify", "out", "--json").out)
-    assert [folder["ok"] for folder in found] == [True]
+    assert shell.call("verify", "out", "--json").result["ok"]
 
     file = shell.out / "status.json"
     content = bytearray(file.read_bytes())
@@ -23,7 +20,9 @@ def test_a_run_is_verified_and_a_flipped_bit_is_an_exit_code(shell: Shell) -> No
     bad = shell.call("verify", "out")
     assert bad.code == 1
     assert "damaged: status.json: block 1" in bad.words
-    assert shell.call("verify", "out", "--json").code == 1
+    first, last = shell.call("verify", "out", "--json").events()
+    assert first["faults"][0]["file"] == "status.json"
+    assert (last["event"], last["ok"], last["exit_code"]) == ("result", False, 1)
 
 
 def test_it_fits_eighty_columns(shell: Shell) -> None:

@@ -1,13 +1,12 @@
 """`assay verify`: recompute labels and metrics from the stored rows, and check every file's seal."""
 
-import sys
-
 import click
 
 from assay import api
 from assay.cli import Command
 from assay.cli._options import trust_option
-from assay.cli._output import format_option, show
+from assay.cli._output import format_option, print_json, show
+from assay.errors import RunFailed
 
 
 @click.command("verify", cls=Command)
@@ -22,6 +21,10 @@ def command(paths: tuple[str, ...], config: str | None, form: str, as_json: bool
     anything differs or is damaged.
     """
     found = api.verify([*paths], config)
-    show(found, form, as_json=as_json)
-    if not all(folder.ok for folder in found):
-        sys.exit(1)
+    if as_json:
+        for folder in found:
+            print_json(folder)
+    else:
+        show(found, form)
+    if bad := [folder.folder for folder in found if not folder.ok]:
+        raise RunFailed(f"not as it should be: {', '.join(bad)}")
