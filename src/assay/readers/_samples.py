@@ -89,7 +89,9 @@ class _Table:
             kind, dot, label = name.partition(".")
             if dot and kind in (SCORE, PASSED, OUTCOME):
                 labels.setdefault(label, {})[kind] = at
-        self._labels = [(*_label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME))) for name, at in labels.items()]
+        self._labels = [
+            (*_label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME))) for name, at in labels.items()
+        ]
 
     def response(self, cells: Sequence[Any]) -> Response:
         if len(cells) != self._width:

@@ -78,7 +78,7 @@ class EenFiles:
                 yield from self._one_by_one(block, kind)
 
     def _one_by_one(self, block: bytes, kind: Any) -> Iterator[Any]:
-        for line in block.splitlines():
+        for line in filter(bytes.strip, block.split(b"\n")):
             try:
                 yield msgspec.convert(tolerant_json(line), kind)
             except (ValueError, RecursionError):

@@ -5,8 +5,9 @@ from typing import Any, cast, get_type_hints
 
 import msgspec
 
-from assay.analysis.look.export import Export
-from assay.analysis.look.readback import batches, source_rows
+from assay.analysis.look.export import TABLES, Export
+from assay.analysis.look.readback import batches
+from assay.engine.experiment.own_folder import rows_of
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Response
 from assay.registry import writer
@@ -24,7 +25,7 @@ def een(export: Export) -> None:
     if "responses" not in tables:
         export.tables.log("responses")
     for name, kind in tables.items():
-        lines = batches(_lines(source_rows(export.tables, name, kind)))
+        lines = batches(_lines(rows_of(export.tables.source, TABLES[name], kind)))
         write_named(export.path / _FILES[name], lines, force=export.force)
 
 

@@ -51,7 +51,9 @@ def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
     except ImportError:
         raise UserError("this needs pyarrow, which is not installed", fix="pip install 'assay[hf]'") from None
     schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in types.items()])
-    described = msgspec.json.encode({"info": {"features": {n: {"dtype": k, "_type": "Value"} for n, k in types.items()}}})
+    described = msgspec.json.encode(
+        {"info": {"features": {n: {"dtype": k, "_type": "Value"} for n, k in types.items()}}}
+    )
     schema = schema.with_metadata({"huggingface": described.decode()})
     texts = {name for name, kind in types.items() if kind == "string"}
     with TemporaryFile(prefix="assay-") as file:
@@ -59,7 +61,9 @@ def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
         with pa.ipc.new_stream(pa.PythonFile(file, "w"), schema) as stream:
             while batch := list(islice(rows, _BATCH)):
                 columns = [[_cell(row.get(name), name in texts) for row in batch] for name in types]
-                stream.write_batch(pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema)], schema=schema))
+                stream.write_batch(
+                    pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema)], schema=schema)
+                )
         file.seek(0)
         write_named(path, _blocks(file), force=export.force)
 

@@ -19,11 +19,12 @@ import msgspec
 import numpy as np
 import xxhash
 
-from assay.analysis.look.export import Tables
+from assay.analysis.look.export import TABLES, Tables
 from assay.engine.experiment.foreign import Foreign
+from assay.engine.experiment.own_folder import rows_of
 from assay.engine.experiment.patches import SHAPES, RowKind, RowLine, address
 from assay.engine.experiment.sidecar import FILES, FileLine, SidecarHead
-from assay.records import Evaluation, Response, tolerant_json
+from assay.records import Evaluation, Response
 from assay.store.files import make_folder, new_file, store_error
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
@@ -133,7 +134,7 @@ class _Side:
         self.kind: RowKind = kind
         self.fits = {"item": _same_item, "response": _same_response, "evaluation": _same_evaluation}[kind]
         table, self._type = _TABLES[kind]
-        self._rows = source_rows(tables, table, self._type) if table in tables else iter(())
+        self._rows = rows_of(tables.source, TABLES[table], self._type)
         self.next: Any = next(self._rows, None)
         self._spool: IO[bytes] | None = None
         self._stack = stack
@@ -209,17 +210,6 @@ def _same_evaluation(read: Evaluation, true: Evaluation) -> bool:
         and read.model_name in (true.model_name, "")
         and read.scorer in (true.scorer, "")
     )
-
-
-def source_rows(tables: Tables, table: str, kind: Any) -> Iterator[Any]:
-    """The rows of a table as what they are, block by block."""
-    decode = msgspec.json.Decoder(kind).decode_lines
-    for log in tables.logs(table):
-        for block in log.blocks():
-            try:
-                yield from cast("list[Any]", decode(block))
-            except (ValueError, RecursionError):
-                yield from (msgspec.convert(tolerant_json(line), kind) for line in block.splitlines() if line.strip())
 
 
 def batches(rows: Iterator[bytes], size: int = 1000) -> Iterator[bytes]:

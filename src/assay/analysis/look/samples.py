@@ -87,7 +87,7 @@ class SamplesTable:
                 try:
                     yield from cast("list[Response]", decode(block))
                 except (ValueError, RecursionError):
-                    lines = (line for line in block.splitlines() if line.strip())
+                    lines = (line for line in block.split(b"\n") if line.strip())
                     yield from (msgspec.convert(tolerant_json(line), Response) for line in lines)
 
     # ---- items
@@ -168,7 +168,13 @@ class SamplesTable:
         """A function that gives the (column, value) pairs of a response."""
         columns = self._label_columns
         parts = [
-            (f"{SCORE}.{name}", f"{PASSED}.{name}", f"{OUTCOME}.{name}", f"{OUTCOME}.{name}" in columns, *map(memoryview, label))
+            (
+                f"{SCORE}.{name}",
+                f"{PASSED}.{name}",
+                f"{OUTCOME}.{name}",
+                f"{OUTCOME}.{name}" in columns,
+                *map(memoryview, label),
+            )
             for name, label in self._labels.items()
         ]
 

@@ -132,7 +132,10 @@ def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
     read = registry.reader.get(name, base=Path.cwd(), where="--from")
     chosen = registry.check_params(read, params, where="--set")
     with failing(read, f"the format {name!r}", "--from"):
-        return read(path, **chosen)
+        results: list[Foreign] = read(path, **chosen)
+    from assay.engine.experiment.sidecar import completed  # it needs this module
+
+    return [completed(foreign, path) for foreign in results]
 
 
 # ---- files

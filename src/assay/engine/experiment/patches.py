@@ -135,13 +135,6 @@ class ItemShape:
         return msgspec.json.decode(line.adds, type=dict[str, Any])
 
 
-SHAPES: dict[RowKind, Shape | ItemShape] = {
-    "item": ItemShape(),
-    "response": Shape(Response),
-    "evaluation": Shape(Evaluation),
-}
-
-
 def completed_row(row: Row, line: RowLine, digest: str) -> Row:
     """The row with what its line puts back."""
     try:
@@ -197,3 +190,10 @@ def _put(holder: Any, path: Sequence[str], fix: Fix, same: bool) -> Any:
     else:
         fields[name] = fix.value
     return holder
+
+
+SHAPES: dict[RowKind, Shape | ItemShape] = {
+    "item": ItemShape(),
+    "response": Shape(Response),
+    "evaluation": Shape(Evaluation),
+}

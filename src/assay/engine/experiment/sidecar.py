@@ -5,7 +5,6 @@ line for each row (see `patches.py`), then the files of the source that no forma
 by position; what is edited, added or removed in the converted file stays so.
 """
 
-import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
@@ -29,18 +28,17 @@ from assay.store.log import FileLog
 INSIDE_FOLDER, BESIDE_FILE = "assay_sidecar.jsonl", ".assay.jsonl"
 VERSION = 1
 FILES = {"metrics": ROWS_FILE["aggregation"], "calls": "calls.jsonl", "traces": "traces.jsonl"}  # lines of rows
-_BATCH = 1 << 20
 _MARK = b'{"assay_sidecar":'
 _ROW = b'{"of":"'
 
 
-class SidecarHead(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What was converted: `source` and `params` tell whether it would be again, `files` whether what was written is
+class SidecarHead(msgspec.Struct, kw_only=True):
+    """What was converted: `source`, a digest, and `params` tell whether it would be again, `files` whether what was written is
     still there; `config` is the text of the source's config."""
 
     assay_sidecar: int = VERSION
     format: str = ""
-    source: dict[str, Any] = {}
+    source: str = ""
     params: dict[str, Any] = {}
     files: dict[str, str] = {}
     dataset: str = ""
@@ -84,7 +82,9 @@ def head_of_sidecar(path: Path) -> SidecarHead | None:
     try:
         return msgspec.json.decode(first, type=SidecarHead)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"the sidecar cannot be read: {error}", where=str(path), fix="restore it, or remove it") from None
+        raise UserError(
+            f"the sidecar cannot be read: {error}", where=str(path), fix="restore it, or remove it"
+        ) from None
 
 
 def completed(foreign: Foreign, path: Path) -> Foreign:
@@ -162,12 +162,12 @@ class Completed:
     def restore(self, folder: Path) -> None:
         if not self._fits():
             return
-        logs = {name: FileLog(folder / file) for name, file in FILES.items()}
+        present = [name for name, file in FILES.items() if FileLog(folder / file).segments()]
         if self._edited or self._new or self._missing:
-            del logs["metrics"]
-        for name, log in logs.items():
-            if not log.segments():
-                _append(log, (line.row for line in _file_lines(self._sidecar) if line.file == name))
+            present.append("metrics")
+        for name in {line.file for line in _file_lines(self._sidecar)} & FILES.keys() - {*present}:
+            rows = (bytes(line.row) + b"\n" for line in _file_lines(self._sidecar) if line.file == name)
+            FileLog(folder / FILES[name]).replace(rows)
         if self._head.config:  # its owner is whoever wrote the sidecar: this process has not vouched for it
             write_file(folder / CONFIG, self._head.config.encode())
 
@@ -211,7 +211,9 @@ class _Lines:
                 else:
                     self._whole.append(position)
         self._order = np.argsort(np.frombuffer(self._hashes, np.int64), kind="stable") if self._hashes else None
-        self._sorted = array("q", np.frombuffer(self._hashes, np.int64)[self._order].tobytes()) if self._hashes else None
+        self._sorted = (
+            array("q", np.frombuffer(self._hashes, np.int64)[self._order].tobytes()) if self._hashes else None
+        )
         self._used = bytearray(len(self._hashes))
         self._next = 0
 
@@ -279,17 +281,3 @@ def _file_lines(path: Path) -> Iterator[FileLine]:
     for _, text in FileLog(path).scan():
         if text.startswith(b'{"file":'):
             yield decode(text)
-
-
-def _append(log: FileLog, rows: Iterator[msgspec.Raw]) -> None:
-    """Rows at the end of a log, many at once."""
-    batch = bytearray()
-    for row in rows:
-        batch += bytes(row) + b"\n"
-        if len(batch) >= _BATCH:
-            log.append(bytes(batch))
-            batch.clear()
-    log.append(bytes(batch))
-    if os.path.exists(log.path):
-        log.sync()
-    log.close()

@@ -1,0 +1,123 @@
+"""Experiment folders of ours as results that can be imported: how one is copied, and where a copy may be put."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.foreign import Case, Headline, files_below
+from assay.engine.experiment.sidecar import FILES
+from assay.engine.experiment.sources import Source, find_source
+from assay.engine.experiment.trust import CONFIG
+from assay.errors import AssayError, UserError
+from assay.records import Evaluation, Kind, Response, tolerant_json
+from assay.store.files import write_file
+from assay.store.keys import canonical
+from assay.store.log import FileLog
+from assay.store.seal import is_unchanged
+from assay.store.stores import MANIFEST, FlatStore, read_manifests
+
+_KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
+_BESIDE = (*FILES.values(), CONFIG)
+
+
+class OwnFolder:
+    """The rows of one source, and with a folder what is beside them."""
+
+    rejected = 0
+
+    def __init__(self, source: Source) -> None:
+        self.rows = source
+        self.dataset = source.name
+
+    @property
+    def planned(self) -> int | None:
+        manifest = self.rows.manifest("run")
+        return manifest.planned if manifest is not None else None
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        logs = [log for kind in _KINDS for log in self.rows.logs(kind)]
+        files = [log.path.parent / part.name for log in logs for part in log.segments()]
+        folder = self.rows.folder
+        more = [folder / name for name in _BESIDE if (folder / name).is_file()] if folder is not None else []
+        return {"format": "assay", "files": [content_stamp(file.absolute()) for file in (*files, *more)]}
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {"read_from": [str(file) for file in self.rows.files.values()]}
+
+    def cases(self) -> Iterator[Case]:
+        yield from (Case(item=row) for row in rows_of(self.rows, "dataset", dict[str, Any]))
+        yield from (Case(response=row) for row in rows_of(self.rows, "run", Response))
+        yield from (Case(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation))
+
+    def notes(self) -> list[str]:
+        return []
+
+    def headlines(self) -> list[Headline]:
+        return []
+
+    def restore(self, folder: Path) -> None:
+        """Copy what is beside the rows; the config is its folder's, whose owner has not vouched for the copy."""
+        if self.rows.folder is None:
+            return
+        for name in FILES.values():
+            log = FileLog(self.rows.folder / name)
+            if log.segments() and not FileLog(folder / name).segments():
+                FileLog(folder / name).replace(line + b"\n" for _, line in log.scan())
+        config = self.rows.folder / CONFIG
+        if config.is_file():
+            write_file(folder / CONFIG, config.read_bytes())
+
+
+def rows_of(source: Source, kind: Kind, type: Any) -> Iterator[Any]:
+    """The rows of a kind as what they are, block by block."""
+    decode = msgspec.json.Decoder(type).decode_lines
+    for log in source.logs(kind):
+        for block in log.blocks():
+            try:
+                yield from decode(block)
+            except (ValueError, RecursionError):
+                yield from (msgspec.convert(tolerant_json(line), type) for line in block.split(b"\n") if line.strip())
+
+
+def own_folders(path: Path) -> list[Path]:
+    """The experiment folders at a path: itself, or those below it."""
+    manifests = [path / MANIFEST] if (path / MANIFEST).is_file() else _manifests_below(path)
+    return [file.parent for file in manifests if _has_rows(file.parent)]
+
+
+def _manifests_below(path: Path) -> list[Path]:
+    return [file for file in files_below(path, MANIFEST) if file.name == MANIFEST] if path.is_dir() else []
+
+
+def _has_rows(folder: Path) -> bool:
+    try:
+        return "run" in read_manifests(folder)
+    except AssayError:
+        return False
+
+
+def own_results(path: Path) -> list[OwnFolder]:
+    return [OwnFolder(find_source(folder, foreign=False)) for folder in own_folders(path)]
+
+
+def check_free(folder: Path, source: Mapping[str, Any]) -> None:
+    """A folder may be written that is empty, or that an import of this source has written or begun."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    store = FlatStore(folder)
+    manifests = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)] if folder.is_dir() else []
+    ours = [each for each in manifests if each is not None]
+    origins = [each.plan.get("adopted", each.plan.get("imported")) for each in ours]
+    same = bool(ours) and all(canonical(origin) == canonical(dict(source)) for origin in origins)
+    begun = any(each.ended is None for each in ours)
+    if not same or not (begun or all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours)):
+        raise UserError(
+            "this exists, and is not what an earlier conversion of the same source has written",
+            where=str(folder),
+            fix="choose another name, or remove it",
+        )
