@@ -23,6 +23,7 @@ GROUPS = (
     "viewer",
     "mixeval",
     "ragicamp",
+    "conversion",
     "text_metrics",
     "harness",
 )

@@ -64,11 +64,11 @@ __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
     "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result", "RunRepository",
     "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer", "calibrate",
-    "compare", "convert", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
-    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
-    "local_list", "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
-    "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql",
-    "status", "task", "trace", "trust", "validate", "view", "work", "writer",
+    "compare", "convert", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate",
+    "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label",
+    "list", "load_test", "local_list", "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan",
+    "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer",
+    "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "view", "work", "writer",
 ]
 # fmt: on
 

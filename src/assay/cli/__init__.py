@@ -25,6 +25,7 @@ ORDER = (
         "status",
         "sql",
         "export",
+        "convert",
         "dataset",
         "benchmarks",
         "local",

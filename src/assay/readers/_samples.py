@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from assay.analysis.look.samples import BACK, DATA, FRONT, OUTCOME, PASSED, SCORE, TRUTH, WITH_SCORER, item_of
+from assay.analysis.look.samples import BACK, DATA, FRONT, OUTCOME, PASSED, SCORE, TRUTH, item_of, label_and_scorer
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.foreign import Case, Foreign, Headline, files_below
 from assay.records import OUTCOMES, Evaluation, Response, ResponseOutcome
@@ -61,6 +61,7 @@ class SampleFile:
                 response = table.response(cells)
                 item = table.item(cells, response.item_id)
                 response.item_id = str(item["id"])
+                response.sample_id = f"{response.item_id}_sample_{response.sample_index}"
                 evaluations = table.evaluations(cells, response)
             except (ValueError, LookupError, TypeError):
                 self.rejected += 1
@@ -90,7 +91,7 @@ class _Table:
             if dot and kind in (SCORE, PASSED, OUTCOME):
                 labels.setdefault(label, {})[kind] = at
         self._labels = [
-            (*_label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME))) for name, at in labels.items()
+            (*label_and_scorer(name), *map(at.get, (SCORE, PASSED, OUTCOME))) for name, at in labels.items()
         ]
 
     def response(self, cells: Sequence[Any]) -> Response:
@@ -132,6 +133,7 @@ class _Table:
             found.append(
                 Evaluation(
                     item_id=response.item_id,
+                    sample_id=response.sample_id,
                     sample_index=response.sample_index,
                     label=label,
                     scorer=scorer,
@@ -142,11 +144,6 @@ class _Table:
                 )
             )
         return found
-
-
-def _label_and_scorer(name: str) -> tuple[str, str]:
-    match = WITH_SCORER.fullmatch(name)
-    return (match[1], match[2]) if match else (name, "")
 
 
 def _text(value: Any) -> str:

@@ -3,7 +3,6 @@
 Nothing is stored: it is joined as it is read. Memory holds 16 bytes for a response and 10 for each of its labels.
 """
 
-import re
 from array import array
 from collections.abc import Iterator
 from functools import cached_property
@@ -34,7 +33,6 @@ BACK = {
     "inference_time": "DOUBLE",
 }
 DATA, TRUTH, SCORE, PASSED, OUTCOME = "data", "ground_truth", "score", "passed", "outcome"
-WITH_SCORER = re.compile(r"(.*) \((.*)\)", re.DOTALL)
 _MOST_KEYS = 200  # keys of items that are columns; beyond, the data are one
 _NEITHER = -1
 _PLACE = ("item_id", "sample_index", "model_name")
@@ -215,9 +213,19 @@ def _named(labels: dict[tuple[str, str], _Label]) -> dict[str, _Label]:
     """By the names of their columns: with the scorer where several give a label of this name."""
     several = [label for label, _ in labels]
     return {
-        f"{label} ({scorer})" if several.count(label) > 1 or WITH_SCORER.fullmatch(label) else label: values
+        f"{label} ({scorer})" if several.count(label) > 1 or label_and_scorer(label)[1] else label: values
         for (label, scorer), values in labels.items()
     }
+
+
+def label_and_scorer(name: str) -> tuple[str, str]:
+    """What a column's `label (scorer)` names; the scorer is empty for one that has no brackets at its end."""
+    depth = 0
+    for at in range(len(name) - 1, 0, -1) if name.endswith(")") else ():
+        depth += (name[at] == ")") - (name[at] == "(")
+        if not depth:
+            return (name[: at - 1], name[at + 1 : -1]) if name[at - 1] == " " else (name, "")
+    return name, ""
 
 
 def item_of(data: Any, truth: Any, item_id: str) -> dict[str, Any]:

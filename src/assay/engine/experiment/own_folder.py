@@ -11,7 +11,7 @@ from assay.engine.experiment.foreign import Case, Headline, files_below
 from assay.engine.experiment.sidecar import FILES
 from assay.engine.experiment.sources import Source, find_source
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import AssayError, UserError
+from assay.errors import AssayError, StoreError, UserError
 from assay.records import Evaluation, Kind, Response, tolerant_json
 from assay.store.files import write_file
 from assay.store.keys import canonical
@@ -109,15 +109,23 @@ def check_free(folder: Path, source: Mapping[str, Any]) -> None:
     """A folder may be written that is empty, or that an import of this source has written or begun."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    store = FlatStore(folder)
-    manifests = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)] if folder.is_dir() else []
-    ours = [each for each in manifests if each is not None]
-    origins = [each.plan.get("adopted", each.plan.get("imported")) for each in ours]
-    same = bool(ours) and all(canonical(origin) == canonical(dict(source)) for origin in origins)
-    begun = any(each.ended is None for each in ours)
-    if not same or not (begun or all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours)):
+    try:
+        free = folder.is_dir() and _is_of(FlatStore(folder), canonical(dict(source)))
+    except StoreError:
+        free = False
+    if not free:
         raise UserError(
             "this exists, and is not what an earlier conversion of the same source has written",
             where=str(folder),
             fix="choose another name, or remove it",
         )
+
+
+def _is_of(store: FlatStore, source: bytes) -> bool:
+    """Whether all in a folder was made from this source, and nothing has changed since."""
+    found = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)]
+    ours = [manifest for manifest in found if manifest is not None]
+    if not ours or any(canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours):
+        return False
+    begun = any(each.ended is None for each in ours)
+    return begun or all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours)
