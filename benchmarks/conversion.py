@@ -64,7 +64,7 @@ class Rows:
                 scorer="exact_match",
             )
             data = {"question": f"Which one is number {number // 2}?"}
-            yield Case({"id": item, "data": data, "ground_truth": str(number % 97 // 2 * 2)}, answer, [label])
+            yield Case({"id": item, "data": data, "ground_truth": str(number // 2 % 97)}, answer, [label])
 
     def notes(self) -> list[str]:
         return []

@@ -81,7 +81,8 @@ class _Table:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._width = len(columns)
-        self._own = {name: at for at, name in enumerate(columns) if name in FRONT or name in BACK}
+        places = {name: at for at, name in enumerate(columns)}
+        self._own = [places.get(name, self._width) for name in (*FRONT, *BACK)]
         self._whole = columns.index(DATA) if DATA in columns else None
         self._truth = columns.index(TRUTH) if TRUTH in columns else None
         self._data = [(at, name[len(DATA) + 1 :]) for at, name in enumerate(columns) if name.startswith(f"{DATA}.")]
@@ -97,22 +98,24 @@ class _Table:
     def response(self, cells: Sequence[Any]) -> Response:
         if len(cells) != self._width:
             raise ValueError
-        values = {name: cells[at] for name, at in self._own.items()}
-        model = _text(values.get("model_name"))
+        cells = [*cells, None]  # what a table lacks is behind its last column
+        item, model, task, sample, text, outcome, error, asked, answered, total, cost, took = [
+            cells[at] for at in self._own
+        ]
         return Response(
-            item_id=_text(values["item_id"]),
-            sample_index=_whole_number(values["sample_index"]) or 0,
-            model_name=model,
-            task=_text(values.get("task")),
-            response=_text(values["response"]),
-            outcome=cast("ResponseOutcome", _one_of(values["outcome"], _RESPONSE_OUTCOMES, "ok")),
-            error=_text(values.get("error")) or None,
-            prompt_tokens=_whole_number(values.get("prompt_tokens")),
-            completion_tokens=_whole_number(values.get("completion_tokens")),
-            total_tokens=_whole_number(values.get("total_tokens")),
-            cost=_number(values.get("cost")),
-            inference_time=_number(values.get("inference_time")) or 0.0,
-            metadata={"model_id": model},
+            item_id=_text(item),
+            sample_index=_whole_number(sample) or 0,
+            model_name=_text(model),
+            task=_text(task),
+            response=_text(text),
+            outcome=cast("ResponseOutcome", _one_of(outcome, _RESPONSE_OUTCOMES, "ok")),
+            error=_text(error) or None,
+            prompt_tokens=_whole_number(asked),
+            completion_tokens=_whole_number(answered),
+            total_tokens=_whole_number(total),
+            cost=_number(cost),
+            inference_time=_number(took) or 0.0,
+            metadata={"model_id": _text(model)},
         )
 
     def item(self, cells: Sequence[Any], item_id: str) -> dict[str, Any]:
@@ -147,7 +150,7 @@ class _Table:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else str(value)
+    return value if type(value) is str else "" if value is None else str(value)
 
 
 def _number(value: Any) -> float | None:
@@ -160,9 +163,13 @@ def _number(value: Any) -> float | None:
 
 
 def _whole_number(value: Any) -> int | None:
-    number = int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else _number(value)
-    if number is None or isinstance(number, int):
-        return number
+    if type(value) is int:
+        return value
+    if type(value) is str and value.isdigit():
+        return int(value)
+    number = _number(value)
+    if number is None:
+        return None
     if not number.is_integer():
         raise ValueError
     return int(number)

@@ -12,7 +12,7 @@ from assay.readers._samples import samples_below
 from assay.registry import reader
 
 _LONGEST = min(sys.maxsize, 1 << 31 - 1)  # of a cell; the library's own bound is 128 kB
-_FORMULA = "=+-@\t\r"
+_FORMULA = ("=", "+", "-", "@")
 
 
 @reader
@@ -38,9 +38,9 @@ def _rows(file: Path) -> Iterator[Sequence[str]]:
         next(rows, None)
         for row in rows:
             if row:
-                yield [_plain(cell) for cell in row]
+                yield [_plain(cell) if cell[:1] == "'" else cell for cell in row]
 
 
 def _plain(cell: str) -> str:
     """Without the apostrophe that keeps a spreadsheet from taking a text for a formula."""
-    return cell[1:] if cell[:1] == "'" and cell[1:2] and cell[1] in _FORMULA else cell
+    return cell[1:] if cell[1:].lstrip()[:1] in _FORMULA else cell

@@ -135,7 +135,9 @@ def _cell(value: Any, keep_formulas: bool) -> Any:
     if value is None or kind is int or kind is float:
         return value
     text: str = value if kind is str else _json_text(value)
-    return text if keep_formulas else plain_cell(text)
+    if keep_formulas or not text or (text.isprintable() and text[0].isalnum()):  # most are nothing but words
+        return text
+    return plain_cell(text)
 
 
 def _json_text(value: Any) -> str:

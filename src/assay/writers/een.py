@@ -6,8 +6,7 @@ from typing import Any, cast, get_type_hints
 import msgspec
 
 from assay.analysis.look.export import TABLES, Export
-from assay.analysis.look.readback import batches
-from assay.engine.experiment.own_folder import rows_of
+from assay.engine.experiment.own_folder import blocks_of
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Response
 from assay.registry import writer
@@ -25,13 +24,12 @@ def een(export: Export) -> None:
     if "responses" not in tables:
         export.tables.log("responses")
     for name, kind in tables.items():
-        lines = batches(_lines(rows_of(export.tables.source, TABLES[name], kind)))
+        lines = _lines(blocks_of(export.tables.source, TABLES[name], kind))
         write_named(export.path / _FILES[name], lines, force=export.force)
 
 
-def _lines(rows: Iterator[Any]) -> Iterator[bytes]:
-    encode = msgspec.json.Encoder().encode
-    return (encode(row) + b"\n" for row in rows)
+def _lines(blocks: Iterator[list[Any]]) -> Iterator[bytes]:
+    return map(msgspec.json.Encoder().encode_lines, blocks)
 
 
 def _een(kind: type[msgspec.Struct], last: str) -> Any:

@@ -55,15 +55,16 @@ def _write_rows(export: Export, types: dict[str, str], path: Path) -> None:
         {"info": {"features": {n: {"dtype": k, "_type": "Value"} for n, k in types.items()}}}
     )
     schema = schema.with_metadata({"huggingface": described.decode()})
-    texts = {name for name, kind in types.items() if kind == "string"}
+    texts = [kind == "string" for kind in types.values()]
     with TemporaryFile(prefix="assay-") as file:
-        rows = export.rows()
+        rows = export.cells()
         with pa.ipc.new_stream(pa.PythonFile(file, "w"), schema) as stream:
             while batch := list(islice(rows, _BATCH)):
-                columns = [[_cell(row.get(name), name in texts) for row in batch] for name in types]
-                stream.write_batch(
-                    pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema)], schema=schema)
-                )
+                columns = [
+                    pa.array([_cell(cell, text) for cell in column], field.type)
+                    for column, field, text in zip(zip(*batch, strict=True), schema, texts, strict=True)
+                ]
+                stream.write_batch(pa.record_batch(columns, schema=schema))
         file.seek(0)
         write_named(path, _blocks(file), force=export.force)
 

@@ -206,6 +206,13 @@ class Export:
     def rows(self) -> Iterator[dict[str, Any]]:
         return self._samples.rows() if self.table == SAMPLES else self.tables.rows(self.table)
 
+    def cells(self) -> Iterator[list[Any]]:
+        """The rows as lists, in the order of the columns."""
+        if self.table == SAMPLES:
+            return self._samples.cells()
+        columns = list(self.columns())
+        return ([row.get(name) for name in columns] for row in self.rows())
+
     def columns(self) -> dict[str, str]:
         return self._samples.columns() if self.table == SAMPLES else self.tables.columns(self.table)
 

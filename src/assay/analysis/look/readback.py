@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
@@ -22,7 +21,7 @@ import xxhash
 from assay.analysis.look.export import TABLES, Tables
 from assay.engine.experiment.foreign import Foreign
 from assay.engine.experiment.own_folder import rows_of
-from assay.engine.experiment.patches import SHAPES, RowKind, RowLine, address
+from assay.engine.experiment.patches import SHAPES, RowKind, WrittenLine, address
 from assay.engine.experiment.sidecar import FILES, FileLine, SidecarHead
 from assay.records import Evaluation, Response
 from assay.store.files import make_folder, new_file, store_error
@@ -37,7 +36,8 @@ _TABLES: dict[RowKind, tuple[str, Any]] = {
 }
 _STEP = 4096
 _encode = msgspec.json.Encoder().encode
-_NONE = msgspec.Raw(b"{}")
+_encode_lines = msgspec.json.Encoder().encode_lines
+_BATCH = 256
 
 
 def write_sidecar(path: Path, head: SidecarHead, tables: Tables, foreign: Foreign, step: Step) -> Counter[str]:
@@ -60,6 +60,7 @@ class _Comparison:
         self._file = file
         self._step = step
         self._counts: Counter[str] = Counter()
+        self._lines: list[WrittenLine] = []
 
     def compare(self, foreign: Foreign, head: SidecarHead) -> Counter[str]:
         self._file.write(_encode(head) + b"\n")
@@ -81,6 +82,7 @@ class _Comparison:
                     self._step(done)
             for side in sides.values():
                 self._rest(side)
+        self._flush()
         self._files()
         return self._counts
 
@@ -100,22 +102,28 @@ class _Comparison:
             read = side.find(true)
             if read is None:
                 self._counts[side.kind] += 1
-                whole = RowLine(side.kind, address(true), adds=msgspec.Raw(_encode(true)))
-                self._file.write(_encode(whole) + b"\n")
+                self._add(WrittenLine(side.kind, address(true), adds=true))
             else:
                 self._write(side.kind, read, true)
             side.advance()
         for read in side.left():
             was = xxhash.xxh3_64_hexdigest(_encode(read))
-            self._file.write(_encode(RowLine(side.kind, address(read), was, extra=True)) + b"\n")
+            self._add(WrittenLine(side.kind, address(read), was, extra=True))
 
     def _write(self, kind: RowKind, read: Any, true: Any) -> None:
         adds, fixes = SHAPES[kind].difference(read, true)
         if adds or fixes:
             self._counts[kind] += 1
-        was = xxhash.xxh3_64_hexdigest(_encode(read))
-        line = RowLine(kind, address(read), was, msgspec.Raw(_encode(adds)) if adds else _NONE, fixes)
-        self._file.write(_encode(line) + b"\n")
+        self._add(WrittenLine(kind, address(read), xxhash.xxh3_64_hexdigest(_encode(read)), adds, fixes))
+
+    def _add(self, line: WrittenLine) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._file.write(_encode_lines(self._lines))
+        self._lines.clear()
 
     def _files(self) -> None:
         """What an experiment has beside items, responses and evaluations."""
@@ -210,9 +218,3 @@ def _same_evaluation(read: Evaluation, true: Evaluation) -> bool:
         and read.model_name in (true.model_name, "")
         and read.scorer in (true.scorer, "")
     )
-
-
-def batches(rows: Iterator[bytes], size: int = 1000) -> Iterator[bytes]:
-    """Lines as chunks that are quick to write."""
-    while chunk := b"".join(islice(rows, size)):
-        yield chunk

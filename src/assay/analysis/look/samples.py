@@ -6,6 +6,7 @@ Nothing is stored: it is joined as it is read. Memory holds 16 bytes for a respo
 from array import array
 from collections.abc import Iterator
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -57,26 +58,33 @@ class SamplesTable:
     def columns(self) -> dict[str, str]:
         return {**FRONT, **self._data, TRUTH: self._truth, **BACK, **self._label_columns}
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        data = list(self._data)
-        whole = data == [DATA]
+    def cells(self) -> Iterator[list[Any]]:
+        """The rows as lists, in the order of the columns."""
+        names = list(self.columns())
+        places = {name: at for at, name in enumerate(names)}
+        data = [(places[name], name[len(DATA) + 1 :]) for name in self._data if name != DATA]
         get_item = self._items.get if self._items is not None else lambda _: None
-        labels = self._cells()
+        labels, nothing = self._cells(), [None] * (len(names) - len(FRONT) - len(BACK))
+        front, back = attrgetter(*FRONT), attrgetter(*BACK)
+        middle = len(self._data) + 1
         for number, response in enumerate(self._responses()):
-            row: dict[str, Any] = {name: getattr(response, name) for name in FRONT}
+            row = [*front(response), *nothing[:middle], *back(response), *nothing[middle:]]
             item = get_item(response.item_id)
             if item is not None:
-                if whole:
-                    row[DATA] = item.data
+                if data:
+                    for at, name in data:
+                        row[at] = item.data.get(name)
                 else:
-                    row |= {f"{DATA}.{name}": value for name, value in item.data.items()}
+                    row[places[DATA]] = item.data
                 if item.ground_truth is not item.data:
-                    row[TRUTH] = item.ground_truth
-            for name in BACK:
-                row[name] = getattr(response, name)
+                    row[places[TRUTH]] = item.ground_truth
             for name, value in labels(number):
-                row[name] = value
+                row[places[name]] = value
             yield row
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        names = list(self.columns())
+        return (dict(zip(names, cells, strict=True)) for cells in self.cells())
 
     def _responses(self) -> Iterator[Response]:
         decode = msgspec.json.Decoder(Response).decode_lines
@@ -129,11 +137,9 @@ class SamplesTable:
         ordered = responses[order]
         found: dict[tuple[str, str], _Label] = {}
         for columns, _ in read_columns(self._tables.logs("evaluations"), "evaluation rows", _LABEL, ()):
-            keys = array("Q")
-            for behind, *_, item, sample, model in zip(*columns, strict=True):
-                first = behind[0] if isinstance(behind, list) and behind else None
-                keys.append(response_key(first, (item, sample, model or "")))
-            sought = np.frombuffer(keys, np.uint64) if keys else np.zeros(0, np.uint64)
+            places = zip(columns[0], *columns[-3:], strict=True)
+            keys = [response_key(_first(behind), (item, sample, model or "")) for behind, item, sample, model in places]
+            sought = np.array(keys, np.uint64)
             at = np.minimum(np.searchsorted(ordered, sought), max(len(ordered) - 1, 0))
             numbers = np.where(ordered[at] == sought, order[at], _NEITHER).tolist() if len(ordered) else []
             for number, (behind, label, scorer, *values) in zip(numbers, zip(*columns, strict=True), strict=False):
@@ -190,6 +196,10 @@ class SamplesTable:
                     yield outcome, OUTCOMES[code]
 
         return cells
+
+
+def _first(responses: Any) -> Any:
+    return responses[0] if isinstance(responses, list) and responses else None
 
 
 def _empty(count: int) -> _Label:

@@ -1,6 +1,7 @@
 """Experiment folders of ours as results that can be imported: how one is copied, and where a copy may be put."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,20 @@ class OwnFolder:
 
 
 def rows_of(source: Source, kind: Kind, type: Any) -> Iterator[Any]:
-    """The rows of a kind as what they are, block by block."""
+    """The rows of a kind as what they are."""
+    return chain.from_iterable(blocks_of(source, kind, type))
+
+
+def blocks_of(source: Source, kind: Kind, type: Any) -> Iterator[list[Any]]:
+    """The same rows, many at once."""
     decode = msgspec.json.Decoder(type).decode_lines
     for log in source.logs(kind):
         for block in log.blocks():
             try:
-                yield from decode(block)
+                yield decode(block)
             except (ValueError, RecursionError):
-                yield from (msgspec.convert(tolerant_json(line), type) for line in block.split(b"\n") if line.strip())
+                lines = filter(bytes.strip, block.split(b"\n"))
+                yield [msgspec.convert(tolerant_json(line), type) for line in lines]
 
 
 def own_folders(path: Path) -> list[Path]:

@@ -6,7 +6,7 @@ written: whoever edits the file wins.
 
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from operator import ne
+from operator import itemgetter, ne
 from typing import Any, Literal, TypeAlias, Union, cast, get_type_hints
 
 import msgspec
@@ -40,6 +40,17 @@ class RowLine(msgspec.Struct, omit_defaults=True, gc=False):
     at: list[Any]
     was: str = ""
     adds: msgspec.Raw = _EMPTY
+    fixes: list[Fix] = []
+    extra: bool = False
+
+
+class WrittenLine(msgspec.Struct, omit_defaults=True, gc=False):
+    """A line as it is written: the same fields, whose values need no encoding of their own."""
+
+    of: RowKind
+    at: list[Any]
+    was: str = ""
+    adds: Any = {}
     fixes: list[Fix] = []
     extra: bool = False
 
@@ -78,6 +89,7 @@ class Shape:
         lacking = [(name, Union[self._types[name], UnsetType], UNSET) for name in self.names]  # noqa: UP007
         self._lacking = msgspec.json.Decoder(msgspec.defstruct(f"{kind.__name__}Lacking", lacking, kw_only=True))
         self._numbers = range(len(self.names))
+        self._values = itemgetter(*self._untyped)
 
     def difference(self, read: Any, true: Any) -> tuple[dict[str, Any], list[Fix]]:
         """The fields of `true` where `read` has nothing, and the other differences."""
@@ -90,9 +102,8 @@ class Shape:
                 adds[self.names[at]] = wanted[at]
             else:
                 _differ([self.names[at]], value, wanted[at], fixes)
-        for at in self._untyped:  # 1, 1.0 and True are equal, but not the same
-            value = there[at]
-            if value and type(value) is not str and value == wanted[at] and _encode(value) != _encode(wanted[at]):
+        for at, value in zip(self._untyped, self._values(there)):  # noqa: B905 - 1, 1.0 and True are equal, not the same
+            if value and value == wanted[at] and type(value) is not str and _encode(value) != _encode(wanted[at]):
                 _differ([self.names[at]], value, wanted[at], fixes)
         return adds, fixes
 
