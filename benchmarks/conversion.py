@@ -118,7 +118,9 @@ def convert_time(rows: int = ROWS) -> list[Line]:
             detail = f"{took:.1f} s / {plain:.1f} s; {rows / took:,.0f} rows/s"
             lines.append(Line(f"{what} / a bare read and write", took / plain, "<=", bound, detail))
             grown = (large - small) * 2**20 / (rows - rows // 10)
-            lines.append(Line(f"{what}: bytes of memory a row", grown, "<=", MEMORY, f"{large:.0f} MB / {small:.0f} MB"))
+            lines.append(
+                Line(f"{what}: bytes of memory a row", grown, "<=", MEMORY, f"{large:.0f} MB / {small:.0f} MB")
+            )
     return lines
 
 

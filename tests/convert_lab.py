@@ -36,12 +36,20 @@ class Given:
 
 QUESTIONS: list[dict[str, Any]] = [
     {"id": "q1", "data": {"question": "2 + 2?", "level": 1}, "ground_truth": "4", "metadata": {"topic": "sums"}},
-    {"id": "q/2 ü", "data": {"question": "Größer als „drei“?\nja, nein", "options": ["a", {"b": None}]}, "ground_truth": ["x", "y"]},
+    {
+        "id": "q/2 ü",
+        "data": {"question": "Größer als „drei“?\nja, nein", "options": ["a", {"b": None}]},
+        "ground_truth": ["x", "y"],
+    },
     {"id": "3", "data": {"question": "=SUM(1)", "level": 2.0, "flag": True, "empty": ""}, "source": {"page": 7}},
-    {"id": "four", "data": {"question": "12", "context": "line one\r\nline two", "nothing": None}, "ground_truth": None},
+    {
+        "id": "four",
+        "data": {"question": "12", "context": "line one\r\nline two", "nothing": None},
+        "ground_truth": None,
+    },
     {"id": "left out", "data": {"question": "Nobody was asked this."}, "ground_truth": {"answer": "-"}},
 ]
-ANSWERS = ["4", "=HYPERLINK(\"x\")", "", "ja \U0001f600 \u2028 'nein'", "{\"a\": 1}", " 7 ", "true", "a,b;\"c\"\n"]
+ANSWERS = ["4", '=HYPERLINK("x")', "", "ja \U0001f600 \u2028 'nein'", '{"a": 1}', " 7 ", "true", 'a,b;"c"\n']
 
 
 def response(item: str, model: str, sample: int, number: int, **more: Any) -> Response:
@@ -88,9 +96,19 @@ def evaluation(answer: Response, label: str, scorer: str, score: float | None, *
 
 ODD: list[dict[str, Any]] = [
     {},
-    {"outcome": "errored", "response": "", "error": "HTTP 500: \"broken\"", "error_kind": "transient", "cost": None, "total_tokens": None},
+    {
+        "outcome": "errored",
+        "response": "",
+        "error": 'HTTP 500: "broken"',
+        "error_kind": "transient",
+        "cost": None,
+        "total_tokens": None,
+    },
     {"outcome": "refused", "response": "I cannot help with that.", "reasoning": "hm\n…"},
-    {"tool_calls": [{"id": "c1", "name": "add", "arguments": {"a": 1, "b": [2.0]}}], "messages": [{"role": "user", "content": "hi"}]},
+    {
+        "tool_calls": [{"id": "c1", "name": "add", "arguments": {"a": 1, "b": [2.0]}}],
+        "messages": [{"role": "user", "content": "hi"}],
+    },
     {"outcome": "skipped", "response": "", "error": "no budget", "prompt_tokens": 0},
     {"output": {"steps": [1, {"x": None}]}, "logprobs": [{"token": "a", "logprob": -0.5}], "served_fingerprint": "fp"},
 ]
@@ -129,7 +147,14 @@ def labels(answer: Response, number: int) -> list[Evaluation]:
     return several
 
 
-METRIC = {"metric_name": "mean", "metric_type": "mean", "facets": ["model_name"], "model_name": "small", "label": "exact_match", "value": 0.5}
+METRIC = {
+    "metric_name": "mean",
+    "metric_type": "mean",
+    "facets": ["model_name"],
+    "model_name": "small",
+    "label": "exact_match",
+    "value": 0.5,
+}
 
 
 def make(folder: Path, given: list[Case] | None = None, *, beside: bool = True) -> Path:

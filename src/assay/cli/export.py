@@ -29,7 +29,9 @@ def _formats() -> str:
 )
 @click.argument("path", type=click.Path())
 @click.option("-f", "--format", "format_name", default="", help="Default: the suffix of -o.")
-@click.option("-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics, samples.")
+@click.option(
+    "-t", "--table", default="responses", show_default=True, help="items, responses, evaluations, metrics, samples."
+)
 @click.option("-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output.")
 @trust_option
 @force_option

@@ -38,7 +38,9 @@ def imports_view(imports: Sequence[Imported]) -> Sheet:
 def conversions_view(conversions: Sequence[Converted]) -> Sheet:
     lines: list[Line] = []
     for made in conversions:
-        rows = f"{count(made.items, 'item')}, {count(made.responses, 'response')}, {count(made.evaluations, 'evaluation')}"
+        rows = (
+            f"{count(made.items, 'item')}, {count(made.responses, 'response')}, {count(made.evaluations, 'evaluation')}"
+        )
         aside = ", ".join(f"{number:,} {_ASIDE.get(what, what)}" for what, number in made.aside.items())
         lines += [
             Line(f"{made.format}: {'unchanged' if made.unchanged else rows}"),

@@ -75,7 +75,7 @@ def convert(
     own = {key: value for key, value in (params or {}).items() if key in known}
     rest = {key: value for key, value in (params or {}).items() if key not in known}
     read = _read(path, format_name, rest)
-    suffix = place.suffix if place.suffix in _suffixes() else ""
+    suffix = next((suffix for suffix, format in suffixes().items() if format == name), "")
     targets = [place] if len(read) == 1 else [place / f"{each}{suffix}" for each in folder_names(read)]
     job = _Conversion(name, registry.check_params(write, own, where="--set"), str(source), step or (lambda *_: None))
     return [job.convert(each, at) for each, at in zip(read, targets, strict=True)]
@@ -94,7 +94,7 @@ def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> list[Read]
     return read_foreign(path, format_name, params)
 
 
-def _suffixes() -> dict[str, str]:
+def suffixes() -> dict[str, str]:
     """The format of a file by its suffix: that of its name, or of the file that its writer names."""
     found: dict[str, str] = {}
     for name in formats():
@@ -114,9 +114,9 @@ def _format(to: str, place: Path) -> str:
         return name
     if not place.suffix:
         return OWN
-    found = _suffixes().get(place.suffix)
+    found = suffixes().get(place.suffix)
     if found is None:
-        known = ", ".join(sorted(_suffixes()))
+        known = ", ".join(sorted(suffixes()))
         raise UserError(
             f"no format has the suffix {place.suffix!r}",
             where=str(place),
@@ -154,7 +154,7 @@ class _Conversion(NamedTuple):
         return result
 
     def _to_own(self, read: Read, target: Path) -> Converted:
-        check_free(target, read.foreign.source)
+        unchanged = check_free(target, read.foreign.source)
         imported = import_one(read, target)
         return Converted(
             source=self.source,
@@ -163,6 +163,7 @@ class _Conversion(NamedTuple):
             items=imported.items,
             responses=sum(imported.responses.values()),
             evaluations=sum(imported.evaluations.values()),
+            unchanged=unchanged,
             notes=imported.notes,
         )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -112,27 +112,29 @@ def own_results(path: Path) -> list[OwnFolder]:
     return [OwnFolder(find_source(folder, foreign=False)) for folder in own_folders(path)]
 
 
-def check_free(folder: Path, source: Mapping[str, Any]) -> None:
-    """A folder may be written that is empty, or that an import of this source has written or begun."""
+def check_free(folder: Path, source: Mapping[str, Any]) -> bool:
+    """A folder may be written that is empty, or that an import of this source has begun; whether one has finished."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
+        return False
     try:
-        free = folder.is_dir() and _is_of(FlatStore(folder), canonical(dict(source)))
+        state = _state(FlatStore(folder), canonical(dict(source))) if folder.is_dir() else "other"
     except StoreError:
-        free = False
-    if not free:
+        state = "other"
+    if state == "other":
         raise UserError(
             "this exists, and is not what an earlier conversion of the same source has written",
             where=str(folder),
             fix="choose another name, or remove it",
         )
+    return state == "done"
 
 
-def _is_of(store: FlatStore, source: bytes) -> bool:
+def _state(store: FlatStore, source: bytes) -> Literal["done", "begun", "other"]:
     """Whether all in a folder was made from this source, and nothing has changed since."""
     found = [store.manifest(kind, id) for kind in _KINDS for id in store.ids(kind)]
     ours = [manifest for manifest in found if manifest is not None]
     if not ours or any(canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours):
-        return False
-    begun = any(each.ended is None for each in ours)
-    return begun or all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours)
+        return "other"
+    if any(each.ended is None for each in ours):
+        return "begun"
+    return "done" if all(is_unchanged(each, store.log(each.kind, each.id)) for each in ours) else "other"
