@@ -44,7 +44,7 @@ QUESTIONS: list[dict[str, Any]] = [
     {"id": "3", "data": {"question": "=SUM(1)", "level": 2.0, "flag": True, "empty": ""}, "source": {"page": 7}},
     {
         "id": "four",
-        "data": {"question": "12", "context": "line one\r\nline two", "nothing": None},
+        "data": {"question": "12", "context": "line\r\nline two", "nothing": None},
         "ground_truth": None,
     },
     {"id": "left out", "data": {"question": "Nobody was asked this."}, "ground_truth": {"answer": "-"}},

@@ -1,4 +1,4 @@
-"""What an import or a conversion left behind: counts, and the other program's own numbers beside those of the imported rows."""
+"""What an import or a conversion left behind: counts, and another program's own numbers beside those of its rows."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What is edited in a converted file stays edited, the rest comes from the sidecar; nothing is replaced or half done."""
+"""What is edited in a converted file stays so, the rest comes from the sidecar; nothing is replaced or half made."""
 
 import csv
 import json
@@ -219,27 +219,26 @@ def test_an_edited_target_or_another_source_is_refused(own: Path) -> None:
     assert file.read_bytes() == text
 
 
-def test_what_is_stopped_leaves_nothing_and_runs_again(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
+def stop(*_: Any) -> None:
+    raise KeyboardInterrupt
 
+
+def test_what_is_stopped_leaves_nothing_and_runs_again(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(own.parent.iterdir())
     for name in ("write_sidecar", "_publish"):
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(module, name, stop)
-            to_csv(own)
+            with pytest.raises(KeyboardInterrupt):
+                to_csv(own)
         assert sorted(own.parent.iterdir()) == before
     assert back(to_csv(own))[0] == content(own)
 
 
 def test_killed_between_sidecar_and_file_is_completed(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-
-        def stop(*_: Any) -> None:
-            raise KeyboardInterrupt
-
+    with monkeypatch.context() as patch:
         patch.setattr(os, "rename", stop)
-        to_csv(own)
+        with pytest.raises(KeyboardInterrupt):
+            to_csv(own)
     assert not (own.parent / "table.csv").exists()
     sidecar = own.parent / "table.csv.assay.jsonl"
     assert sidecar.exists()

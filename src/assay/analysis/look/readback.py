@@ -67,8 +67,8 @@ class _Comparison:
         with ExitStack() as stack:
             sides = {kind: _Side(self._tables, kind, stack) for kind in _TABLES}
             items, responses, evaluations = sides["item"], sides["response"], sides["evaluation"]
-            seen, done = Seen(), 0
-            for case in foreign.cases():
+            seen = Seen()
+            for done, case in enumerate(foreign.cases(), 1):
                 if case.item is not None:
                     item = dict(case.item)
                     if seen.add(hash(item.get("id")) & 0xFFFF_FFFF_FFFF_FFFF):
@@ -77,7 +77,6 @@ class _Comparison:
                     self._take(responses, case.response)
                 for evaluation in case.evaluations:
                     self._take(evaluations, evaluation)
-                done += 1
                 if not done % _STEP:
                     self._step(done)
             for side in sides.values():
@@ -155,7 +154,7 @@ class _Side:
 
     def put_aside(self, read: Any) -> None:
         if self._spool is None:
-            self._spool = self._stack.enter_context(TemporaryFile(prefix="assay-"))
+            self._spool = self._stack.enter_context(TemporaryFile(prefix="assay-"))  # noqa: SIM115
         place = address(read)
         mask = tuple(map(bool, place[2:]))
         self._masks.add(mask)

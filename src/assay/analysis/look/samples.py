@@ -91,7 +91,7 @@ class SamplesTable:
         for log in self._tables.logs("responses"):
             for block in log.blocks():
                 try:
-                    yield from cast("list[Response]", decode(block))
+                    yield from decode(block)
                 except (ValueError, RecursionError):
                     lines = (line for line in block.split(b"\n") if line.strip())
                     yield from (msgspec.convert(tolerant_json(line), Response) for line in lines)
@@ -154,7 +154,8 @@ class SamplesTable:
         """The engine's key of each response."""
         keys = array("Q")
         for (key, *place), _ in read_columns(self._tables.logs("responses"), "responses", ("key", *_PLACE), ()):
-            keys.extend(response_key(own, (item, sample, model or "")) for own, item, sample, model in zip(key, *place))
+            rows = zip(key, *place, strict=True)
+            keys.extend(response_key(own, (item, sample, model or "")) for own, item, sample, model in rows)
         return np.frombuffer(keys, np.uint64) if keys else np.zeros(0, np.uint64)
 
     @property

@@ -1,8 +1,8 @@
 """The sidecar of a converted file: what its format could not hold, put back when the file is read.
 
-`FILE.assay.jsonl` beside a file, `assay_sidecar.jsonl` in a folder. Its first line says what was converted, then comes a
-line for each row (see `patches.py`), then the files of the source that no format holds. Rows are found by address, not
-by position; what is edited, added or removed in the converted file stays so.
+`FILE.assay.jsonl` beside a file, `assay_sidecar.jsonl` in a folder. Its first line says what was converted, then comes
+a line for each row (see `patches.py`), then the files of the source that no format holds. Rows are found by address,
+not by position; what is edited, added or removed in the converted file stays so.
 """
 
 from array import array
@@ -33,8 +33,8 @@ _ROW = b'{"of":"'
 
 
 class SidecarHead(msgspec.Struct, kw_only=True):
-    """What was converted: `source`, a digest, and `params` tell whether it would be again, `files` whether what was written is
-    still there; `config` is the text of the source's config."""
+    """What was converted: `source`, a digest, and `params` tell whether it would be again, `files` whether what was
+    written is still there; `config` is the text of the source's config."""
 
     assay_sidecar: int = VERSION
     format: str = ""
