@@ -178,7 +178,7 @@ class SamplesTable:
                 f"{PASSED}.{name}",
                 f"{OUTCOME}.{name}",
                 f"{OUTCOME}.{name}" in columns,
-                *map(memoryview, label),
+                *map(memoryview, cast("Any", label)),
             )
             for name, label in self._labels.items()
         ]
