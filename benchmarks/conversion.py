@@ -10,7 +10,7 @@ from benchmarks.measure import Line, child
 
 ROWS = 1_000_000  # half of them responses, half evaluations
 BOUNDS = {"een": 5, "csv": 10}
-MEMORY = 110  # bytes a row, of about 600 on disk
+MEMORY = 40  # bytes a row, of about 600 on disk
 
 
 class Rows:

@@ -59,15 +59,14 @@ class SampleFile:
         for cells in self._rows(self.path):
             try:
                 response = table.response(cells)
-                item = table.item(cells, response.item_id)
-                response.item_id = str(item["id"])
+                response.item_id = response.item_id or str(table.item(cells, "")["id"])
                 response.sample_id = f"{response.item_id}_sample_{response.sample_index}"
                 evaluations = table.evaluations(cells, response)
             except (ValueError, LookupError, TypeError):
                 self.rejected += 1
                 continue
             new = seen.add(id_number(response.item_id))
-            yield Case(item if new else None, response, evaluations)
+            yield Case(table.item(cells, response.item_id) if new else None, response, evaluations)
 
     def notes(self) -> list[str]:
         return [f"{self.rejected:,} rows of {self.path.name} cannot be read and were left out"] if self.rejected else []

@@ -96,16 +96,17 @@ def test_a_table_of_somebody_else(tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     lines = [
         "model_name,item_id,sample_index,response,outcome,score.good,note",
+        "m,a,0,bad,ok,much,x",
         "m,a,0,yes,ok,1,x",
         "m,b,0,no,,0.5,",
         "m,c,zero,no,ok,0.5,",
-        "m,d,0,no,ok,much,",
         "m,e",
     ]
     file.write_text("\n".join(lines))
     (imported,) = assay.import_(file, tmp_path / "own")
     assert imported.rejected == 3
     found = content(tmp_path / "own")
+    assert [row["id"] for row in found["items.jsonl"]] == ["a", "b"]
     assert [row["response"] for row in found["responses.jsonl"]] == ["yes", "no"]
     assert sorted(row["score"] for row in found["evaluation_results.jsonl"]) == [0.5, 1.0]
 
