@@ -39,6 +39,7 @@ class SampleFile:
     def __init__(self, path: Path, format: str, columns_of: Callable[[Path], Sequence[str]], rows: Rows) -> None:
         self.path = path
         self.dataset = path.stem
+        self._other_items = 0
         self._format = format
         self._columns_of = columns_of
         self._rows = rows
@@ -53,9 +54,9 @@ class SampleFile:
         return {"read_from": [self.path.name]}
 
     def cases(self) -> Iterator[Case]:
-        self.rejected = 0
+        self.rejected = self._other_items = 0
         table = _Table(self._columns_of(self.path))
-        seen = Seen()
+        seen, contents = Seen(), Seen()
         for cells in self._rows(self.path):
             try:
                 response = table.response(cells)
@@ -66,10 +67,17 @@ class SampleFile:
                 self.rejected += 1
                 continue
             new = seen.add(id_number(response.item_id))
+            if contents.add(table.content(cells)) and not new:
+                self._other_items += 1
             yield Case(table.item(cells, response.item_id) if new else None, response, evaluations)
 
     def notes(self) -> list[str]:
-        return [f"{self.rejected:,} rows of {self.path.name} cannot be read and were left out"] if self.rejected else []
+        name = self.path.name
+        notes = [f"{self.rejected:,} rows of {name} cannot be read and were left out"] if self.rejected else []
+        if self._other_items:
+            what = "rows have other data or another ground truth than the first row of their item, which counts"
+            notes.append(f"{self._other_items:,} {what}")
+        return notes
 
     def headlines(self) -> list[Headline]:
         return []
@@ -85,6 +93,9 @@ class _Table:
         self._whole = columns.index(DATA) if DATA in columns else None
         self._truth = columns.index(TRUTH) if TRUTH in columns else None
         self._data = [(at, name[len(DATA) + 1 :]) for at, name in enumerate(columns) if name.startswith(f"{DATA}.")]
+        self._item = places["item_id"]
+        others = [at for at in (self._whole, self._truth) if at is not None]
+        self._content = [*others, *(at for at, _ in self._data)]
         labels: dict[str, dict[str, int]] = {}
         for at, name in enumerate(columns):
             kind, dot, label = name.partition(".")
@@ -116,6 +127,10 @@ class _Table:
             inference_time=_number(took) or 0.0,
             metadata={"model_id": _text(model)},
         )
+
+    def content(self, cells: Sequence[Any]) -> int:
+        """Of a row's item, 64 bits."""
+        return hash((cells[self._item], *[cells[at] for at in self._content])) & 0xFFFF_FFFF_FFFF_FFFF
 
     def item(self, cells: Sequence[Any], item_id: str) -> dict[str, Any]:
         if self._whole is not None:

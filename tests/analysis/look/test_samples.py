@@ -91,6 +91,20 @@ def test_an_experiment_without_labels_or_items(tmp_path: Path) -> None:
     assert json.loads(rows[0])["data"] is None
 
 
+def test_verbs_take_a_table_directly(own: Path) -> None:
+    for name in ("csv", "parquet", "hf"):
+        assert assay.sql(exported(own, name), "select count(*) as n from responses") == [{"n": 16}]
+
+
+def test_an_item_that_is_edited_in_one_of_its_rows_is_reported(own: Path) -> None:
+    file = exported(own, "csv")
+    text = file.read_text("utf-8")
+    file.write_text("5 + 5?".join(text.rsplit("2 + 2?", 1)), "utf-8")
+    (imported,) = assay.import_(file, own.parent / "back")
+    assert imported.items == 4
+    assert any(note.startswith("1 rows have other data") for note in imported.notes)
+
+
 def test_a_table_of_somebody_else(tmp_path: Path) -> None:
     """Without a sidecar, and with cells that cannot be."""
     file = tmp_path / "table.csv"
