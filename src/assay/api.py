@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.import_rows import import_results as import_
+    from assay.engine.experiment.merge import merge
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
@@ -63,11 +64,11 @@ __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
     "FlatStore", "FolderStore", "Labelling", "Load", "MemoryStore", "Options", "Plan", "Result", "RunRepository",
     "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer", "calibrate",
-    "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate", "evaluation",
-    "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label", "list", "load_test",
-    "local_list", "local_pull", "ls", "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task",
-    "query", "rank", "reader", "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql",
-    "status", "task", "trace", "trust", "validate", "view", "work", "writer",
+    "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "diff", "evaluate",
+    "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label",
+    "list", "load_test", "local_list", "local_pull", "ls", "merge", "metric", "mock_server", "model", "open_store",
+    "plan", "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save", "schema",
+    "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -98,6 +99,7 @@ _HOMES = {
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.import_rows": "import_results=import_",
+    "engine.experiment.merge": "merge",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",

@@ -227,6 +227,7 @@ _VIEWS = {  # of each type the module and the function
     "Listed": "listings.experiments",
     "Load": "load.view",
     "LocalModel": "listings.local_models",
+    "Merged": "merge.view",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",
