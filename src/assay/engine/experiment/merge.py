@@ -73,6 +73,8 @@ def merge(paths: Sequence[str | Path], output: str | Path, *, prefer: Prefer | N
         if source.folder is None or source.manifest("run") is None:
             fix = "name folders that `assay run` or `assay import` made"
             raise UserError("there are no responses of an experiment here", where=str(source.path), fix=fix)
+        if [other.folder for other in sources].count(source.folder) > 1:
+            raise UserError(f"{str(source.folder)!r} is given twice", fix="name each folder once")
     plan, target = one_plan(sources), remembered(str(output)).absolute()
     before = _states(sources)
     wanted = digest("merge", canonical([before, prefer])).hex()
