@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.analysis.compare.compare import compare
     from assay.analysis.compare.gate import gate
+    from assay.analysis.diff.diff import diff
     from assay.analysis.judge.calibrate import calibrate
     from assay.analysis.judge.label import Labelling, label
     from assay.analysis.look.benchmarks import list_benchmarks as benchmarks_list
@@ -76,6 +77,7 @@ __all__ = [
 _HOMES = {
     "analysis.compare.compare": "compare",
     "analysis.compare.gate": "gate",
+    "analysis.diff.diff": "diff",
     "analysis.judge.calibrate": "calibrate",
     "analysis.judge.label": "Labelling label",
     "analysis.look.benchmarks": "list_benchmarks=benchmarks_list pull_benchmarks=benchmarks_pull",

@@ -222,6 +222,7 @@ _VIEWS = {  # of each type the module and the function
     "Calibrated": "judge.view",
     "Comparison": "compare.compare_view",
     "Described": "listings.descriptions",
+    "Diff": "diff.view",
     "Gated": "compare.gate_view",
     "Imported": "run.imports_view",
     "Listed": "listings.experiments",

@@ -272,7 +272,7 @@ def test_one_id_and_two_items(lab: Lab) -> None:
 
 
 def another_parameter(config: dict[str, Any]) -> None:
-    config["evaluation_methods"][1]["params"] = {"ignore_case": False}
+    config["evaluation_methods"][1]["params"] = {"case_sensitive": True}
 
 
 PLANS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
