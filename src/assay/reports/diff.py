@@ -34,7 +34,7 @@ Parts = Iterator[Line | Table]
 
 def view(diff: Diff) -> Sheet:
     sides = [Line(f"{name}  {path}", wraps=False) for name, path in (("A", diff.a), ("B", diff.b))]
-    title = f"assay diff\nA {one_line(diff.a)}\nB {one_line(diff.b)}"
+    title = "assay diff"
     if diff.same:
         return Sheet(parts=[*sides, Line("no difference", "good")], notes=diff.notes, title=title)
     parts = [*sides, *_settings(diff), *_data(diff), *_served(diff), *_scores(diff), *_use(diff)]

@@ -224,7 +224,7 @@ _VIEWS = {  # of each type the module and the function
     "Described": "listings.descriptions",
     "Diff": "diff.view",
     "Gated": "compare.gate_view",
-    "Imported": "run.imports_view",
+    "Imported": "imports.imports_view",
     "Listed": "listings.experiments",
     "Load": "load.view",
     "LocalModel": "listings.local_models",

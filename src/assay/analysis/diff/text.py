@@ -39,8 +39,10 @@ def _changes(first: Sequence[str], second: Sequence[str]) -> Iterator[MarkedLine
             left, right = _cut(first[i + at], second[k + at])
             yield "A", left
             yield "B", right
-        yield from (("A", _cut(line, "")[0]) for line in first[i + pairs : j])
-        yield from (("B", _cut(line, "")[0]) for line in second[k + pairs : n])
+        for line in first[i + pairs : j]:
+            yield "A", _from(line, 0)
+        for line in second[k + pairs : n]:
+            yield "B", _from(line, 0)
 
 
 def _cut(first: str, second: str) -> tuple[str, str]:
