@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparison, Pair, checked, compare_sides
+from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.notes import Flip
 from assay.analysis.compare.paired import Side, read_side
 from assay.analysis.diff.answers import (
@@ -116,15 +117,17 @@ def _scores(result: Diff, sources: tuple[Source, Source], chosen: CompareOptions
     if lacking:
         result.notes.append(f"there are no scores to compare: {' and '.join(lacking)} {_have(lacking)} no evaluations")
         return
-    sides = [read_side(source, chosen.where) for source in sources]
+    sides, by_text = match_items([read_side(source, chosen.where) for source in sources])
+    sides, label, by_label = match_labels(sides, chosen.label)
     first, second = (side.labels() for side in sides)
     shared = [name for name in first if name in second]
-    if chosen.label and chosen.label not in shared:
-        raise UserError(f"not both have the label {chosen.label!r}", where="--label", fix=nearest(chosen.label, shared))
+    if label and label not in shared:
+        fix = nearest(label, shared) or "pair labels that are called differently: --label exact=match"
+        raise UserError(f"not both have the label {label!r}", where="--label", fix=fix)
     result.labels_only_a = sorted(set(first) - set(second))
     result.labels_only_b = sorted(set(second) - set(first))
-    notes: dict[str, None] = {}
-    for name in [chosen.label] if chosen.label else sorted(shared):
+    notes = dict.fromkeys([*by_text, *by_label])
+    for name in [label] if label else sorted(shared):
         result.labels.append(_label(sides, msgspec.structs.replace(chosen, label=name), notes))
     result.notes += notes
 
