@@ -178,7 +178,8 @@ def _score(label: LabelDiff) -> list[str | Cell]:
 def _flips(label: LabelDiff, seen: set[tuple[str, str | None, str | None]]) -> Parts:
     if not (label.gained or label.lost):
         return
-    shown = f"; the {len(label.flips):,} largest changes" if len(label.flips) < label.gained + label.lost else ""
+    more = len(label.flips) < label.gained + label.lost
+    shown = f"; the largest {count(len(label.flips), 'change')}" if more and label.flips else ""
     changed = f"{label.gained:,} better in B, {label.lost:,} worse"
     yield Line(f"{one_line(label.label)}: {changed}{shown}")
     for flip in label.flips:

@@ -124,8 +124,9 @@ def _scores(result: Diff, sources: tuple[Source, Source], chosen: CompareOptions
     if label and label not in shared:
         fix = nearest(label, shared) or "pair labels that are called differently: --label exact=match"
         raise UserError(f"not both have the label {label!r}", where="--label", fix=fix)
-    result.labels_only_a = sorted(set(first) - set(second))
-    result.labels_only_b = sorted(set(second) - set(first))
+    if not label:
+        result.labels_only_a = sorted(set(first) - set(second))
+        result.labels_only_b = sorted(set(second) - set(first))
     notes = dict.fromkeys([*by_text, *by_label])
     for name in [label] if label else sorted(shared):
         result.labels.append(_label(sides, msgspec.structs.replace(chosen, label=name), notes))
