@@ -18,7 +18,21 @@ if TYPE_CHECKING:
 
 # The order in which commands are listed. One that is not named here comes last: its file is enough.
 ORDER = (
-    *("run", "plan", "validate", "evaluate", "aggregate", "compare", "rank", "gate", "judge", "view", "report"),
+    *(
+        "run",
+        "plan",
+        "validate",
+        "evaluate",
+        "aggregate",
+        "merge",
+        "compare",
+        "diff",
+        "rank",
+        "gate",
+        "judge",
+        "view",
+        "report",
+    ),
     *(
         "trace",
         "ls",

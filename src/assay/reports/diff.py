@@ -52,8 +52,12 @@ def _head(text: str) -> Parts:
 
 
 def _settings(diff: Diff) -> Parts:
+    if diff.config is None and diff.plan is None:
+        return
     yield from _head("settings")
     for what, changes in (("config", diff.config), ("plan", diff.plan)):
+        if changes is None:
+            continue
         if not changes:
             yield Line(f"{what}: the same", "quiet")
             continue

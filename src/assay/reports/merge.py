@@ -22,7 +22,8 @@ def view(merged: Merged) -> Sheet:
         lines.append(Line(f"{count(merged.decided, 'row')} differed; --prefer decided which one stays", "open"))
     if merged.partial:
         lines.append(Line(f"partial: {merged.partial}", "open"))
-    place = "files" if merged.new else "nothing to do, the folder is this merge already"
-    lines.append(Line(f"{place}: {merged.folder}", wraps=False))
+    if not merged.new:
+        lines.append(Line("there was nothing to do: the folder is this merge already", "quiet"))
+    lines.append(Line(f"files: {merged.folder}", wraps=False))
     parts = Table(columns=columns, rows=rows, data=fields_of(merged.parts, names))
     return Sheet(parts=[parts, *lines], notes=merged.notes)

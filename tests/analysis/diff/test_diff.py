@@ -241,7 +241,7 @@ def test_secrets_stay_secret(lab: Lab) -> None:
     config = lab.folder / "second" / "config.yaml"
     config.write_text(config.read_text().replace("env_vars: {}", "env_vars:\n  TOKEN: hush-hush"))
     diff = assay.diff(lab.folder / "out", lab.folder / "second")
-    assert [(change.key, change.b) for change in diff.config] == [("env_vars.TOKEN", "(not shown)")]
+    assert diff.config == []  # not even that they differ
     assert "hush" not in str(assay.sheet(diff)) + repr(diff)
 
 

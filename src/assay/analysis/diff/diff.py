@@ -59,15 +59,16 @@ class LabelDiff(msgspec.Struct, kw_only=True):
 
 
 class Diff(Shown, kw_only=True):
-    """`same` says that nothing of it differs but times: settings, plans, items, what was served, answers and scores."""
+    """`same` says that nothing of it differs but times: settings, plans, items, what was served, answers and scores.
+    `config`, `plan`, `items` and `answers` are null where there is nothing to compare."""
 
     a: str
     b: str
     same: bool = False
     metric: str
     level: float
-    config: list[ChangedValue]
-    plan: list[ChangedValue]
+    config: list[ChangedValue] | None
+    plan: list[ChangedValue] | None
     items: ItemsDiff | None
     served: list[ServedAs]
     answers: AnswersDiff | None

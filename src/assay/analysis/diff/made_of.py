@@ -13,6 +13,7 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.interfaces import Log
+from assay.records import Kind
 from assay.store.index import id_number
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest, short
@@ -47,18 +48,21 @@ class ItemsDiff(msgspec.Struct, kw_only=True):
     named: list[ChangedItem] = []
 
 
-def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue], list[str]]:
-    """The keys of the configs that differ, without secrets, and which side has no config."""
+def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | None, list[str]]:
+    """The keys of the configs that differ, without secrets; None, and a note which side has no config, if one has."""
     data = [comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)]
     lacking = [source.name for source, config in zip((first, second), data, strict=True) if not config]
     if lacking:
-        return [], [f"{name} has no config" for name in lacking] if len(lacking) == 1 else []
+        return None, [f"{name} has no config" for name in lacking] if len(lacking) == 1 else []
     kept = [{key: value for key, value in config.items() if key not in _NOT_COMPARED} for config in data]
     return [ChangedValue(*change) for change in unequal("", *kept)], []
 
 
-def plan_diff(first: Source, second: Source) -> list[ChangedValue]:
-    """Tasks and scorers that differ in what they are: prompts, models, parameters, code."""
+def plan_diff(first: Source, second: Source) -> list[ChangedValue] | None:
+    """Tasks and scorers that differ in what they are: prompts, models, parameters, code. None if no side has a plan."""
+    kinds: tuple[Kind, ...] = ("run", "evaluation")
+    if all(source.manifest(kind) is None for source in (first, second) for kind in kinds):
+        return None
     return [*_named_apart(_plan(first), _plan(second))]
 
 
