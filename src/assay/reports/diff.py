@@ -20,7 +20,6 @@ from assay.reports.sheet import (
     cost_text,
     count,
     counts_text,
-    fields_of,
     one_line,
     shortened,
     span_text,
@@ -133,8 +132,7 @@ def _served(diff: Diff) -> Parts:
         yield Line("served alike: models, fingerprints and finish reasons", "quiet")
         return
     rows = [[each.model_name, each.what, each.value, f"{each.a:,}", f"{each.b:,}"] for each in shown]
-    data = fields_of(diff.served, ServedAs.__struct_fields__)
-    yield Table(columns_of("<model", "<reported", "<value", "A", "B"), rows, data=data)
+    yield Table(columns_of("<model", "<reported", "<value", "A", "B"), rows)
 
 
 def _is_shifted(each: ServedAs, first: SideUse, second: SideUse) -> bool:
@@ -152,7 +150,9 @@ def _scores(diff: Diff) -> Parts:
     compared = [label for label in diff.labels if label.pair is not None]
     if compared:
         columns = columns_of("<label", "A", "B", "B − A", f"{diff.level:.0%} interval", "?p", "?items", "<verdict")
-        yield Table(columns, [_score(label) for label in compared])
+        names = ["difference", "ci_low", "ci_high", "p", "items", "verdict"]
+        exact = [[label.label, label.a, label.b, *(getattr(label.pair, name) for name in names)] for label in compared]
+        yield Table(columns, [_score(label) for label in compared], data=(["label", "a", "b", *names], exact))
     for label in diff.labels:
         if label.reason:
             yield Line(f"{one_line(label.label)} is not compared: {one_line(label.reason)}", "open")
@@ -213,9 +213,7 @@ def _use(diff: Diff) -> Parts:
         return
     yield from _head("what it took")
     rows = [[name, *texts] for name, *texts in _used(first, second)]
-    fields = [field for field in SideUse.__struct_fields__ if field not in ("outcomes", "seconds")]
-    data = ["field", "a", "b"], [[field, getattr(first, field), getattr(second, field)] for field in fields]
-    yield Table(columns_of("<of the responses", "A", "B"), rows, data=data)
+    yield Table(columns_of("<of the responses", "A", "B"), rows)
 
 
 def _used(*sides: SideUse) -> Iterator[list[str]]:

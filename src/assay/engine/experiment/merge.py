@@ -186,7 +186,7 @@ def _part(parts: Parts, at: int) -> MergedPart:
         (len(choice.logs[at].table.keys), int(choice.keep[at].sum())) for choice in (parts.responses, parts.evaluations)
     ]
     return MergedPart(
-        path=named(parts.sources[at].path),
+        path=str(parts.sources[at].path),
         responses=counts[0][0],
         responses_taken=counts[0][1],
         evaluations=counts[1][0],

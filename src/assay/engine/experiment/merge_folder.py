@@ -121,11 +121,10 @@ class MergedFolder:
 
     def _items(self) -> Manifest | None:
         sources = [source for source in self.parts.sources if "dataset" in source.files]
-        files = sorted((source.files["dataset"] for source in sources), key=lambda file: -file.stat().st_size)
-        if not files:
+        if not sources:
             return None
         fix = "merge folders over parts of one dataset: items of one id must be equal"
-        manifest = unite_items(self.store, self.id, files, fix)  # the largest first: its parts add nothing to it
+        manifest = unite_items(self.store, self.id, [source.files["dataset"] for source in sources], fix)
         media = [old.metadata for source in sources if (old := source.manifest("dataset")) is not None]
         if media and all(metadata == media[0] for metadata in media):
             manifest.metadata = {**media[0]}
