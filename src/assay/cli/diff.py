@@ -48,6 +48,7 @@ def command(
     diff = api.diff(first, second, **options)
     if output:
         api.save(diff, output, force=force)
+    if output and not as_json:
         click.echo(f"written to {api.plain(output)}")
     else:
         show(diff, form, as_json=as_json)

@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Command
 from assay.cli._options import trust_option
-from assay.cli._output import print_json, print_notes, print_sheet
+from assay.cli._output import json_option, print_json, print_notes, print_sheet
 
 
 @click.command("merge", cls=Command)
@@ -19,7 +19,7 @@ from assay.cli._output import print_json, print_notes, print_sheet
     help="Which of different rows of one key stays: of the PATH named first, or the one made last; default: refuse.",
 )
 @trust_option
-@click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")
+@json_option
 def command(paths: tuple[str, ...], output: str, as_json: bool, **options: Any) -> None:
     """Make one experiment's folder of several PATHs that are parts of one plan: of its items, models or samples.
 
