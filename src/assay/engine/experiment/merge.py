@@ -139,9 +139,9 @@ def _refuse_conflicts(parts: Parts) -> None:
 
 def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
     """Whose row it is, and where both are."""
-    for places in choice.pairs(_MOST_NAMED):
+    for places in choice.pairs:
         number, at = places[0]
-        row = _row(choice.logs[number].log, at)
+        row = _row(choice.logs[number], at)
         what = row.get("label") if kind == "evaluation" else row.get("task") or row.get("model_name")
         files = [f"{parts.sources[number].path / ROWS_FILE[kind]}, row {at + 1:,}" for number, at in places]
         yield f"{what}, item {row.get('item_id')!r}, sample {row.get('sample_index', 0)}: {' and '.join(files)}"
@@ -182,9 +182,7 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
 
 
 def _part(parts: Parts, at: int) -> MergedPart:
-    counts = [
-        (len(choice.logs[at].table.keys), int(choice.keep[at].sum())) for choice in (parts.responses, parts.evaluations)
-    ]
+    counts = [(choice.sizes[at], int(choice.keep[at].sum())) for choice in (parts.responses, parts.evaluations)]
     return MergedPart(
         path=str(parts.sources[at].path),
         responses=counts[0][0],

@@ -216,7 +216,7 @@ def _joined(
         digest=plan_digest(plan),
         plan=plan,
         inputs=inputs,
-        counts=choice.counts(),
+        counts=choice.counts,
         present=choice.present,
         labels=sorted({label for manifest in manifests for label in manifest.labels}),
     )

@@ -1,10 +1,11 @@
 """Which rows of several logs become the rows of one: each key once; and where the logs disagree.
 
 Rows of one key are equal if their content is, whatever the time at which a scorer was called. A failure that the next
-run would try again yields to every other row. Some 40 bytes a row are held while logs are compared, and no row.
+run would try again yields to every other row. About 100 bytes a row are held while logs are compared, and no row.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from assay.store.repair import row_decoder
 Prefer = Literal["first", "newest"]
 _TIMES = ("timestamp", "evaluation_time")  # of a scorer's call, which may be made again and says the same
 _TORN = (0, 2)
+_MOST_NAMED = 10
 
 
 class MergedRow(Row):
@@ -50,8 +52,8 @@ class Rows:
         starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
         self.starts = starts
         self.keys: Keys = self.table.keys[starts]
-        self.content: Keys = _sums(np.array(self._content, np.uint64), starts)
-        self.times = np.array(self._times, np.float64)[starts]
+        self.content: Keys = _sums(np.frombuffer(self._content, np.uint64), starts)
+        self.times = np.frombuffer(self._times, np.float64)[starts]
         self.transient: Flags = self.table.commits_with(TRANSIENT)[starts]
         self.behind: Flags = np.frombuffer(bytes(self._behind), np.bool_)[starts]
         self.usable: Flags = self.table.complete[starts] & ~np.frombuffer(bytes(self._left), np.bool_)[starts]
@@ -82,7 +84,7 @@ class Rows:
                 content[at] = _meaning(line)
         self.content = np.where(commits, _sums(content, self.starts), self.content)
 
-    def flags(self, commits: npt.NDArray[np.int64]) -> Flags:
+    def flags(self, commits: npt.NDArray[np.int32]) -> Flags:
         """The rows of some commits."""
         chosen = np.zeros(len(self.starts), np.bool_)
         chosen[commits] = True
@@ -104,85 +106,85 @@ def _meaning(line: bytes) -> int:
     return xxh3_64_intdigest(canonical(row))
 
 
-class Choice:
-    """`keep` are flags of the rows of each log, `lost` the keys that another log's row of other content stands for.
-    `conflicts` counts those about which a person has to decide, `repeated` the equal ones."""
+class _Commits:
+    """Those of several logs, in the order of their keys; the first of each key stands for it."""
 
-    def __init__(self, logs: Sequence[Rows], prefer: Prefer | None = None) -> None:
+    def __init__(self, logs: Sequence[Rows], prefer: Prefer | None) -> None:
         self.logs = logs
-        number = np.concatenate([np.full(len(rows.keys), at) for at, rows in enumerate(logs)])
-        commit = np.concatenate([np.arange(len(rows.keys)) for rows in logs])
+        number = np.concatenate([np.full(len(rows.keys), at, np.int32) for at, rows in enumerate(logs)])
+        commit = np.concatenate([np.arange(len(rows.keys), dtype=np.int32) for rows in logs])
         usable = np.concatenate([rows.usable for rows in logs])
-        self._number, self._commit = number[usable], commit[usable]
-        self._keys = np.concatenate([rows.keys for rows in logs])[usable]
-        self._transient = np.concatenate([rows.transient for rows in logs])[usable]
+        keys = np.concatenate([rows.keys for rows in logs])[usable]
+        transient = np.concatenate([rows.transient for rows in logs])[usable]
         behind = np.concatenate([rows.behind for rows in logs])[usable]
         times = np.concatenate([rows.times for rows in logs])[usable]
-        age = -times if prefer == "newest" else np.zeros(len(times))
-        place = np.arange(len(times))
-        self._order = np.lexsort((place, age, behind | self._transient, self._keys))
-        ordered = self._keys[self._order]
-        self._is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-        if (suspect := self._unlike() & ~self._transient[self._order]).any():
-            self._look_again(suspect)
-        unlike = self._unlike()
-        self.repeated = int(np.sum(~self._is_first & ~unlike))
-        self.lost = [self._keys_of(unlike, at) for at in range(len(logs))]
-        self._open: Flags = unlike & ~self._transient[self._order]
-        self.conflicts = int(np.sum(self._open))
-        winners = self._order[self._is_first]
-        self.keep = [rows.flags(self._commit[winners[self._number[winners] == at]]) for at, rows in enumerate(logs)]
+        age = -times if prefer == "newest" else np.zeros(len(times), np.int8)
+        order = np.lexsort((age, behind | transient, keys))  # equal ones stay in the order of the logs
+        self.number, self.commit = number[usable][order], commit[usable][order]
+        self.keys, self.transient = keys[order], transient[order]
+        self.is_first: Flags = np.append(True, self.keys[1:] != self.keys[:-1])[: len(order)]
+        self.winner = np.flatnonzero(self.is_first)[np.cumsum(self.is_first) - 1]
 
-    def _winners(self) -> npt.NDArray[np.int64]:
-        """For each commit, in order of keys, that which stands for its key."""
-        group = np.cumsum(self._is_first) - 1
-        return self._order[self._is_first][group]
-
-    def _unlike(self) -> Flags:
-        """Those, in order of keys, whose content is not that of the commit that stands for their key."""
-        content = np.zeros(len(self._order), np.uint64)
+    def unlike(self) -> Flags:
+        """Those whose content is not that of the commit that stands for their key."""
+        content = np.zeros(len(self.keys), np.uint64)
         for at, rows in enumerate(self.logs):
-            own = self._number == at
-            content[own] = rows.content[self._commit[own]]
-        return content[self._order] != content[self._winners()]
+            own = self.number == at
+            content[own] = rows.content[self.commit[own]]
+        return content != content[self.winner]
 
-    def _look_again(self, suspect: Flags) -> None:
-        both = np.concatenate([self._order[suspect], self._winners()[suspect]])
+    def look_again(self, suspect: Flags) -> None:
+        """Compare these and those that would stand for them by their values instead of their bytes."""
+        both = np.concatenate([np.flatnonzero(suspect), self.winner[suspect]])
         for at, rows in enumerate(self.logs):
             commits = np.zeros(len(rows.keys), np.bool_)
-            commits[self._commit[both[self._number[both] == at]]] = True
+            commits[self.commit[both[self.number[both] == at]]] = True
             if commits.any():
                 rows.meanings(commits)
 
-    def _keys_of(self, chosen: Flags, number: int) -> KeySet:
-        own = self._order[chosen]
-        return KeySet(array("Q", self._keys[own[self._number[own] == number]].tobytes()))
+    def place(self, at: int) -> tuple[int, int]:
+        """The number of a commit's log, and of its first row there."""
+        number = int(self.number[at])
+        return number, int(self.logs[number].starts[self.commit[at]])
 
-    def pairs(self, most: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """The first conflicts: the log and the row of the one that would stay, and of the other."""
-        losers, winners = self._order[self._open], self._winners()[self._open]
-        first = np.argsort(losers)[:most]
-        both = zip(winners[first].tolist(), losers[first].tolist(), strict=True)
-        return [(self._place(winner), self._place(loser)) for winner, loser in both]
 
-    def _place(self, at: int) -> tuple[int, int]:
-        number = int(self._number[at])
-        return number, int(self.logs[number].starts[self._commit[at]])
+Place = tuple[int, int]
+
+
+class Choice:
+    """`keep` are flags of the rows of each log, `lost` the keys that another log's row of other content stands for.
+    `conflicts` counts those about which a person has to decide, `repeated` the equal ones; `pairs` are the places of
+    the first conflicts: of the row that would stay, and of the other. `present` counts the commits that stay, `counts`
+    their rows by outcome."""
+
+    def __init__(self, logs: Sequence[Rows], prefer: Prefer | None = None) -> None:
+        commits = _Commits(logs, prefer)
+        if (suspect := commits.unlike() & ~commits.transient).any():
+            commits.look_again(suspect)
+        unlike = commits.unlike()
+        self.logs = [rows.log for rows in logs]
+        self.sizes = [len(rows.table.keys) for rows in logs]
+        self.present = int(np.sum(commits.is_first))
+        self.repeated = int(np.sum(~commits.is_first & ~unlike))
+        self.lost = [KeySet(array("Q", commits.keys[unlike & (commits.number == at)].tobytes())) for at in self._places]
+        undecided = np.flatnonzero(unlike & ~commits.transient)
+        self.conflicts = len(undecided)
+        order = np.lexsort((commits.commit[undecided], commits.number[undecided]))[:_MOST_NAMED]
+        self.pairs: list[tuple[Place, Place]] = [
+            (commits.place(int(commits.winner[at])), commits.place(int(at))) for at in undecided[order]
+        ]
+        own = [commits.commit[commits.is_first & (commits.number == at)] for at in self._places]
+        self.keep = [rows.flags(chosen) for rows, chosen in zip(logs, own, strict=True)]
+        counts: Counter[str] = Counter()
+        for rows, keep in zip(logs, self.keep, strict=True):
+            counts.update(rows.table.counts(keep))
+        self.counts = {name: count for name, count in counts.items() if count}
+
+    @property
+    def _places(self) -> range:
+        return range(len(self.logs))
 
     def blocks(self) -> Iterator[bytes]:
         """The rows that stay, raw, log by log."""
         pairs = zip(self.logs, self.keep, strict=True)
-        return chain.from_iterable(blocks_of(rows.log, keep) for rows, keep in pairs)
-
-    def counts(self) -> dict[str, int]:
-        """The rows that stay by outcome."""
-        counts: dict[str, int] = {}
-        for rows, keep in zip(self.logs, self.keep, strict=True):
-            for name, count in rows.table.counts(keep).items():
-                counts[name] = counts.get(name, 0) + count
-        return {name: count for name, count in counts.items() if count}
-
-    @property
-    def present(self) -> int:
-        """How many commits stay."""
-        return int(np.sum(self._is_first))
+        return chain.from_iterable(blocks_of(log, keep) for log, keep in pairs)
