@@ -285,3 +285,11 @@ def test_many_labels_and_no_verdicts(tmp_path: Path) -> None:
     diff = assay.diff(first, second)
     assert {label.label for label in diff.labels} == {"match"}
     assert diff.labels_only_b == ["x"]
+
+
+def test_results_of_another_program_where_they_are(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[3] / "examples" / "new_output_structure"
+    assay.import_(examples, tmp_path / "imported")
+    diff = assay.diff(examples, tmp_path / "imported")
+    assert diff.same
+    assert diff.a == str(examples)

@@ -462,3 +462,55 @@ def test_a_stranger_s_config_does_not_become_the_users_word(lab: Lab, monkeypatc
     assert any("there are no metrics: this folder is not of your Assay's making" in note for note in merged.notes)
     with pytest.raises(UserError, match="not of your Assay's making"):
         assay.aggregate(lab.folder / "all")
+
+
+def test_rows_in_segments_as_workers_leave_them(lab: Lab) -> None:
+    folders = shards(lab, [0, 1], [2, 3])
+    for name in FILES.values():
+        file = folders[1] / name
+        (folders[1] / file.stem).with_suffix(".d").mkdir()
+        every = lines(file)
+        file.write_bytes(b"".join(line + b"\n" for line in every[:1]))
+        segment = (folders[1] / file.stem).with_suffix(".d") / "1.jsonl"
+        segment.write_bytes(b"".join(line + b"\n" for line in every[1:]))
+    before = content(folders[1])
+    merged = assay.merge(folders, lab.folder / "all")
+    assert (merged.responses, merged.evaluations, merged.partial) == (8, 16, "")
+    assert measured(lab.folder / "all") == measured(lab.folder / "out")
+    assert content(folders[1]) == before
+
+
+def test_answers_that_have_not_met(lab: Lab) -> None:
+    """Where models were shared out, scorers that look at answers of several have more to do."""
+    folders = [lab.folder / name for name in ("one", "two")]
+    for folder, name in zip(folders, ("calculator", "other"), strict=True):
+        lab.config["models"] = [lab.model(name)]
+        lab.run(output_dir=str(folder))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["evaluation"]["plan"]["scorers"][0]["player"] = "model_name"
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    merged = assay.merge(folders, lab.folder / "all")
+    assert any("have not met" in note for note in merged.notes)
+    assert merged.partial == "32 evaluations, unfinished"
+
+
+def test_imported_folders(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[3] / "examples" / "new_output_structure"
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        (imported,) = assay.import_(examples, folder)
+    merged = assay.merge(folders, tmp_path / "all")
+    assert (merged.items, merged.responses) == (imported.items, sum(imported.responses.values()))
+    assert (merged.planned, merged.partial, merged.decided) == (merged.responses, "", 0)
+    assert merged.metrics
+    diff = assay.diff(folders[0], tmp_path / "all")
+    assert (diff.plan, diff.config) == ([], [])
+    assert diff.answers is not None
+    assert diff.answers.changed == 0
+
+
+def test_a_folder_that_is_run_by_assay_and_an_imported_one(lab: Lab) -> None:
+    examples = Path(__file__).parents[3] / "examples" / "new_output_structure"
+    assay.import_(examples, lab.folder / "imported")
+    with pytest.raises(UserError, match="responses: run by Assay in out, imported in imported"):
+        assay.merge([lab.folder / "out", lab.folder / "imported"], lab.folder / "all")

@@ -89,8 +89,8 @@ def diff(a: str | Path, b: str | Path, *, label: str = "", limit: int = FLIPS, *
     items, more = items_diff(first, second, limit)
     answers = [SideAnswers(source, chosen.where) for source in (first, second)]
     result = Diff(
-        a=str(first.path),
-        b=str(second.path),
+        a=str(a),
+        b=str(b),
         metric=chosen.metric,
         level=chosen.level,
         config=config,
