@@ -57,12 +57,12 @@ def test_every_part_says_what_differs(lab: Lab) -> None:
     lab.config["evaluation_methods"].pop()
     diff = again(lab)
     assert not diff.same
-    assert {change.key for change in diff.config} == {
+    assert {change.key for change in diff.config or ()} == {
         "prompts.plain.text",
         "sample_params.temperature",
         "evaluation_methods.contains",
     }
-    plan = {change.key: (change.a, change.b) for change in diff.plan}
+    plan = {change.key: (change.a, change.b) for change in diff.plan or ()}
     assert plan["task calculator/plain.params.temperature"] == (0.5, 0.7)
     assert plan["task calculator/plain.prompt"] == ("What is {{question}}?", "Now: What is {{question}}?")
     assert plan["scorer contains"] == ("planned", None)
@@ -221,7 +221,7 @@ def test_runs_of_different_models(lab: Lab) -> None:
     diff = again(lab)
     assert diff.answers is not None
     assert (diff.answers.paired_by, diff.answers.same) == ("item, prompt and sample", 8)
-    assert {change.key for change in diff.plan} == {"task calculator/plain", "task other/plain"}
+    assert {change.key for change in diff.plan or ()} == {"task calculator/plain", "task other/plain"}
 
 
 def test_unfinished_evidence_is_not_judged(lab: Lab) -> None:

@@ -336,7 +336,9 @@ def test_killed_at_any_moment(lab: Lab) -> None:
     folders = shards(lab, [0, 1, 2], [3])
     before = [content(folder) for folder in folders]
     target = lab.folder / "all"
-    for moment in range(100):
+    moment = -1
+    while moment < 99:
+        moment += 1
         process = multiprocessing.get_context("fork").Process(target=_merge_until, args=(folders, target, moment))
         process.start()
         process.join()
@@ -424,7 +426,8 @@ def test_calls_and_people_s_labels_come_along(lab: Lab) -> None:
         ]
         (folder / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
         (folder / "labels.jsonl").write_text('{"a": 1}\n' + f'{{"b": {number}}}\n')
-    for prefer, kept in (("first", ["0", "0", "1"]), ("newest", ["0", "1", "1"])):
+    wanted: dict[Any, list[str]] = {"first": ["0", "0", "1"], "newest": ["0", "1", "1"]}
+    for prefer, kept in wanted.items():
         target = lab.folder / prefer
         assay.merge(folders, target, prefer=prefer)
         calls = sorted(rows(target, "calls.jsonl"), key=lambda call: call["item_id"])
@@ -497,8 +500,7 @@ def test_answers_that_have_not_met(lab: Lab) -> None:
 def test_imported_folders(tmp_path: Path) -> None:
     examples = Path(__file__).parents[3] / "examples" / "new_output_structure"
     folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        (imported,) = assay.import_(examples, folder)
+    imported, _ = (assay.import_(examples, folder)[0] for folder in folders)
     merged = assay.merge(folders, tmp_path / "all")
     assert (merged.items, merged.responses) == (imported.items, sum(imported.responses.values()))
     assert (merged.planned, merged.partial, merged.decided) == (merged.responses, "", 0)
