@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.analysis.compare.compare import compare
     from assay.analysis.compare.gate import gate
+    from assay.analysis.diff.diff import diff
     from assay.analysis.judge.calibrate import calibrate
     from assay.analysis.judge.label import Labelling, label
     from assay.analysis.look.benchmarks import list_benchmarks as benchmarks_list
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.import_results import import_results as import_
     from assay.engine.experiment.lock import Locked
+    from assay.engine.experiment.merge import merge
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
@@ -67,11 +69,11 @@ __all__ = [
     "FlatStore", "FolderStore", "Labelling", "Load", "Locked", "MemoryStore", "Options", "Plan", "Result",
     "RunRepository", "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric",
     "bind_scorer", "calibrate", "compare", "convert", "dataset", "dataset_add", "dataset_ls", "dataset_show",
-    "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate",
-    "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "lock", "ls", "metric",
-    "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader", "report",
-    "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust",
-    "validate", "verify", "view", "work", "writer",
+    "dataset_verify", "diff", "evaluate", "evaluation", "experiment", "export", "finish", "frame", "function_task",
+    "gate", "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "lock", "ls", "merge",
+    "metric", "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader",
+    "report", "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace",
+    "trust", "validate", "verify", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -79,6 +81,7 @@ __all__ = [
 _HOMES = {
     "analysis.compare.compare": "compare",
     "analysis.compare.gate": "gate",
+    "analysis.diff.diff": "diff",
     "analysis.judge.calibrate": "calibrate",
     "analysis.judge.label": "Labelling label",
     "analysis.look.benchmarks": "list_benchmarks=benchmarks_list pull_benchmarks=benchmarks_pull",
@@ -105,6 +108,7 @@ _HOMES = {
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.import_results": "import_results=import_",
     "engine.experiment.lock": "Locked",
+    "engine.experiment.merge": "merge",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",

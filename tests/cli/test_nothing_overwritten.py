@@ -28,13 +28,14 @@ VERBS = {  # the words of each verb that writes a file which its user names
     "report": "report out -o FILE.html",
     "rank": "rank arena --rounds 100 -o FILE.json",
     "schema": "schema -o FILE.json",
+    "diff": "diff out results -o FILE.md",
     "gate": "gate results --min 0.1 --junit FILE.xml",
 }
-# `run`, `evaluate`, `aggregate`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are never
-# replaced (tests/engine/experiment); `convert` and `init` create files only, `judge` and `gate --markdown` append, as
-# does `view`; `local` writes its own file in the cache folder, `benchmarks pull` leaves what it did not write; the
+# `run`, `evaluate`, `aggregate`, `merge`, `worker`, `import` and `dataset` write an experiment's folder, whose rows are
+# never replaced (tests/engine/experiment); `convert` and `init` create files only, `judge` and `gate --markdown` append,
+# as does `view`; `local` writes its own file in the cache folder, `benchmarks pull` leaves what it did not write; the
 # others write nothing.
-FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "worker"}
+FOLDERS = {"run", "evaluate", "aggregate", "import", "dataset", "merge", "worker"}
 ADDING = {"benchmarks", "convert", "init", "judge", "local", "view"}
 NOTHING = {"plan", "validate", "compare", "trace", "ls", "status", "sql", "list", "show", "completion", "mock-server"}
 NOTHING |= {"verify"}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ GOLDEN = {  # the words of each screen
     "aggregate": "aggregate results -c metrics.yaml -o output/metrics",
     "compare": "compare results --facet model_name --label faithfulness",
     "compare-labels": "compare results --facet model_name --all-labels",
+    "diff": "diff older newer --limit 2",
     "rank": "rank arena --rounds 100",
     "gate": f"gate results --label exact_match --min 0.6 --where model_name={MODELS[0]} --inconclusive pass",
     "judge": "judge calibrate judged --labels people.csv",
@@ -49,6 +51,7 @@ OTHERS = {  # what they show changes with each plug-in
     "dataset-ls": "dataset ls",
     "dataset-show": "dataset show questions-of-the-whole-project",
     "evaluate": "evaluate output/run --no-progress",
+    "merge": "merge output/run output/copy -o output/merged",
     "init": "init --list",
     "lock": "lock config.yaml",
     "list": "list",
@@ -99,13 +102,44 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "camp").mkdir()
     row = {"question_id": "0", "question": "Who?", "prediction": "I", "metrics": {"f1": 1.0}, "metadata": {}}
     (folder / "camp" / "x_predictions.json").write_text(json.dumps({**camp, "predictions": [row]}))
+    _two(folder)
     before = Path.cwd()
     os.chdir(folder)
     for name in ("run", "aggregate", "judge"):  # what others show does not depend on which were run before
         screen(GOLDEN[name], 80)
     screen(OTHERS["dataset-add"], 80)
+    shutil.copytree("output/run", "output/copy")
     yield folder
     os.chdir(before)
+
+
+def _two(folder: Path) -> None:
+    """Two experiments of two models, the second of which answers otherwise, is served otherwise and stops early."""
+    for name, model, wrong in (("older", MODELS[0], 20), ("newer", MODELS[1], 5)):
+        verdicts = {f"q{n:02}": n >= wrong for n in range(40)}
+        rows = [row for label in LABELS for row in rows_of(verdicts, model_name=model, label=label, scorer=label)]
+        save(folder / name, rows)
+        responses = [
+            {
+                "item_id": item,
+                "model_name": model,
+                "sample_index": 0,
+                "outcome": "ok",
+                "inference_time": 1.5,
+                "cost": 0.002,
+            }
+            | {
+                "response": "It is " + "very " * 40 * passed + ("right" if passed else "wrong\nand long"),
+                "prompt_tokens": 9,
+            }
+            | {"served_model": f"{model}-{name}", "metadata": {"finish_reason": "stop" if passed else "length"}}
+            for item, passed in verdicts.items()
+        ]
+        (folder / name / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+        items = [
+            {"id": item, "data": {"question": f"{item} of {name if item == 'q07' else 'all'}?"}} for item in verdicts
+        ]
+        (folder / name / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
 
 
 def _config(folder: Path) -> None:

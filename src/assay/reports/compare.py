@@ -72,18 +72,18 @@ def _pair(pair: Pair) -> list[str | Cell]:
         f"{pair.candidate} − {pair.baseline}",
         f"{pair.difference:+.3f}",
         span_text(pair.ci_low, pair.ci_high, "+.3f", " … "),
-        _p_text(pair.p_corrected),
+        p_text(pair.p_corrected),
         f"{pair.smallest_difference:.3f}",
         f"{pair.items:,}",
-        _verdict(pair, "no difference seen"),
+        verdict_cell(pair, "no difference seen"),
     ]
 
 
-def _p_text(p: float) -> str:
+def p_text(p: float) -> str:
     return f"{p:.2g}" if p >= 0.001 else "<0.001"
 
 
-def _verdict(pair: Pair | Agreement, otherwise: str) -> Cell:
+def verdict_cell(pair: Pair | Agreement, otherwise: str) -> Cell:
     """The word, and what would settle what is open; `otherwise` is said where no number of items would."""
     verdict: str = pair.verdict
     if verdict == "inconclusive":
@@ -121,9 +121,9 @@ def _agreement(agreement: Agreement) -> list[str | Cell]:
         f"{agreement.reference_value:.3f}",
         f"{agreement.difference:+.3f}",
         span_text(agreement.low, agreement.high, "+.3f", " … "),
-        _p_text(agreement.p_corrected),
+        p_text(agreement.p_corrected),
         f"{agreement.could_show:.3f}",
-        _verdict(agreement, "the published score is too uncertain"),
+        verdict_cell(agreement, "the published score is too uncertain"),
     ]
 
 

@@ -85,11 +85,13 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "lock": ("engine.experiment.lock:Locked",),
     "evaluate": (*_EVENTS, _RESULT),
     "aggregate": (_RESULT,),
+    "merge": ("engine.experiment.merge:Merged",),
     "compare": (
         "analysis.compare.compare:Comparison",
         "analysis.compare.across:Across",
         "analysis.compare.reference:Referenced",
     ),
+    "diff": ("analysis.diff.diff:Diff",),
     "rank": ("analysis.rank.rank:Ranking",),
     "gate": ("analysis.compare.gate:Gated",),
     "judge calibrate": ("analysis.judge.calibrate:Calibrated",),

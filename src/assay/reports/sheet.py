@@ -201,7 +201,9 @@ def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
 
         write_named(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", force=force, private=False)
     else:
-        write_named(file, f"{sheet(value).form(_SUFFIXES[suffix])}\n".encode(), force=force, private=False)
+        head = _PAGE if suffix == ".html" else ""
+        text = f"{head}{sheet(value).form(_SUFFIXES[suffix])}\n"
+        write_named(file, text.encode(), force=force, private=False)
 
 
 def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
@@ -214,6 +216,10 @@ def checked_suffix(path: "str | Path") -> "tuple[Path, str]":
     return file, file.suffix
 
 
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<style>.assay{font-family:sans-serif;margin:2em}.assay p{margin:.2em 0}.assay td,.assay th{padding:.1em .6em}</style>
+"""
 _SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
 _VIEWS = {  # of each type the module and the function
     "Across": "compare.compare_view",
@@ -223,12 +229,14 @@ _VIEWS = {  # of each type the module and the function
     "Comparison": "compare.compare_view",
     "Converted": "imports.conversions_view",
     "Described": "listings.descriptions",
+    "Diff": "diff.view",
     "Gated": "compare.gate_view",
     "Imported": "imports.imports_view",
     "Listed": "listings.experiments",
     "Load": "load.view",
     "LocalModel": "listings.local_models",
     "Locked": "verify.locked",
+    "Merged": "merge.view",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",

@@ -65,7 +65,7 @@ class Evaluator(Executor):
     ) -> tuple[Manifest, str]:
         """The manifest of an evaluation before it begins, and the id of its dataset."""
         check_scorers(runs, scorers)
-        inputs, source = self._inputs(runs, dataset)
+        inputs, source = self.inputs(runs, dataset)
         plan: dict[str, Any] = {"runs": inputs, "scorers": [planned(scorer) for scorer in scorers]}
         if budget is not None:
             plan["matches"] = budget
@@ -73,7 +73,8 @@ class Evaluator(Executor):
         id = id or digest[:16]
         return Manifest(kind="evaluation", id=id, started=now, digest=digest, plan=plan, inputs=inputs), source
 
-    def _inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
+    def inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
+        """What an evaluation of these runs is made from, and the id of its dataset."""
         inputs: list[dict[str, Any]] = []
         sources: dict[str, None] = {dataset: None} if dataset else {}
         for run in runs:

@@ -21,6 +21,8 @@ from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.stores import FlatStore
 
+_ONE_DATASET = "compare runs over one dataset, or name the one that counts with `dataset:` in the config of -c"
+
 
 def runs_of(sources: Iterable[Source], folder: Path | None = None) -> list[Source]:
     """The runs behind some sources, each once, and those behind the evaluation that is in a folder already. A source
@@ -68,14 +70,14 @@ def items_of(runs: Iterable[Source]) -> list[Path]:
     return list({content_hash(FileLog(file)): file for file in reversed(files)}.values())[::-1]
 
 
-def unite_items(store: Store, id: str, files: Sequence[Path]) -> None:
+def unite_items(store: Store, id: str, files: Sequence[Path], fix: str = _ONE_DATASET) -> Manifest:
     """Store the items of several datasets as one. Runs over parts of one dataset can be compared, runs over different
-    datasets cannot: items of one id must be equal."""
+    datasets cannot: items of one id must be equal. `fix` is what to do about those that are not."""
     stamp = {"united": [file_stamp(file.absolute()) for file in files]}
-    ingest(store, id, lambda: _united(files), stamp=stamp)
+    return ingest(store, id, lambda: _united(files, fix), stamp=stamp)
 
 
-def _united(files: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _united(files: Sequence[Path], fix: str) -> Iterator[tuple[str, dict[str, Any]]]:
     ids, items = Seen(), Seen()
     for file in files:
         for number, (_, line) in enumerate(FileLog(file).scan(), 1):
@@ -85,16 +87,16 @@ def _united(files: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
             item = decode_item(line, place)
             is_new = ids.add(short(digest("id", item.id.encode())))
             if items.add(short(digest("item", canonical(msgspec.to_builtins(item))))) and not is_new:
-                raise _different(item, place, files)
+                raise _different(item, place, files, fix)
             if is_new:
                 yield place, msgspec.json.decode(encode_item(item, place))
 
 
-def _different(item: Item, place: str, files: Sequence[Path]) -> UserError:
+def _different(item: Item, place: str, files: Sequence[Path], fix: str) -> UserError:
     return UserError(
         f"the runs are over different datasets: they have two different items {item.id!r}",
         where=f"{place}, and another of {', '.join(map(str, files))}",
-        fix="compare runs over one dataset, or name the one that counts with `dataset:` in the config of -c",
+        fix=fix,
     )
 
 

@@ -42,8 +42,7 @@ class Reach(NamedTuple):
 class _Process:
     """What this process knows: whether the user trusts what it reads, which configs are foreign, what was said."""
 
-    trusts = False
-    said = False
+    trusts = said = False
     foreign: set[str] = set()
 
 
@@ -56,7 +55,7 @@ def stored_config(
     folder: Path, need: Need, overrides: Mapping[str, Any] = {}, *, used: Iterable[str] | None = None
 ) -> Config:
     """The config of a result folder. `used` names the parts that will act, by default those of `need`."""
-    if not _is_remembered(_digest("own", _content(folder))):
+    if not is_own(folder):
         # Prompts are not asked by what uses a stored config; those of a stranger are not even read.
         config = load(folder / CONFIG, overrides={"prompts": [], **overrides}, need=need)
         parts = [part for part in (_USED[need or "gate"] if used is None else used) if part not in overrides]
@@ -65,10 +64,15 @@ def stored_config(
     return load(folder / CONFIG, overrides=overrides, need=need)
 
 
+def is_own(folder: Path) -> bool:
+    """Whether the config in a folder, as it is now, is the user's word."""
+    return _is_remembered(_digest("own", _content(folder)))
+
+
 def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
     """Whether what a folder's config reaches is the user's word or trusted, or else refused; False if it is nothing."""
     reaches = (reach for part in parts for reach in _WAYS[part](config, folder))
-    if _is_remembered(_digest("own", _content(folder))) or _accepted(folder, [*reaches]):
+    if is_own(folder) or _accepted(folder, [*reaches]):
         return True
     _Process.foreign.add(config.source)
     return False
@@ -247,8 +251,7 @@ def _content(folder: Path) -> bytes:
 
 def _named(reach: Reach) -> bytes:
     """What is reached, with the bytes of code and the times of other files."""
-    file = Path(reach.file)
-    content = b""
+    file, content = Path(reach.file), b""
     if reach.file and file.is_file():
         if file.suffix == ".py":
             content = b"".join(path.read_bytes() for path in usercode.sources(file.resolve()))
@@ -258,11 +261,8 @@ def _named(reach: Reach) -> bytes:
 
 
 def _digest(*parts: str | bytes) -> str:
-    state = blake2b(digest_size=20)
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        state.update(b"%d:" % len(data) + data)
-    return state.hexdigest()
+    encoded = [part.encode() if isinstance(part, str) else part for part in parts]
+    return blake2b(b"".join(b"%d:%b" % (len(part), part) for part in encoded), digest_size=20).hexdigest()
 
 
 def _outside(folder: Path, paths: Iterable[Path]) -> list[str]:

@@ -23,7 +23,7 @@ Flags = npt.NDArray[np.bool_]
 
 STATES = ("ok", "scored", "refused", "skipped", "unparsed", "errored", "transient")
 _STATE = {name: number for number, name in enumerate(STATES)}
-_TRANSIENT, _ERRORED = _STATE["transient"], _STATE["errored"]
+TRANSIENT, _ERRORED = _STATE["transient"], _STATE["errored"]
 
 
 class Row(msgspec.Struct):
@@ -72,12 +72,12 @@ class Existing:
             return None
         plan, runs_now = _plan(planned)
         keep = rows.first_commits(rows.complete & np.isin(rows.keys, plan)) & (not fresh)
-        again = rows.commits_with(_TRANSIENT)
+        again = rows.commits_with(TRANSIENT)
         if retry_errors:
             again |= rows.commits_with(_ERRORED)
         retried = keep & again & np.isin(rows.keys, runs_now) & (retry_errors is not None)
         keep &= ~retried
-        failed = old.commits_with(_TRANSIENT) | old.commits_with(_ERRORED)
+        failed = old.commits_with(TRANSIENT) | old.commits_with(_ERRORED)
         back = old.complete & ~failed & np.isin(old.keys, plan) & ~np.isin(old.keys, rows.keys[keep | retried])
         back = old.first_commits(back) & (not fresh)
         return Comparison(rows, old, keep, back, retried, runs_now)
@@ -122,25 +122,21 @@ class Existing:
         if keep.all() and not back.any():
             return
         gone = 0
-        for block in _blocks(self._log, ~keep):
+        for block in blocks_of(self._log, ~keep):
             gone += block.count(b"\n")
             self._superseded.append(block)
         self._superseded.sync()
 
         def lines() -> Iterator[bytes]:
-            yield from _blocks(self._log, keep)
-            yield from _blocks(self._superseded, back)
+            yield from blocks_of(self._log, keep)
+            yield from blocks_of(self._superseded, back)
 
         self._log.replace(lines())
         if back.any():
-            self._superseded.replace(_blocks(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)])))
+            self._superseded.replace(blocks_of(self._superseded, np.concatenate([~back, np.ones(gone, np.bool_)])))
 
     def _count_kept(self, table: "Table", chosen: Flags) -> None:
-        for number, name in enumerate(STATES):
-            rows = int(np.sum(table.state[chosen] == number))
-            self._counts[name] += rows
-            if name == "transient":
-                self._counts["errored"] += rows
+        self._counts.update(table.counts(chosen))
         self.total += int(np.sum(table.first & chosen))
 
 
@@ -167,14 +163,14 @@ class Comparison:
 
 class Table:
     """Rows as columns, in the order of the file. The labels of one scorer call are one commit: neighbours with one
-    key, numbered from 0. A commit that was torn between two of its lines is not complete."""
+    key, numbered from 0. A commit that was torn between two of its lines is not complete. `commit` numbers them."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         keys, states, parts, sizes = array("Q"), bytearray(), array("i"), array("i")
         for row in rows:
             keys.append(short(row.key))
             transient = row.outcome == "errored" and row.error_kind == "transient"
-            states.append(_TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED))
+            states.append(TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED))
             parts.append(row.part[0])
             sizes.append(max(row.part[1], 1))
         self.keys: Keys = np.array(keys, np.uint64)
@@ -184,18 +180,24 @@ class Table:
         begins = self.first.copy()
         begins[:1] = True
         begins[1:] |= (self.keys[1:] != self.keys[:-1]) | (part[1:] != part[:-1] + 1)
-        self._commit = np.cumsum(begins, dtype=np.int32) - 1
-        self.complete: Flags = np.bincount(self._commit)[self._commit] == np.array(sizes, np.int32)
+        self.commit = np.cumsum(begins, dtype=np.int32) - 1
+        self.complete: Flags = np.bincount(self.commit)[self.commit] == np.array(sizes, np.int32)
+
+    def counts(self, chosen: Flags) -> dict[str, int]:
+        """The chosen rows by outcome; those that are `transient` are errored, too."""
+        counts = {name: int(np.sum(self.state[chosen] == number)) for number, name in enumerate(STATES)}
+        counts["errored"] += counts["transient"]
+        return counts
 
     def commits_with(self, state: int) -> Flags:
         """The rows of commits that have a row of this state."""
-        return np.isin(self._commit, self._commit[self.state == state])
+        return np.isin(self.commit, self.commit[self.state == state])
 
     def first_commits(self, chosen: Flags) -> Flags:
         """Of the chosen rows those of the first commit of each key."""
         places = np.flatnonzero(chosen & self.first)
         earliest = places[np.unique(self.keys[places], return_index=True)[1]]
-        return chosen & np.isin(self._commit, self._commit[earliest])
+        return chosen & np.isin(self.commit, self.commit[earliest])
 
 
 def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:
@@ -207,7 +209,7 @@ def _plan(planned: Iterable[tuple[bytes, bool]]) -> tuple[Keys, Keys]:
     return every, every[np.frombuffer(bytes(now), np.bool_)]
 
 
-def _blocks(log: Log, chosen: Flags) -> Iterator[bytes]:
+def blocks_of(log: Log, chosen: Flags) -> Iterator[bytes]:
     """The chosen rows of a log, raw, about a megabyte at a time; rows beyond the flags are not chosen."""
     block: list[bytes] = []
     size = 0

@@ -8,12 +8,11 @@ import msgspec
 from assay.analysis.compare.compare import CompareOptions, Comparison, compare_sides
 from assay.analysis.compare.measured import bound_metric, shared_policy
 from assay.analysis.compare.paired import Side, read_sides
-from assay.config.environment import shown, stays_reference
-from assay.config.source import read
+from assay.config.differences import comparable, unequal
 from assay.engine.aggregate.facets import text_of
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import AssayError, UserError
+from assay.errors import UserError
 from assay.records import find_in_row
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
@@ -199,37 +198,13 @@ def _text(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _config(experiments: Experiments, id: str) -> Any:
-    """The resolved config without anything that may be secret; entries with a name stand under it."""
+def _config(experiments: Experiments, id: str) -> dict[str, Any]:
     folder = experiments.source(id).folder
-    try:
-        data = read(folder / CONFIG).data if folder is not None else {}
-    except (AssayError, OSError):
-        return {}
-    return _without_secrets({key: value for key, value in data.items() if key not in _NOT_COMPARED}, ())
-
-
-def _without_secrets(value: Any, key: tuple[Any, ...]) -> Any:
-    if key and stays_reference(key):
-        return "(not shown)"
-    if isinstance(value, dict):
-        return {str(name): _without_secrets(part, (*key, name)) for name, part in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list):
-        parts = cast("list[Any]", value)
-        names = [part.get("name") if isinstance(part, dict) else None for part in parts]
-        if parts and all(names) and len(set(map(str, names))) == len(names):
-            return {
-                str(name): _without_secrets(part, (*key, at))
-                for at, (name, part) in enumerate(zip(names, parts, strict=True))
-            }
-        return [_without_secrets(part, (*key, at)) for at, part in enumerate(parts)]
-    return "(not shown)" if isinstance(value, str) and shown(value).startswith("a value") else value
+    data = comparable(folder / CONFIG) if folder is not None else {}
+    return {key: value for key, value in data.items() if key not in _NOT_COMPARED}
 
 
 def _unequal(what: str, a: Any, b: Any) -> Iterator[Difference]:
-    if isinstance(a, dict) and isinstance(b, dict):
-        left, right = cast("dict[str, Any]", a), cast("dict[str, Any]", b)
-        for key in dict.fromkeys([*left, *right]):
-            yield from _unequal(f"{what}.{key}".lstrip("."), left.get(key), right.get(key))
-    elif a != b:
-        yield what, "–" if a is None else _text(a), "–" if b is None else _text(b)
+    for key, *values in unequal(what, a, b):
+        first, second = ("–" if value is None else _text(value) for value in values)
+        yield key, first, second

@@ -1,0 +1,184 @@
+"""The responses of two experiments, read once each: what was served, what it cost, and how many answers differ."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from assay.engine.aggregate.facets import text_of
+from assay.engine.calls.usage import CALLS, Usage
+from assay.engine.experiment.sources import Source
+from assay.records import Kind, find_in_row
+from assay.store.keys import canonical, digest, short
+from assay.store.repair import read_rows
+
+
+class _Metadata(msgspec.Struct):
+    finish_reason: str | None = None
+    prompt_template: Any = None
+
+
+class _Given(msgspec.Struct):
+    item_id: str
+    sample_index: int | None = None
+    model_name: str | None = None
+    task: str | None = None
+    response: str | None = None
+    output: Any = None
+    outcome: str | None = None
+    error: str | None = None
+    inference_time: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    served_model: str | None = None
+    served_fingerprint: str | None = None
+    metadata: _Metadata | None = None
+
+
+class SideUse(msgspec.Struct, kw_only=True):
+    """What the responses of a side took. `cost` sums what is known, `unpriced` counts the responses without a price;
+    `seconds` are the median and the 95th percentile of the answers' times, null where none has one. `judging` is what
+    calls inside tasks and scorers cost."""
+
+    responses: int = 0
+    outcomes: dict[str, int] = {}
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    judging: float = 0.0
+    seconds: tuple[float, float] | None = None
+
+
+class ServedAs(msgspec.Struct, kw_only=True):
+    """A fact that the responses of a model report, and how many do on each side."""
+
+    model_name: str
+    what: str
+    value: str
+    a: int = 0
+    b: int = 0
+
+
+class AnswersDiff(msgspec.Struct, kw_only=True):
+    """Answers to the same item, task and sample; `paired_by` says what stands for the task where the sides have none in
+    common. Those that only one side has are not `changed`."""
+
+    paired_by: str
+    same: int = 0
+    changed: int = 0
+    only_a: int = 0
+    only_b: int = 0
+
+
+class SideAnswers:
+    """One pass over the responses of a source: 40 bytes a row are held."""
+
+    def __init__(self, source: Source, where: Mapping[str, Any]) -> None:
+        self.use = SideUse()
+        self.facts: Counter[tuple[str, str, str]] = Counter()
+        self.tasks: set[str] = set()
+        self._by_task, self._by_prompt, self._answers = array("Q"), array("Q"), array("Q")
+        times, outcomes = array("d"), Counter[str]()
+        for row in _rows(source, where):
+            outcome = row.outcome or ("errored" if row.error else "ok")
+            outcomes[outcome] += 1
+            self._note(row)
+            if row.inference_time and outcome != "errored":
+                times.append(row.inference_time)
+        self.use.outcomes = dict(sorted(outcomes.items()))
+        if times:
+            median, late = np.percentile(np.array(times), (50, 95))
+            self.use.seconds = float(median), float(late)
+        self.use.judging = _judging(source)
+
+    def _note(self, row: _Given) -> None:
+        use, model = self.use, row.model_name or ""
+        metadata = row.metadata or _Metadata()
+        use.responses += 1
+        use.prompt_tokens += row.prompt_tokens or 0
+        use.completion_tokens += row.completion_tokens or 0
+        use.cost += row.cost or 0.0
+        use.unpriced += row.cost is None and row.error is None
+        for what, value in (
+            ("served model", row.served_model),
+            ("fingerprint", row.served_fingerprint),
+            ("finish reason", metadata.finish_reason),
+        ):
+            if value:
+                self.facts[model, what, value] += 1
+        task = row.task or model
+        self.tasks.add(task)
+        place, sample = row.item_id.encode("utf-8", "surrogatepass"), b"%d" % (row.sample_index or 0)
+        self._by_task.append(short(digest("answer", place, sample, task.encode("utf-8", "surrogatepass"))))
+        prompt = text_of(metadata.prompt_template).encode("utf-8", "surrogatepass")
+        self._by_prompt.append(short(digest("answer", place, sample, prompt)))
+        text = (row.response or "").encode("utf-8", "surrogatepass")
+        output = b"" if row.output is None else canonical(row.output)
+        error = (row.error or "").encode("utf-8", "surrogatepass")
+        self._answers.append(short(digest("text", text, output, error)))
+
+    def paired(self, *, by_task: bool) -> dict[str, Any]:
+        """Columns to pair answers by, sorted; `unique` says whether each place has one answer."""
+        places = np.array(self._by_task if by_task else self._by_prompt, np.uint64)
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        unique = bool((places[1:] != places[:-1]).all())
+        return {"places": places, "answers": np.array(self._answers, np.uint64)[order], "unique": unique}
+
+
+def _rows(source: Source, where: Mapping[str, Any]) -> Iterator[_Given]:
+    for log in source.logs("run"):
+        for position, row in read_rows(log, _Given):
+            if not where or _has(msgspec.json.decode(log.read(position)), where):
+                yield row
+
+
+def _has(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    """Whether a response has these values of facets, as far as it tells."""
+    found = ((find_in_row(row, facet), value) for facet, value in where.items())
+    return all(value is msgspec.UNSET or text_of(value) == text_of(wanted) for value, wanted in found)
+
+
+def _judging(source: Source) -> float:
+    kinds: tuple[Kind, ...] = ("run", "evaluation")
+    manifests = [manifest for kind in kinds if (manifest := source.manifest(kind)) is not None]
+    owners = [models for manifest in manifests for models in manifest.metadata.get(CALLS, {}).values()]
+    used = msgspec.convert([usage for models in owners for usage in models.values()], list[Usage])
+    return sum(usage.cost for usage in used)
+
+
+def served_diff(first: SideAnswers, second: SideAnswers) -> list[ServedAs]:
+    """What each model reported, by side."""
+    keys = sorted({*first.facts, *second.facts})
+    return [
+        ServedAs(model_name=model, what=what, value=value, a=first.facts[key], b=second.facts[key])
+        for key in keys
+        for model, what, value in [key]
+    ]
+
+
+def answers_diff(first: SideAnswers, second: SideAnswers) -> AnswersDiff | None:
+    """None where a side has several answers at one place, so that nothing says which belong together."""
+    shared = bool(first.tasks & second.tasks)
+    a, b = (side.paired(by_task=shared) for side in (first, second))
+    if not (a["unique"] and b["unique"] and len(a["places"]) and len(b["places"])):
+        return None
+    _, of_a, of_b = np.intersect1d(a["places"], b["places"], return_indices=True)
+    same = int((a["answers"][of_a] == b["answers"][of_b]).sum())
+    return AnswersDiff(
+        paired_by="item, task and sample" if shared else "item, prompt and sample",
+        same=same,
+        changed=len(of_a) - same,
+        only_a=len(a["places"]) - len(of_a),
+        only_b=len(b["places"]) - len(of_b),
+    )
+
+
+def differing(served: Sequence[ServedAs]) -> list[ServedAs]:
+    """Those that one side reports and the other does not."""
+    return [each for each in served if not (each.a and each.b)]

@@ -1,0 +1,230 @@
+"""The merged folder while it is made: its rows, then the manifests that a run of the whole plan would have left, then
+its metrics. Rows are copied as they are, block by block."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.config import to_yaml
+from assay.engine.calls.executor import close_artefact
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.evaluate.judges import CALIBRATIONS
+from assay.engine.experiment.aggregate import aggregate
+from assay.engine.experiment.merge_plans import OnePlan, placed_config
+from assay.engine.experiment.merge_rows import Asked, Choice, Prefer, Rows, never
+from assay.engine.experiment.runs import unite_items
+from assay.engine.experiment.sources import Source
+from assay.engine.experiment.trust import CONFIG, is_own, write_config
+from assay.engine.run.existing import Row
+from assay.engine.run.plan import content_hash, plan_digest
+from assay.errors import UserError
+from assay.interfaces import Log
+from assay.records import Kind, Manifest
+from assay.store.files import write_file
+from assay.store.keys import digest, short
+from assay.store.keyset import KeySet, Seen
+from assay.store.log import FileLog
+from assay.store.repair import read_rows
+from assay.store.stores import FlatStore
+from assay.threads import run_blocking
+
+MERGED = "merged"  # where a run's manifest has what it was merged from
+LABELS = "labels.jsonl"
+
+
+class Parts:
+    """The sources of a merge: their logs, and which of their rows become one."""
+
+    def __init__(self, sources: list[Source], prefer: Prefer | None) -> None:
+        self.sources = sources
+        self.prefer: Prefer | None = prefer
+        self.responses = Choice([Rows(log) for log in self.logs("run")], prefer)
+        labels = self.logs("evaluation")
+        rows = [Rows(log, _about(keys)) for log, keys in zip(labels, self.responses.lost, strict=True)]
+        self.evaluations = Choice(rows, prefer)  # a label goes with the response that it is about
+
+    def logs(self, kind: Kind) -> list[FileLog]:
+        """The rows of each source that count; an empty log where it has none."""
+        return [
+            source.evidence(kind).log if kind in source.files else self._file(source, f".no-{kind}")
+            for source in self.sources
+        ]
+
+    def beside(self, name: str) -> list[FileLog]:
+        return [self._file(source, name) for source in self.sources]
+
+    def _file(self, source: Source, name: str) -> FileLog:
+        return FileLog((source.folder or source.path) / f"{name}.jsonl")
+
+    def calls(self) -> Choice:
+        """Those of an item of which a row was lost yield to the calls of others: the rows that stay made those."""
+        lost: list[set[str]] = []
+        for at, keys in enumerate(self.responses.lost):
+            items = {*_items_of(self.logs("run")[at], keys)}
+            lost.append(items | {*_items_of(self.logs("evaluation")[at], self.evaluations.lost[at])})
+        rows = [Rows(log, behind=_of_items(items)) for log, items in zip(self.beside("calls"), lost, strict=True)]
+        return Choice(rows, self.prefer)
+
+    def traces(self) -> Choice:
+        lost = zip(self.responses.lost, self.evaluations.lost, strict=True)
+        rows = [Rows(log, _keyed(*keys)) for log, keys in zip(self.beside("traces"), lost, strict=True)]
+        return Choice(rows, self.prefer)
+
+
+def _about(lost: KeySet) -> Asked:
+    return (lambda row: any(short(key) in lost for key in row.responses or ())) if len(lost) else never
+
+
+def _keyed(*lost: KeySet) -> Asked:
+    return (lambda row: any(short(row.key) in keys for keys in lost)) if any(map(len, lost)) else never
+
+
+def _of_items(items: set[str]) -> Asked:
+    return (lambda row: row.item_id in items) if items else never
+
+
+def _items_of(log: Log, keys: KeySet) -> Iterator[str]:
+    if len(keys):
+        yield from (row.item_id for _, row in read_rows(log, Row) if short(row.key) in keys)
+
+
+class MergedFolder:
+    """`store` is where it is made, `target` where it will be."""
+
+    def __init__(self, store: FlatStore, target: Path, parts: Parts, plan: OnePlan) -> None:
+        self.store = store
+        self.id = store.id
+        self.target = target
+        self.parts = parts
+        self.plan = plan
+        self.notes: list[str] = []
+
+    def write(self, merged: dict[str, Any]) -> None:
+        """All of it; `merged` is what the run's manifest remembers."""
+        parts, plan = self.parts, self.plan
+        dataset = self._items()
+        self.store.log("run", self.id).replace(parts.responses.blocks())
+        for name, choice in (("calls", parts.calls()), ("traces", parts.traces())):
+            if choice.present:
+                self.store.log("run", self.id, name).replace(choice.blocks())
+        self._labels()
+        if plan.config is not None:
+            self._config(plan.config)
+        self._close_run(dataset, merged)
+        if any(source.manifest("evaluation") is not None for source in parts.sources):
+            self.store.log("evaluation", self.id).replace(parts.evaluations.blocks())
+            self._close_evaluation(dataset)
+            if plan.config is not None and plan.config.get("metrics"):
+                self._measure()
+
+    def _items(self) -> Manifest | None:
+        sources = [source for source in self.parts.sources if "dataset" in source.files]
+        if not sources:
+            return None
+        fix = "merge folders over parts of one dataset: items of one id must be equal"
+        manifest = unite_items(self.store, self.id, [source.files["dataset"] for source in sources], fix)
+        media = [old.metadata for source in sources if (old := source.manifest("dataset")) is not None]
+        if media and all(metadata == media[0] for metadata in media):
+            manifest.metadata = {**media[0]}
+            self.store.put_manifest(manifest)
+        return manifest
+
+    def _labels(self) -> None:
+        """What people said about answers, each line once."""
+        seen = Seen()
+        files = [FileLog((source.folder or source.path) / LABELS) for source in self.parts.sources]
+        lines = [line for log in files for _, line in log.scan() if line and seen.add(short(digest("line", line)))]
+        if lines:
+            write_file(self.store.folder / LABELS, b"".join(line + b"\n" for line in lines))
+
+    def _config(self, config: dict[str, Any]) -> None:
+        """It is the user's word if those of all folders are."""
+        content = to_yaml(placed_config(config, self.target)).encode()
+        folders = [
+            source.folder for source in self.parts.sources if source.folder and (source.folder / CONFIG).exists()
+        ]
+        if not all(map(is_own, folders)):
+            write_file(self.store.folder / CONFIG, content)
+        elif note := write_config(self.store.folder, content):
+            self.notes.append(note)
+
+    def _close_run(self, dataset: Manifest | None, merged: dict[str, Any]) -> None:
+        parts, plan = self.parts, self.plan
+        old = [source.evidence("run").manifest for source in parts.sources]
+        choice = parts.responses
+        if plan.tasks:
+            whole: dict[str, Any] = {
+                "dataset": content_hash(dataset) if dataset else "",
+                "samples": plan.samples,
+                "tasks": plan.tasks,
+            }
+            planned = (dataset.planned or 0) * len(plan.tasks) * plan.samples if dataset else None
+            complete = choice.present == planned
+        else:
+            whole = {"adopted": {MERGED: plan.imported}}
+            complete = all(manifest is not None and manifest.complete for manifest in old)
+            planned = choice.present if complete else None
+        inputs = [{"kind": "dataset", "id": self.id, "digest": dataset.digest}] if dataset else []
+        manifest = _joined("run", self.id, old, whole, inputs, choice)
+        manifest.planned, manifest.complete = planned, complete
+        manifest.metadata = {MERGED: merged, **_retries(old)}
+        close_artefact(self.store, manifest, (task["name"] for task in plan.tasks))
+
+    def _close_evaluation(self, dataset: Manifest | None) -> None:
+        parts, plan = self.parts, self.plan
+        old = [
+            source.evidence("evaluation").manifest if "evaluation" in source.files else None for source in parts.sources
+        ]
+        inputs, _ = Evaluator(self.store).inputs([self.id], self.id if dataset else "")
+        choice = parts.evaluations
+        manifest = _joined("evaluation", self.id, old, {"runs": inputs, "scorers": plan.scorers}, inputs, choice)
+        manifest.complete = all(each is not None and each.complete for each in old) and not plan.meets
+        manifest.planned = choice.present if manifest.complete else None
+        calibrations: dict[str, Any] = {}
+        for each in filter(None, old):
+            calibrations |= each.metadata.get(CALIBRATIONS, {})
+        manifest.metadata = {CALIBRATIONS: calibrations} if calibrations else {}
+        if plan.meets:
+            self.notes.append("answers of different folders have not met: `assay evaluate` plays those matches")
+        close_artefact(self.store, manifest, (scorer["name"] for scorer in plan.scorers))
+
+    def _measure(self) -> None:
+        """By the aggregator; what cannot be computed here, for its code is elsewhere, can be later."""
+        try:
+            run_blocking(aggregate(self.store.folder).run)
+        except UserError as error:
+            self.notes.append(f"there are no metrics: {error.what}; `assay aggregate {self.target}` computes them")
+
+
+def _joined(
+    kind: Kind,
+    id: str,
+    parts: Iterable[Manifest | None],
+    plan: dict[str, Any],
+    inputs: list[dict[str, Any]],
+    choice: Choice,
+) -> Manifest:
+    manifests = [manifest for manifest in parts if manifest is not None]
+    return Manifest(
+        kind=kind,
+        id=id,
+        name=manifests[0].name,
+        created=min(manifest.created for manifest in manifests),
+        started=min(manifest.started for manifest in manifests),
+        digest=plan_digest(plan),
+        plan=plan,
+        inputs=inputs,
+        counts=choice.counts,
+        present=choice.present,
+        labels=sorted({label for manifest in manifests for label in manifest.labels}),
+    )
+
+
+def _retries(parts: Iterable[Manifest | None]) -> dict[str, Any]:
+    total: dict[str, int] = {}
+    for manifest in filter(None, parts):
+        for name, count in msgspec.convert(manifest.metadata.get("retries", {}), dict[str, int]).items():
+            total[name] = total.get(name, 0) + count
+    return {"retries": total} if total else {}
