@@ -24,6 +24,7 @@ GROUPS = (
     "viewer",
     "mixeval",
     "ragicamp",
+    "conversion",
     "text_metrics",
     "harness",
 )

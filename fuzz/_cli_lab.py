@@ -173,6 +173,8 @@ LINES = [
     "completion bash",
     "mock-server --port 0",
     "import camp -o imported",
+    "convert out table.csv",
+    "convert camp een2 --to een",
     "mixeval run --data data -m own.py:model -o mx2 --no-progress --set max_retries=0",
     "mixeval score mx --data data -o scores --no-progress --set max_retries=0",
     "sygra --task tasks.qa --output_dir sy --no-progress",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.analysis.judge.label import Labelling, label
     from assay.analysis.look.benchmarks import list_benchmarks as benchmarks_list
     from assay.analysis.look.benchmarks import pull_benchmarks as benchmarks_pull
+    from assay.analysis.look.convert import convert
     from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
     from assay.analysis.look.export import export
     from assay.analysis.look.load import Load
@@ -64,13 +65,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregationRepository", "Aggregator", "DatasetRepository", "EvaluationRepository", "Evaluator", "Experiment",
     "FlatStore", "FolderStore", "Labelling", "Load", "Locked", "MemoryStore", "Options", "Plan", "Result",
-    "RunRepository", "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric", "bind_scorer",
-    "calibrate", "compare", "dataset", "dataset_add", "dataset_ls", "dataset_show", "dataset_verify", "evaluate",
-    "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate", "import_", "init", "label",
-    "list", "load_test", "local_list", "local_pull", "lock", "ls", "metric", "mock_server", "model", "open_store",
-    "plan", "prompt", "prompt_task", "query", "rank", "reader", "report", "run", "run_async", "save", "schema",
-    "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust", "validate", "verify", "view", "work",
-    "writer",
+    "RunRepository", "Runner", "Sheet", "aggregate", "benchmarks_list", "benchmarks_pull", "bind_metric",
+    "bind_scorer", "calibrate", "compare", "convert", "dataset", "dataset_add", "dataset_ls", "dataset_show",
+    "dataset_verify", "evaluate", "evaluation", "experiment", "export", "finish", "frame", "function_task", "gate",
+    "import_", "init", "label", "list", "load_test", "local_list", "local_pull", "lock", "ls", "metric",
+    "mock_server", "model", "open_store", "plan", "prompt", "prompt_task", "query", "rank", "reader", "report",
+    "run", "run_async", "save", "schema", "scorer", "sheet", "show", "sql", "status", "task", "trace", "trust",
+    "validate", "verify", "view", "work", "writer",
 ]
 # fmt: on
 
@@ -81,6 +82,7 @@ _HOMES = {
     "analysis.judge.calibrate": "calibrate",
     "analysis.judge.label": "Labelling label",
     "analysis.look.benchmarks": "list_benchmarks=benchmarks_list pull_benchmarks=benchmarks_pull",
+    "analysis.look.convert": "convert formats=convertible",
     "analysis.look.dataset": "dataset_add dataset_ls dataset_show dataset_verify",
     "analysis.look.export": "export",
     "analysis.look.load": "Load LoadTest=new_load_test",

@@ -41,6 +41,7 @@ LINES: dict[str, list[list[str]]] = {
     "status": [["out"]],
     "sql": [["out", "select count(*) as n from responses"]],
     "export": [["out", "-o", "rows.csv"], ["out"]],
+    "convert": [["out", "table.csv"], ["nothing", "table.csv"]],
     "import": [["out", "-o", "new"], ["nothing", "-o", "new"]],
     "dataset add": [["items.jsonl", "--name", "sums"]],
     "dataset ls": [[]],

@@ -59,6 +59,7 @@ OTHERS = {  # what they show changes with each plug-in
     "show": "show exact_match",
     "show-benchmark": "show sums-of-screens --include-path tasks",
     "import": "import camp -o imported",
+    "convert": "convert camp table.csv",
 }
 NO_SCREEN = {
     "benchmarks",

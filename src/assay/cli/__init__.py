@@ -38,6 +38,7 @@ ORDER = (
         "status",
         "sql",
         "export",
+        "convert",
         "dataset",
         "benchmarks",
         "local",

@@ -102,6 +102,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "status": ("analysis.look.status:RunStatus",),
     "sql": (),
     "export": ("reports.outputs:Written",),
+    "convert": ("analysis.look.convert:Converted",),
     "import": ("engine.experiment.import_results:Imported",),
     "dataset add": ("analysis.look.dataset:StoredDataset",),
     "dataset ls": ("[analysis.look.dataset:StoredDataset",),

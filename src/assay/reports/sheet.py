@@ -221,6 +221,7 @@ _VIEWS = {  # of each type the module and the function
     "BenchmarkShown": "benchmarks.described",
     "Calibrated": "judge.view",
     "Comparison": "compare.compare_view",
+    "Converted": "imports.conversions_view",
     "Described": "listings.descriptions",
     "Gated": "compare.gate_view",
     "Imported": "imports.imports_view",

@@ -19,6 +19,7 @@ from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.foreign import Case, Foreign, Read, read_foreign
 from assay.engine.experiment.headlines import Checked, check_headlines
 from assay.engine.experiment.import_rows import import_rows, means_config
+from assay.engine.experiment.sidecar import restore
 from assay.errors import UserError, shown
 from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.shown import Shown
@@ -98,6 +99,7 @@ def import_one(read: Read, folder: Path) -> Imported:
         _claim(store, "dataset", id, foreign.dataset, {"imported": source})
         _claim(store, "run", id, foreign.dataset, {"adopted": source})
         run = _import(name, foreign, store, id, source)
+        restore(foreign, folder)
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
