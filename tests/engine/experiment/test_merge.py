@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -206,10 +207,8 @@ def test_two_answers_to_one_cell_are_a_conflict(lab: Lab) -> None:
     first, second = shards(lab, [0, 1, 2], [2, 3])
     with pytest.raises(UserError, match="different rows for 2 keys") as caught:
         assay.merge([first, second], lab.folder / "all")
-    assert (
-        f"calculator/plain, item 'q2', sample 0: {first}/responses.jsonl, row 5 and {second}/responses.jsonl, row 1"
-        in (str(caught.value))
-    )
+    place = r"calculator/plain, item 'q2', sample 0: {}/responses.jsonl, row \d and {}/responses.jsonl, row \d"
+    assert re.search(place.format(first, second), str(caught.value))
     assert "--prefer" in str(caught.value.fix)
     assert not (lab.folder / "all").exists()
 
@@ -237,10 +236,10 @@ def test_preferring_one(lab: Lab, prefer: Any, order: tuple[int, int], winner: i
 
 def test_a_failure_that_would_be_tried_again_yields(lab: Lab) -> None:
     folders = shards(lab, [0, 1], [1, 2])
-    for at in (2, 3):
-        changed(
-            folders[0], "responses.jsonl", at, outcome="errored", error="timeout", error_kind="transient", response=""
-        )
+    failed = {"outcome": "errored", "error": "timeout", "error_kind": "transient", "response": ""}
+    for at, row in enumerate(rows(folders[0], "responses.jsonl")):
+        if row["item_id"] == "q1":
+            changed(folders[0], "responses.jsonl", at, **failed)
     merged = assay.merge(folders, lab.folder / "all")
     assert (merged.responses, merged.decided) == (6, 0)
     assert all(row["outcome"] == "ok" for row in rows(lab.folder / "all", "responses.jsonl"))
@@ -506,7 +505,7 @@ def test_imported_folders(tmp_path: Path) -> None:
     assert (merged.planned, merged.partial, merged.decided) == (merged.responses, "", 0)
     assert merged.metrics
     diff = assay.diff(folders[0], tmp_path / "all")
-    assert (diff.plan, diff.config) == ([], [])
+    assert (diff.plan, diff.config) == (None, [])
     assert diff.answers is not None
     assert diff.answers.changed == 0
 

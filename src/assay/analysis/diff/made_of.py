@@ -13,7 +13,6 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.interfaces import Log
-from assay.records import Kind
 from assay.store.index import id_number
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest, short
@@ -60,10 +59,10 @@ def config_diff(first: Source, second: Source) -> tuple[list[ChangedValue] | Non
 
 def plan_diff(first: Source, second: Source) -> list[ChangedValue] | None:
     """Tasks and scorers that differ in what they are: prompts, models, parameters, code. None if no side has a plan."""
-    kinds: tuple[Kind, ...] = ("run", "evaluation")
-    if all(source.manifest(kind) is None for source in (first, second) for kind in kinds):
+    plans = [_plan(first), _plan(second)]
+    if not any(plan["task"] or plan["scorer"] for plan in plans):  # imported, or files of rows
         return None
-    return [*_named_apart(_plan(first), _plan(second))]
+    return [*_named_apart(*plans)]
 
 
 def _plan(source: Source) -> dict[str, Any]:
