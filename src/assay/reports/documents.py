@@ -121,10 +121,7 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, keep_for
     lines = _Lines()
     # Only a writer that ends its lines with both characters quotes each of them in a text.
     write = csv.writer(lines, lineterminator="\r\n").writerows
-    made = (
-        [value if value is None or type(value) is float else _cell(value, keep_formulas) for value in row]
-        for row in chain([columns], rows)
-    )
+    made = ([_cell(value, keep_formulas) for value in row] for row in chain([columns], rows))
     while batch := list(islice(made, _BATCH)):
         write(batch)
         yield "".join(f"{line[:-2]}\n" for line in lines).encode("utf-8", "replace")
