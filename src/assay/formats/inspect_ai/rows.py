@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, Raw
 
 from assay.engine.experiment.foreign import REST, Case, key_of
-from assay.formats.inspect_ai.events import spans_of, time_of
 from assay.formats.inspect_ai.marks import Verdict, parts_of
 from assay.formats.inspect_ai.messages import (
     calls_row,
@@ -18,7 +17,8 @@ from assay.formats.inspect_ai.messages import (
     settled,
     thoughts,
 )
-from assay.formats.inspect_ai.shapes import OF_ITEM, OF_RESPONSE, Choice, Mark, Sample, kept
+from assay.formats.inspect_ai.shapes import EMPTY, OF_ITEM, OF_RESPONSE, Choice, Mark, Sample, kept
+from assay.formats.inspect_ai.spans import Packed, time_of
 from assay.records import Evaluation, Response, ResponseOutcome
 
 Row = dict[str, Any]
@@ -48,8 +48,9 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> Case:
     id = str(sample.id)
     response = _response(sample, id, unknown, around)
     evaluations = _evaluations(sample, response, around)
-    has_events = sample.events is not UNSET and len(bytes(sample.events)) > 2
-    spans = spans_of(sample.events, sample.pools, attachments) if has_events else []
+    spans: list[Packed] = []
+    if sample.events is not UNSET and bytes(sample.events) not in EMPTY:
+        spans = [Packed("inspect_ai", sample.events, sample.events_data, attachments or UNSET)]
     return Case(_item(sample, id), response, evaluations, spans)
 
 

@@ -86,7 +86,7 @@ class Failure(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     traceback_ansi: str = ""
 
 
-class Pools(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Pools(msgspec.Struct, gc=False):
     """Messages that events refer to."""
 
     messages: list[Raw] = []
@@ -94,7 +94,7 @@ class Pools(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """One answer to one item. All that follows `pools` is kept as it is."""
+    """One answer to one item. All that follows `events_data` is kept as it is."""
 
     id: int | str
     epoch: int = 1
@@ -114,7 +114,7 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     working_time: float | None = None
     error: Failure | None = None
     attachments: dict[str, str] = {}
-    pools: Pools | None = msgspec.field(default=None, name="events_data")
+    events_data: Part = UNSET
     description: Part = UNSET
     sandbox: Part = UNSET
     files: Part = UNSET
@@ -218,7 +218,6 @@ def _plain_sample() -> type[msgspec.Struct]:
         score=mark | None,
         model_usage=dict[str, usage],
         error=_lenient(Failure) | None,
-        pools=_lenient(Pools) | None,
     )
 
 

@@ -1,13 +1,14 @@
-"""Events of a sample as spans, for `assay trace`: spans of inspect_ai keep their nesting, every other event is a step
-inside of its span. A model call has only the messages that no earlier call of the sample had: conversations are sent
-again and again, and are stored once."""
+"""Events of a sample as spans, made when somebody looks at them: an import stores them as they stand in the log.
+
+Spans of inspect_ai keep their nesting, every other event is a step inside of its span. A model call has only the
+messages that no earlier call of the sample had: conversations are sent again and again, and are shown once."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from assay.formats.inspect_ai.messages import settled
 from assay.formats.inspect_ai.shapes import Pools
@@ -16,7 +17,6 @@ Row = dict[str, Any]
 RESTATED = frozenset({"state", "sample_init"})  # they repeat what the rows have
 _OWN = frozenset({"uuid", "span_id", "timestamp", "working_start", "event", "completed", "pending"})
 _OF_SPAN = _OWN | {"id", "parent_id", "name"}
-_decode = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 _text = msgspec.json.Decoder(str).decode
 _value = msgspec.json.Decoder().decode
 _REFS = msgspec.json.Decoder(list[tuple[int, int]]).decode
@@ -24,12 +24,37 @@ _CALL = msgspec.json.Decoder(dict[str, Raw]).decode
 _NAMED = {"tool": "function", "score": "scorer", "subtask": "name", "step": "name", "model": "model", "info": "source"}
 
 
-def spans_of(events: Raw, pools: Pools | None, attachments: Mapping[str, str]) -> list[Row]:
-    """The spans, each after its parent; ValueError if these are not events."""
+class Packed(msgspec.Struct, gc=False):
+    """All events of a sample, with what they refer to."""
+
+    packed: str
+    events: Raw
+    events_data: Raw | UnsetType = UNSET
+    attachments: dict[str, str] | UnsetType = UNSET
+
+
+def unpacked(span: Row) -> list[Row]:
+    """The spans of packed events, each after its parent; the packed ones again, if they are not what they should be."""
+    try:
+        packed = msgspec.json.decode(msgspec.json.encode(span), type=_Unpacking)
+        made = _spans(packed)
+    except (ValueError, RecursionError):
+        return [span]
+    return msgspec.json.decode(msgspec.json.encode(made))
+
+
+class _Unpacking(msgspec.Struct):
+    events: list[dict[str, Raw]]
+    events_data: Pools | None = None
+    attachments: dict[str, str] = {}
+
+
+def _spans(packed: _Unpacking) -> list[Row]:
     spans: list[Row] = []
     places: dict[bytes, int] = {}
-    pooled = _Pooled(pools or Pools(), attachments)
-    for event in _decode(events):
+    attachments = packed.attachments
+    pooled = _Pooled(packed.events_data or Pools(), attachments)
+    for event in packed.events:
         kind = _text(event["event"]) if "event" in event else ""
         if kind == "span_end":
             place = places.get(bytes(event["id"])) if "id" in event else None
