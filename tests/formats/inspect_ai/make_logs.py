@@ -34,7 +34,7 @@ from inspect_ai.model import (
     ModelUsage,
     get_model,
 )
-from inspect_ai.scorer import Score, choice, includes, mean, scorer, stderr
+from inspect_ai.scorer import Score, choice, grouped, includes, mean, scorer, stderr
 from inspect_ai.solver import generate, multiple_choice, solver, use_tools
 from inspect_ai.tool import tool
 
@@ -102,7 +102,7 @@ def add():
     return execute
 
 
-@scorer(metrics={"right": [mean(), stderr()], "short": [mean()]})
+@scorer(metrics={"right": [mean(), stderr()], "short": [mean(), grouped(mean(), "kind")]})
 def two_marks():
     async def score(state, target):
         said = state.output.completion
@@ -131,10 +131,14 @@ def tool_answers() -> list[ModelOutput]:
         thought = ContentReasoning(reasoning=f"I have to add {first} and {second}.")
         call.choices[0].message.content = [thought, ContentText(text="I ask the tool.")]
         said += [call, ModelOutput.from_content("mockllm/model", text)]
-    for number, output in enumerate(said):
+    return _counted(said)
+
+
+def _counted(outputs: list[ModelOutput]) -> list[ModelOutput]:
+    for number, output in enumerate(outputs):
         usage = {"input_tokens": 20, "output_tokens": 6 + number, "total_tokens": 26 + number, "reasoning_tokens": 3}
         output.usage = ModelUsage(**usage, total_cost=0.001)
-    return said
+    return outputs
 
 
 def newest(folder: str, suffix: str) -> Path:
@@ -212,9 +216,10 @@ def main() -> None:
         sums = _module(Path("sums.py")).sums
         run("large.eval", sums(), fail_on_error=False)
         run("tiny.eval", sums(), model=model("tiny"), fail_on_error=False)
-        run("limited.json", sums(), epochs=Epochs(2, "max"), limit=3, token_limit=12, log_format="json")
+        run("limited.json", sums(), epochs=Epochs(2, "max"), limit=3, token_limit=8, log_format="json")
         run("failed.eval", sums(), epochs=1)
-        run("letters.eval", letters())
+        said = [ModelOutput.from_content("mockllm/model", f"ANSWER: {letter}") for letter in ("C", "B", "?")]
+        run("letters.eval", letters(), model=get_model("mockllm/model", custom_outputs=_counted(said)))
         run("tools.eval", tools(), model=get_model("mockllm/model", custom_outputs=tool_answers()))
         stopped("killed.eval", signal.SIGKILL)
         stopped("cancelled.eval", signal.SIGINT)

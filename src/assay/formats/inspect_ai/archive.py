@@ -39,15 +39,26 @@ class Unreadable(Exception):
 
 
 class Archive:
-    """The members by name; of several with one name, the last. `torn`: the directory is missing."""
+    """The members by name; of several with one name, the last. `torn`: the directory is missing. It is open within
+    `with`, and may be opened again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.torn = False
-        self._file = reading.opened(path, 0)
+        self._zstd: Any = None
+        with self:
+            self.members = {member.name: member for member in self._directory()}
+
+    def __enter__(self) -> "Archive":
+        self._file = reading.opened(self.path, 0)
         self._fd = self._file.fileno()
         self._size = os.fstat(self._fd).st_size
-        self._zstd: Any = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _directory(self) -> list[Member]:
         try:
             with zipfile.ZipFile(self._file) as directory:
                 members = [*map(_member, directory.infolist())]
@@ -55,17 +66,8 @@ class Archive:
             self.torn = True
             members = list(self._whole_members())
         if sum(member.packed for member in members) > self._size:
-            raise UserError("the members of this archive overlap", where=str(path), fix="do not trust this file")
-        self.members = {member.name: member for member in members}
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> "Archive":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            raise UserError("the members of this archive overlap", where=str(self.path), fix="do not trust this file")
+        return members
 
     def read(self, member: Member) -> bytes:
         """A member's content; Unreadable if it is damaged, encrypted or too large."""

@@ -19,7 +19,9 @@ Broken = Callable[[str], None]
 _ZIP = b"PK\x03\x04"
 _HEADER, _START = "header.json", "_journal/start.json"
 _SAMPLES = "samples/"
+_LISTS = {"samples", "reductions"}
 _JSON = re.compile(rb'\s*\{\s*"version"\s*:\s*-?[\d.]+\s*,\s*"status"\s*:\s*"\w*"\s*,\s*"eval"\s*:\s*\{')
+_MARKS = (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"')
 
 
 def is_log(path: Path) -> bool:
@@ -27,45 +29,74 @@ def is_log(path: Path) -> bool:
     head = head_of(path)
     if head.startswith(_ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
-        if name in (_START, _HEADER):
-            return True
-        return name.endswith(".json") and _has_header(path)
-    return _JSON.match(head) is not None or (
-        head.lstrip()[:1] == b"{" and all(mark in head for mark in (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"'))
-    )
+        return name in (_START, _HEADER) or (name.endswith(".json") and _has_header(path))
+    return _JSON.match(head) is not None or (head.lstrip()[:1] == b"{" and all(mark in head for mark in _MARKS))
 
 
 def _has_header(path: Path) -> bool:
     try:
-        with Archive(path) as archive:
-            return _HEADER in archive.members or _START in archive.members
+        members = Archive(path).members
     except (UserError, OSError):
         return False
+    return _HEADER in members or _START in members
 
 
-def header_at(path: Path, rest: Rest) -> Header:
-    """The header of a log; UserError if it cannot be read."""
-    try:
-        if head_of(path).startswith(_ZIP):
-            with Archive(path) as archive:
-                member = archive.members.get(_HEADER) or archive.members.get(_START)
-                if member is None:
-                    raise ValueError("it has no header")
-                return header_of(archive.read(member), path, rest)
-        return header_of(dict(_fields(path)), path, rest)
-    except (ValueError, RecursionError, Unreadable, BrokenExtent, msgspec.MsgspecError) as error:
-        raise UserError(f"the log cannot be read: {error}", where=str(path), fix="copy the file again") from None
+class Document:
+    """A log's file."""
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._archive = Archive(path) if head_of(path).startswith(_ZIP) else None
 
-def _fields(path: Path) -> Iterator[tuple[str, Any]]:
-    with reading.opened(path) as file:
+    def header(self, rest: Rest) -> Header:
+        """The header; UserError if it cannot be read."""
         try:
-            for key, number, data in extents(file, {"samples", "reductions"}):
-                if number is None and data:
-                    yield key, _value(data)
-        except BrokenExtent as error:
-            if not error.at_end:
-                raise
+            if self._archive is None:
+                return header_of(dict(self._fields()), self.path, rest)
+            member = self._archive.members.get(_HEADER) or self._archive.members.get(_START)
+            if member is None:
+                raise ValueError("it has no header")
+            with self._archive as archive:
+                return header_of(archive.read(member), self.path, rest)
+        except (ValueError, RecursionError, Unreadable, msgspec.MsgspecError) as error:
+            fix = "copy the file again"
+            raise UserError(f"the log cannot be read: {error}", where=str(self.path), fix=fix) from None
+
+    def _fields(self) -> Iterator[tuple[str, Any]]:
+        """The fields of a JSON file but its samples; those before the end of one that was cut off."""
+        with reading.opened(self.path) as file:
+            try:
+                for key, number, data in extents(file, _LISTS):
+                    if number is None and data:
+                        yield key, _value(data)
+            except BrokenExtent as error:
+                if not error.at_end:
+                    raise
+
+    def samples(self, broken: Broken) -> Iterator[tuple[str, bytes]]:
+        """(place, JSON) of every sample; what cannot be read is reported."""
+        return self._of_json(broken) if self._archive is None else self._of_archive(self._archive, broken)
+
+    def _of_archive(self, archive: Archive, broken: Broken) -> Iterator[tuple[str, bytes]]:
+        if archive.torn:
+            broken(f"{self.path}: the file is cut off; what stands whole before its end was read")
+        with archive:
+            for name, member in archive.members.items():
+                if not name.startswith(_SAMPLES) or not name.endswith(".json"):
+                    continue
+                try:
+                    yield name, archive.read(member)
+                except Unreadable as error:
+                    broken(f"{self.path}, {name!r}: {error}")
+
+    def _of_json(self, broken: Broken) -> Iterator[tuple[str, bytes]]:
+        with reading.opened(self.path) as file:
+            try:
+                for key, number, data in extents(file, _LISTS):
+                    if key == "samples" and number is not None:
+                        yield f"sample {number + 1}", data
+            except BrokenExtent as error:
+                broken(f"{self.path}: {error}")
 
 
 def _value(data: bytes) -> Any:
@@ -73,12 +104,6 @@ def _value(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
         return msgspec.json.decode(finite(data))
-
-
-def samples_at(path: Path, broken: Broken) -> Iterator[tuple[str, bytes]]:
-    """(place, JSON) of every sample; what cannot be read is reported."""
-    archived = head_of(path).startswith(_ZIP)
-    return _of_archive(path, broken) if archived else _of_json(path, broken)
 
 
 def one_line(data: bytes) -> bytes:
@@ -91,26 +116,3 @@ def one_line(data: bytes) -> bytes:
     if not data.isascii():
         data.decode()  # an error that names the byte
     return data
-
-
-def _of_archive(path: Path, broken: Broken) -> Iterator[tuple[str, bytes]]:
-    with Archive(path) as archive:
-        if archive.torn:
-            broken(f"{path}: the file is cut off; what stands whole before its end was read")
-        for name, member in archive.members.items():
-            if not name.startswith(_SAMPLES) or not name.endswith(".json"):
-                continue
-            try:
-                yield name, archive.read(member)
-            except Unreadable as error:
-                broken(f"{path}, {name!r}: {error}")
-
-
-def _of_json(path: Path, broken: Broken) -> Iterator[tuple[str, bytes]]:
-    with reading.opened(path) as file:
-        try:
-            for key, number, data in extents(file, {"samples", "reductions"}):
-                if key == "samples" and number is not None:
-                    yield f"sample {number + 1}", data
-        except BrokenExtent as error:
-            broken(f"{path}: {error}")

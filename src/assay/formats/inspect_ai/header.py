@@ -10,6 +10,7 @@ from assay.engine.experiment.foreign import Rest, unknown_version, without_secre
 from assay.formats.inspect_ai.shapes import VERSION, finite
 
 Row = dict[str, Any]
+EXPERIMENT = "assay_experiment"  # in the metadata of a log that our own writer made
 _KNOWN = {
     *("version", "status", "eval", "plan", "results", "stats", "error", "invalidated", "log_updates"),
     *("config_updates", "tags", "metadata", "samples", "reductions"),
@@ -62,6 +63,17 @@ class Header(msgspec.Struct):
     def ids(self) -> list[Any]:
         ids = _dict(self.eval.get("dataset")).get("sample_ids")
         return cast("list[Any]", ids) if isinstance(ids, list) else []
+
+    @property
+    def alike(self) -> set[str]:
+        """The ids that are a number in one place and the same text in another."""
+        texts = {id for id in self.ids if isinstance(id, str)}
+        return {str(id) for id in self.ids if not isinstance(id, str) and str(id) in texts}
+
+    @property
+    def experiment(self) -> str:
+        """What logs have in common that our own writer made of one experiment."""
+        return str(_dict(self.eval.get("metadata")).get(EXPERIMENT) or "")
 
     @property
     def planned(self) -> int | None:

@@ -31,19 +31,14 @@ def settled(raw: Raw, attachments: Mapping[str, str]) -> Any:
     return resolved(_PLAIN(raw), attachments) if attachments and _MARK in bytes(raw) else raw
 
 
-def message_row(raw: Raw, attachments: Mapping[str, str]) -> Row:
-    """A message as our rows have it."""
-    message = _PLAIN(raw)
-    if not isinstance(message, dict):
-        raise ValueError("a message is not an object")
-    row = cast("Row", message)
-    if attachments and _MARK in bytes(raw):
-        row = resolved(row, attachments)
-    if isinstance(row.get("content"), list):
-        row["content"] = [part_row(part) for part in row["content"]]
-    if row.get("tool_calls"):
-        row["tool_calls"] = calls_row(row["tool_calls"])
-    return row
+def message_rows(messages: list[Row]) -> list[Row]:
+    """Messages as our rows have them; those given are changed."""
+    for row in messages:
+        if type(content := row.get("content")) is list:
+            row["content"] = [part_row(part) for part in content]
+        if calls := row.get("tool_calls"):
+            row["tool_calls"] = calls_row(calls)
+    return messages
 
 
 def part_row(part: Any) -> Any:
@@ -61,7 +56,7 @@ def part_row(part: Any) -> Any:
 
 
 def calls_row(calls: Any) -> list[Any]:
-    """Calls of tools, with the name and the arguments in `function`."""
+    """Calls of tools, with the name and the arguments in `function`; those given are changed."""
     if not isinstance(calls, list):
         return []
     rows: list[Any] = []
@@ -70,9 +65,8 @@ def calls_row(calls: Any) -> list[Any]:
         if fields is None or not isinstance(fields.get("function"), str):
             rows.append(call)
             continue
-        rest = {name: value for name, value in fields.items() if name not in ("function", "arguments")}
-        function = {"name": fields["function"], "arguments": fields.get("arguments", {})}
-        rows.append({"type": "function", **rest, "function": function})
+        named = {"name": fields["function"], "arguments": fields.pop("arguments", {})}
+        rows.append({"type": "function", **fields, "function": named})
     return rows
 
 

@@ -106,11 +106,14 @@ class Numbers:
         if reducer not in _REDUCERS:
             headline.reason = f"the reducer {reducer} is not computed here"
         elif facet:
-            if metric.get("params", {}).get("all") and metric.get("name") == metric["params"].get("all_label", "all"):
-                headline.reason = "it is a number over groups"
-            elif group not in _MEANS:
+            every = metric.get("name") == metric["params"].get("all_label", "all")
+            if group not in _MEANS or not self._is_plain(headline.label):
                 headline.reason = f"{group} by group is not computed here"
-            headline.where = {facet: metric.get("name")}
+            elif every and metric["params"].get("all", "samples") != "samples":
+                headline.reason = "a mean of groups is not computed here"
+            else:
+                headline.reduce = _REDUCERS[reducer]
+                headline.where = {} if every else {facet: metric.get("name")}
         elif name in _MEANS and self._is_plain(headline.label):
             headline.reduce = _REDUCERS[reducer]
         else:

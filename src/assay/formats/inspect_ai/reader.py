@@ -1,4 +1,5 @@
-"""inspect_ai's logs as experiments: one for each log, whatever became of its run."""
+"""inspect_ai's logs as experiments: one for each log, whatever became of its run. Shards of a run, and the logs that
+our own writer made of one experiment, are one."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.foreign import Case, Foreign, Headline, Rest, files_below
-from assay.formats.inspect_ai.documents import header_at, is_log, one_line, samples_at
+from assay.formats.inspect_ai.documents import Document, is_log, one_line
 from assay.formats.inspect_ai.header import Header
 from assay.formats.inspect_ai.numbers import Numbers
 from assay.formats.inspect_ai.rows import Around, case_of
@@ -29,127 +30,144 @@ _MOST_SHOWN = 3
 def inspect_ai(path: Path) -> list[Foreign]:
     """Logs of inspect_ai: `.eval` and `.json` files, or a folder with them."""
     files = [file for file in files_below(path, ".eval", ".json") if is_log(file)]
-    return [Log(group) for group in _runs(files)]
+    experiments: dict[str, list[_Run]] = {}
+    for run, file in _runs(files):
+        document = _Run(file)
+        experiments.setdefault(document.header.experiment or run, []).append(document)
+    return [Log(runs) for runs in experiments.values()]
 
 
-def _runs(files: list[Path]) -> list[list[Path]]:
-    """The files of each run. The shards of a run whose merged log is there are not read, nor is a log beside which
-    there is the same one, recovered."""
+def _runs(files: list[Path]) -> Iterator[tuple[str, Path]]:
+    """(run, file) of what is to be read. The shards of a run whose merged log is there are not, nor is a log beside
+    which there is the same one, recovered."""
     names = {str(file) for file in files}
-    runs: dict[str, list[Path]] = {}
     for file in files:
         if f"{file.with_suffix('')}{RECOVERED}{file.suffix}" in names:
             continue
         shards = next((parent for parent in file.parents if parent.name.endswith(SHARDS)), None)
         run = str(file) if shards is None else f"{str(shards).removesuffix(SHARDS)}{file.suffix}"
         if shards is None or run not in names:
-            runs.setdefault(run, []).append(file)
-    return list(runs.values())
+            yield run, file
+
+
+class _Run:
+    """One file, and what was read of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.rest = Rest()
+        self.document = Document(path)
+        self.header: Header = self.document.header(self.rest)
+        self.begin()
+
+    def begin(self) -> None:
+        self.numbers = Numbers(self.header)
+        self.odd: Counter[str] = Counter()
+        self.broken: list[str] = []
+
+    def around(self) -> Around:
+        header, numbers = self.header, self.numbers
+        scorer = next((scorer for scorer, _ in numbers.labels), "score")
+        return Around(header.log, header.model, header.epochs, scorer, numbers.labels, numbers.facets, numbers.count)
+
+    def reject(self, what: str) -> None:
+        self.odd["rejected"] += 1
+        if len(self.broken) < _MOST_SHOWN:
+            self.broken.append(what)
+
+    def count(self, sample: Sample) -> None:
+        odd = self.odd
+        if sample.error is not None:
+            odd["unscored"] += not sample.scores
+        for name, least in (("limit", 4), ("invalidation", 4), ("error_retries", 2)):
+            raw = getattr(sample, name)
+            if raw is not msgspec.UNSET and len(bytes(raw)) > least:
+                odd[name] += 1
+
+    def notes(self) -> list[str]:
+        header, odd = self.header, self.odd
+        notes = [_ENDS[header.status]] if header.status in _ENDS else []
+        if header.status == "error":
+            notes.append(f"the run failed: {header.error.get('message', 'no reason is given')}")
+        if header.invalidated or odd["invalidation"]:
+            notes.append(f"the log is marked as invalid, {odd['invalidation']:,} of its samples are by themselves")
+        if odd["limit"]:
+            notes.append(f"{odd['limit']:,} samples reached a limit; they are scored, see metadata.source.limit")
+        if odd["error_retries"]:
+            notes.append(
+                f"{odd['error_retries']:,} samples were tried again after errors, see metadata.source.error_retries"
+            )
+        notes += self.numbers.notes(odd["unscored"])
+        if self.broken:
+            notes.append(f"what could not be read, {odd['rejected']:,} in all: {'; '.join(self.broken)}")
+        return [*notes, *self.rest.notes()]
 
 
 class Log:
-    """The samples of one run, in one file, or in several shards."""
+    """The samples of one experiment, in one file, or in several."""
 
-    def __init__(self, paths: list[Path]) -> None:
-        self._paths = paths
-        self._rest = Rest()
-        self._header = header_at(paths[0], self._rest)
-        self._numbers = Numbers(self._header)
-        self._broken: list[str] = []
-        self._odd: Counter[str] = Counter()
-        self.rejected = 0
+    def __init__(self, runs: list[_Run]) -> None:
+        self._runs = runs
+        self._header = runs[0].header
         self.dataset = self._header.task
 
     @property
     def planned(self) -> int | None:
         """Samples times epochs."""
-        return self._header.planned if len(self._paths) == 1 else None
+        return sum(run.header.planned or 0 for run in self._runs) or None
+
+    @property
+    def rejected(self) -> int:
+        return sum(run.odd["rejected"] for run in self._runs)
 
     @cached_property
     def source(self) -> dict[str, Any]:
         """What tells that the files are still those that were read."""
-        return {"format": "inspect_ai", "files": [content_stamp(path.absolute()) for path in self._paths]}
+        paths = [run.document.path.absolute() for run in self._runs]
+        return {"format": "inspect_ai", "files": [content_stamp(path) for path in paths]}
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the header says beyond rows."""
-        version = self._header.eval.get("packages", {}).get("inspect_ai", "")
-        read_from = f"inspect_ai {version}".rstrip()
-        told = {"read_from": [read_from], "models": [self._header.model], "status": self._header.status}
+        packages = self._header.eval.get("packages")
+        version = packages.get("inspect_ai", "") if isinstance(packages, dict) else ""
+        models = list(dict.fromkeys(run.header.model for run in self._runs))
+        told = {"read_from": [f"inspect_ai {version}".rstrip()], "models": models, "status": self._header.status}
         return {**self._header.facts(), **told}
 
     def cases(self) -> Iterator[Case]:
         """Every sample."""
-        header = self._header
-        self._numbers, self._odd, self._broken, self.rejected = Numbers(header), Counter(), [], 0
-        decode, seen = Decoder(), Seen()
-        alike = _alike(header)
-        around = self._around(header)
-        for path in self._paths:
-            for place, data in samples_at(path, self._reject):
-                try:
-                    sample, unknown = decode(one_line(data))
-                    if alike and isinstance(sample.id, int) and str(sample.id) in alike:
-                        sample.id = f"{sample.id}~number"
-                    case = case_of(sample, unknown, around)
-                except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
-                    self._reject(f"{path}, {place}: {error}")
-                    continue
-                for name in unknown:
-                    self._rest.unknown[f"sample.{name}"] += 1
-                self._count(sample)
-                if header.epochs > 1 and not seen.add(id_hash(str(sample.id))):
-                    case = _without_item(case, sample)
-                yield case
+        seen = Seen()
+        for run in self._runs:
+            run.begin()
+            yield from self._cases(run, seen)
 
-    def _around(self, header: Header) -> Around:
-        scorer = next((scorer for scorer, _ in self._numbers.labels), "score")
-        counted = self._numbers
-        return Around(header.log, header.model, header.epochs, scorer, counted.labels, counted.facets, counted.count)
-
-    def _reject(self, what: str) -> None:
-        self.rejected += 1
-        if len(self._broken) < _MOST_SHOWN:
-            self._broken.append(what)
-
-    def _count(self, sample: Sample) -> None:
-        odd = self._odd
-        odd["samples"] += 1
-        if sample.error is not None:
-            odd["failed"] += 1
-            odd["unscored"] += not sample.scores
-        if isinstance(sample.limit, msgspec.Raw) and bytes(sample.limit) != b"null":
-            odd["limited"] += 1
-        if isinstance(sample.invalidation, msgspec.Raw) and bytes(sample.invalidation) != b"null":
-            odd["invalidated"] += 1
-        if isinstance(sample.error_retries, msgspec.Raw) and len(bytes(sample.error_retries)) > 4:
-            odd["retried"] += 1
+    def _cases(self, run: _Run, seen: Seen) -> Iterator[Case]:
+        decode, around, alike = Decoder(), run.around(), run.header.alike
+        once = run.header.epochs == 1 and len(self._runs) == 1
+        for place, data in run.document.samples(run.reject):
+            try:
+                sample, unknown = decode(one_line(data))
+                if alike and isinstance(sample.id, int) and str(sample.id) in alike:
+                    sample.id = f"{sample.id}~number"
+                case = case_of(sample, unknown, around)
+            except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
+                run.reject(f"{run.document.path}, {place}: {error}")
+                continue
+            for name in unknown:
+                run.rest.unknown[f"sample.{name}"] += 1
+            run.count(sample)
+            yield case if once or seen.add(id_hash(str(sample.id))) else _without_item(case, sample)
 
     def headlines(self) -> list[Headline]:
-        """The numbers of the header."""
-        return self._numbers.headlines()
+        """The numbers of the headers."""
+        headlines = [(run.header.model, headline) for run in self._runs for headline in run.numbers.headlines()]
+        if len({model for model, _ in headlines}) > 1:
+            for model, headline in headlines:
+                headline.where = {"model_name": model, **headline.where}
+        return [headline for _, headline in headlines]
 
     def notes(self) -> list[str]:
-        header, odd = self._header, self._odd
-        notes = [_ENDS[header.status]] if header.status in _ENDS else []
-        if header.status == "error":
-            notes.append(f"the run failed: {header.error.get('message', 'no reason is given')}")
-        if header.invalidated or odd["invalidated"]:
-            notes.append(f"the log is marked as invalid, {odd['invalidated']:,} of its samples are by themselves")
-        if odd["limited"]:
-            notes.append(f"{odd['limited']:,} samples reached a limit; they are scored, see metadata.source.limit")
-        if odd["retried"]:
-            notes.append(f"{odd['retried']:,} samples were tried again after errors, see metadata.source.error_retries")
-        notes += self._numbers.notes(odd["unscored"])
-        if self._broken:
-            notes.append(f"what could not be read, {self.rejected:,} in all: {'; '.join(self._broken)}")
-        return [*notes, *self._rest.notes()]
-
-
-def _alike(header: Header) -> set[str]:
-    """The ids that are a number in one place and the same text in another."""
-    texts = {id for id in header.ids if isinstance(id, str)}
-    return {str(id) for id in header.ids if not isinstance(id, str) and str(id) in texts}
+        return list(dict.fromkeys(note for run in self._runs for note in run.notes()))
 
 
 def _without_item(case: Case, sample: Sample) -> Case:

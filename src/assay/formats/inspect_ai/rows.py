@@ -3,21 +3,29 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from assay.engine.experiment.foreign import REST, Case, key_of
 from assay.formats.inspect_ai.marks import Verdict, parts_of
 from assay.formats.inspect_ai.messages import (
     calls_row,
     input_text,
-    message_row,
+    message_rows,
     part_row,
     refuses,
     resolved,
     settled,
     thoughts,
 )
-from assay.formats.inspect_ai.shapes import EMPTY, OF_ITEM, OF_RESPONSE, Choice, Mark, Sample, kept
+from assay.formats.inspect_ai.shapes import (
+    EMPTY,
+    Choice,
+    Mark,
+    Sample,
+    kept_of_item,
+    kept_of_output,
+    kept_of_response,
+)
 from assay.formats.inspect_ai.spans import Packed, time_of
 from assay.records import Evaluation, Response, ResponseOutcome
 
@@ -44,7 +52,7 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> Case:
     """All rows of a sample; ValueError if its parts are not what they should be."""
     attachments = sample.attachments
     if attachments:
-        sample.input = resolved(sample.input, attachments)
+        sample.input, sample.messages = resolved(sample.input, attachments), resolved(sample.messages, attachments)
     id = str(sample.id)
     response = _response(sample, id, unknown, around)
     evaluations = _evaluations(sample, response, around)
@@ -60,7 +68,7 @@ def _item(sample: Sample, id: str) -> Row:
         data = {"input": input_text(sample.input), "messages": [_input_message(row) for row in sample.input]}
     if sample.choices:
         data["choices"] = sample.choices
-    rest = kept(sample, OF_ITEM)
+    rest = kept_of_item(sample)
     metadata = {**sample.metadata, REST: rest} if rest else sample.metadata
     return {"id": id, "data": data, "ground_truth": sample.target, "metadata": metadata}
 
@@ -79,7 +87,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response
     output, index = sample.output, sample.epoch - 1
     choice = output.choices[0] if output.choices else None
     messages = sample.messages
-    if choice is not None and messages and _is_answer(messages[-1]):
+    if choice is not None and messages and messages[-1].get("role") == "assistant":
         messages = messages[:-1]
     usage = sample.model_usage.get(around.model) or output.usage
     several_turns = sample.turn_count is not None and sample.turn_count > 1
@@ -98,7 +106,7 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around) -> Response
         key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
         task=around.model,
         outcome=_outcome(sample, choice),
-        messages=[message_row(raw, sample.attachments) for raw in messages],
+        messages=message_rows(messages),
         served_model=output.model if choice is not None else None,
     )
     if usage is not None:
@@ -129,10 +137,6 @@ def _add_choice(row: Response, choice: Choice, attachments: Mapping[str, str]) -
         row.logprobs = choice.logprobs.get("content")
 
 
-def _is_answer(raw: Raw) -> bool:
-    return b'"role":"assistant"' in bytes(raw) or b'"role": "assistant"' in bytes(raw)
-
-
 def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
     if sample.error is not None:
         return "errored"
@@ -153,15 +157,17 @@ def _metadata(sample: Sample, choice: Choice | None, unknown: Row, around: Aroun
             rest = {**rest, "stop_details": choice.stop_details}
         if len(output.choices) > 1:
             rest = {**rest, "further_choices": output.choices[1:]}
-    kept_parts = {name: settled(raw, sample.attachments) for name, raw in kept(sample, OF_RESPONSE).items()}
+    parts = kept_of_response(sample)
+    if sample.attachments:
+        parts = {name: settled(raw, sample.attachments) for name, raw in parts.items()}
     for name in ("started_at", "total_time", "working_time", "turn_count"):
         if (value := getattr(sample, name)) is not None:
-            kept_parts[name] = value
+            parts[name] = value
     if len(sample.model_usage) > 1 or (sample.model_usage and around.model not in sample.model_usage):
-        kept_parts["model_usage"] = sample.model_usage
+        parts["model_usage"] = sample.model_usage
     if sample.error is not None and sample.error.traceback:
-        kept_parts["traceback"] = sample.error.traceback
-    metadata[REST] = {**kept_parts, **rest, **kept(output, ("fallback", "metadata"))}
+        parts["traceback"] = sample.error.traceback
+    metadata[REST] = {**parts, **rest, **kept_of_output(output)}
     return metadata
 
 

@@ -1,7 +1,7 @@
 """The parts of a log as inspect_ai 0.3.285 writes them, as far as they are looked into: what is only passed on stays
 bytes. The decoders refuse unknown fields, so that a log with some is noticed; it is then read without refusing."""
 
-from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -101,7 +101,7 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     input: Any = ""
     choices: list[Any] | None = None
     target: Any = None
-    messages: list[Raw] = []
+    messages: list[dict[str, Any]] = []
     output: Output = msgspec.field(default_factory=Output)
     scores: dict[str, Mark] | None = None
     score: Mark | None = None
@@ -135,11 +135,6 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     time_limit: Part = UNSET
 
 
-OF_ITEM = ("description", "sandbox", "files", "setup")
-OF_RESPONSE = (
-    *("store", "timelines", "role_usage", "model_fallbacks", "uuid", "invalidation", "error_retries", "limit"),
-    *("token_limit", "token_limit_type", "token_limit_usage", "message_limit", "time_limit"),
-)
 EMPTY = {b"null", b"{}", b"[]", b'""'}
 
 
@@ -226,7 +221,23 @@ def finite(data: bytes) -> bytes:
     return msgspec.json.encode(tolerant_json(data))
 
 
-def kept(source: msgspec.Struct, names: Iterable[str]) -> dict[str, Any]:
-    """The fields of a part that are not empty, as they are."""
-    values = ((name, getattr(source, name)) for name in names)
-    return {name: value for name, value in values if value is not UNSET and bytes(value) not in EMPTY}
+class Kept:
+    """Takes those of these fields from a part of a log that are not empty, as they are."""
+
+    def __init__(self, *names: str) -> None:
+        self._names, self._values = names, attrgetter(*names)
+
+    def __call__(self, source: msgspec.Struct) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in zip(self._names, self._values(source), strict=True)
+            if value is not UNSET and bytes(value) not in EMPTY
+        }
+
+
+kept_of_item = Kept("description", "sandbox", "files", "setup")
+kept_of_response = Kept(
+    *("store", "timelines", "role_usage", "model_fallbacks", "uuid", "invalidation", "error_retries", "limit"),
+    *("token_limit", "token_limit_type", "token_limit_usage", "message_limit", "time_limit"),
+)
+kept_of_output = Kept("fallback", "metadata")
